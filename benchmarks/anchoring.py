@@ -1,5 +1,5 @@
 """Labels that are wrong where the judge is wrong too, simulated: what a sample labelled by people
-corrects (rule N4).
+corrects.
 """
 
 from __future__ import annotations

@@ -45,9 +45,11 @@ _CONFIGURATION = """\
 # Configuration
 
 A suite is one YAML file. `python -m pytest_jrh init` writes one with comments, and `python -m pytest_jrh schema` writes
-its JSON schema beside the configs, with which editors complete and check keys. Where a relative path is looked for is
-[rule A3](rules.md#a-configuration). A mistake is a usage error (exit code 4) with file, line, key and the nearest
-match.
+its JSON schema beside the configs, with which editors complete and check keys. A mistake is a usage error (exit code 4)
+with file, line, key and the nearest match; all mistakes are reported at once.
+
+A relative path is looked for from the folder that pytest is started in, then from pytest's rootdir, then from the config's folder: the first place
+where it exists counts. A file or folder that does not exist yet is made where the suite's log or rubrics were found.
 
 Each section of a config is a heading here. Every key may be left out or null unless it is marked *required*. Configs of
 RAND's Judge Reliability Harness, and ours of before, are read as they are: [at the end](#keys-of-rands-files) stands
@@ -68,7 +70,8 @@ _OPTIONS = """\
 # Options
 
 Each option has an ini key of the same name (`--jrh-record-mode` is `jrh_record_mode`) for `pyproject.toml`,
-`pytest.ini` or `tox.ini`; the command line wins. What record modes do is in [Record and replay](recording.md).
+`pytest.ini` or `tox.ini`; the command line wins. Paths are relative to the folder that pytest
+is started in, those of an ini file to its own. What record modes do is in [Record and replay](recording.md).
 """
 
 _LLMS = """\

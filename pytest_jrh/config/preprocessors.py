@@ -1,5 +1,4 @@
-"""Transcript preprocessors: the built-in ones, finding them, and applying a chain of them (rule
-C4).
+"""Transcript preprocessors: the built-in ones, finding them, and applying a chain of them.
 
 A preprocessor is a callable that gets a run as a dict (`run_id`, `epoch`, `input`, `target`,
 `messages`, `metadata`), and Inspect's own sample where it takes `raw_sample`. It returns None to

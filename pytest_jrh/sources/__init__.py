@@ -145,7 +145,7 @@ def load_inspect_eval_runs(
     """Yield one run per sample and epoch of an Inspect log (`.eval`, `.json`), in the log's order.
 
     `transcript_preprocessors` run in order on a copy of each run; `sample_num` picks so many
-    runs, the same for the same `seed`, and None or 0 means all (A9). Raises InputError where the
+    runs, the same for the same `seed`, and None or 0 means all. Raises InputError where the
     file is no usable log, at the first `next()`, and Unscored for a sample that cannot be read.
     """
     # It reads configs, whose shape is made once all kinds of judges and probes are known.

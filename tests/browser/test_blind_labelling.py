@@ -1,5 +1,5 @@
 """Blind labelling in headless Chromium: by keyboard alone, without a byte that tells, by several
-people, and over the end of a session (rule N3)."""
+people, and over the end of a session."""
 
 from __future__ import annotations
 

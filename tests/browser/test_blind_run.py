@@ -1,4 +1,4 @@
-"""Natural runs that are labelled blind in Chromium, and the file of their labels (rules N1, N3)."""
+"""Natural runs that are labelled blind in Chromium, and the file of their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in headless Chromium, opened from disk (rules I: `--jrh-report`)."""
+"""The page in headless Chromium, opened from disk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Decisions in headless Chromium: seen by others, void, final, and there after a restart (rule
-K2)."""
+"""Decisions in headless Chromium: seen by others, void, final, and there after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile transcripts and hostile sites, as a real browser sees them (rule K4)."""
+"""Hostile transcripts and hostile sites, as a real browser sees them."""
 
 from __future__ import annotations
 

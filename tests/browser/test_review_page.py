@@ -1,5 +1,4 @@
-"""The served page in headless Chromium: what people do with a case that they decide about (rule
-K1)."""
+"""The served page in headless Chromium: what people do with a case that they decide about."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Runs of pytest that people review in the browser, from the first case to the
-verdicts (rules K).
-"""
+"""Runs of pytest that people review in the browser, from the first case to the verdicts."""
 
 from __future__ import annotations
 

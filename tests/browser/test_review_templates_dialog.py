@@ -1,4 +1,4 @@
-"""The dialog of the agent templates in headless Chromium (rule K3)."""
+"""The dialog of the agent templates in headless Chromium."""
 
 from __future__ import annotations
 

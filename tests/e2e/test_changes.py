@@ -1,5 +1,5 @@
 """A changed prompt, model or parameter in mode `none`: the difference, and the command that repairs
-it (G3)."""
+it."""
 
 from __future__ import annotations
 

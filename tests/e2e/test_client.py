@@ -1,6 +1,4 @@
-"""The way to the models: retries, connections, stopping, and what a model does not accept (rule
-A6).
-"""
+"""The way to the models: retries, connections, stopping, and what a model does not accept."""
 
 from __future__ import annotations
 

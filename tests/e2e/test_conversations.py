@@ -1,4 +1,4 @@
-"""Suites on conversations, made and judged against the loopback model (rules R1, R2, R4)."""
+"""Suites on conversations, made and judged against the loopback model."""
 
 from __future__ import annotations
 

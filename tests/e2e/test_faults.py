@@ -1,4 +1,4 @@
-"""Faults of the model's server, one at a time, at every stage (rules F).
+"""Faults of the model's server, one at a time, at every stage.
 
 A fault that a retry or a re-ask repairs changes no outcome; any other never yields agree or
 disagree.

@@ -1,4 +1,4 @@
-"""Images of a transcript that are sent to a prompt judge (rule R5)."""
+"""Images of a transcript that are sent to a prompt judge."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Killed in the middle of recording, and two at once: no call is paid for twice, and no file is
-broken (G5)."""
+broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording: the modes, the file, and what two recordings have in common (rules G1, G2, G3, G5)."""
+"""Recording: the modes, the file, and what two recordings have in common."""
 
 from __future__ import annotations
 

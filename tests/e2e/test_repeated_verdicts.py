@@ -1,4 +1,4 @@
-"""`repeats: K` over HTTP: every case is judged K times, and each answer is paid for once (M1)."""
+"""`repeats: K` over HTTP: every case is judged K times, and each answer is paid for once."""
 
 from __future__ import annotations
 

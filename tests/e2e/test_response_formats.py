@@ -1,5 +1,4 @@
-"""How the schema of an answer reaches a model, and what happens where its provider refuses it (rule
-A6)."""
+"""How the schema of an answer reaches a model, and what happens where its provider refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets in the environment, in transcripts, answers and errors reach no file (rule G4)."""
+"""Secrets in the environment, in transcripts, answers and errors reach no file."""
 
 from __future__ import annotations
 

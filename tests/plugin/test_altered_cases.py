@@ -1,6 +1,4 @@
-"""Made cases whose records were changed by hand on the disk: nobody has confirmed their labels
-(rules G6, N6).
-"""
+"""Made cases whose records were changed by hand on the disk: nobody has confirmed their labels."""
 
 from __future__ import annotations
 

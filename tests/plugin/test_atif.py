@@ -1,4 +1,4 @@
-"""A suite on ATIF trajectories and on a job of Harbor: the whole way (rules R4, R6)."""
+"""A suite on ATIF trajectories and on a job of Harbor: the whole way."""
 
 from __future__ import annotations
 

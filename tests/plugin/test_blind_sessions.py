@@ -1,5 +1,4 @@
-"""Sessions in which people label cases blind: frozen, replayed, without a judge, and refused (rule
-N3)."""
+"""Sessions in which people label cases blind: frozen, replayed, without a judge, and refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cluster_key` in a session: what belongs together is one observation everywhere (rule L3)."""
+"""`cluster_key` in a session: what belongs together is one observation everywhere."""
 
 from __future__ import annotations
 

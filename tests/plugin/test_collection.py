@@ -1,4 +1,4 @@
-"""Node ids, selection and discovery: a suite behaves as any pytest suite does (rules I)."""
+"""Node ids, selection and discovery: a suite behaves as any pytest suite does."""
 
 from __future__ import annotations
 

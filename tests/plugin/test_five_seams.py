@@ -1,4 +1,4 @@
-"""One prompt through every seam gives the same verdicts, and so the same table (rule Q7).
+"""One prompt through every seam gives the same verdicts, and so the same table.
 
 The seams are the kinds of judges, `complete` in a function, a grader of Inspect that asks a model,
 and the hook that supplies a judge.

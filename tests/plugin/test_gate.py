@@ -1,5 +1,4 @@
-"""Baseline and gate in a session: what turns red, what is tolerated, and what is written (rules
-J)."""
+"""Baseline and gate in a session: what turns red, what is tolerated, and what is written."""
 
 from __future__ import annotations
 

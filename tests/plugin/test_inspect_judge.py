@@ -1,4 +1,4 @@
-"""Judges that are scorers of Inspect, asking models (rule Q3)."""
+"""Judges that are scorers of Inspect, asking models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real labelled runs as suites: what their authors' tables say comes out of a session (rule N1)."""
+"""Real labelled runs as suites: what their authors' tables say comes out of a session."""
 
 from __future__ import annotations
 

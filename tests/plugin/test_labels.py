@@ -1,4 +1,4 @@
-"""`agent_labels`: natural runs with labels of people or of a program, through pytest (rule N1)."""
+"""`agent_labels`: natural runs with labels of people or of a program, through pytest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are
-(rules J5, M9)."""
+"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`python -m pytest_jrh merge`: shards are decided about as one session would have been (rules F,
-I, J)."""
+"""`python -m pytest_jrh merge`: shards are decided about as one session would have been."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""On replay no judge's code reaches the network, from before its module is imported (rule
-Q4)."""
+"""On replay no judge's code reaches the network, from before its module is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each outcome of rules F looks like in pytest."""
+"""What each outcome looks like in pytest."""
 
 from __future__ import annotations
 

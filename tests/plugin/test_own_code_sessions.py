@@ -1,5 +1,4 @@
-"""Judges of own code with repeats, on a scale, in every record mode, and in merged shards (rules Q,
-M1)."""
+"""Judges of own code with repeats, on a scale, in every record mode, and in merged shards."""
 
 from __future__ import annotations
 

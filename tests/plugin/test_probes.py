@@ -1,4 +1,4 @@
-"""Probes through pytest: derived items, asked once, and counted apart (rules S1, S2, S8)."""
+"""Probes through pytest: derived items, asked once, and counted apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worked example of probes: judges with one planted defect each, replayed (rule S9)."""
+"""The worked example of probes: judges with one planted defect each, replayed."""
 
 from __future__ import annotations
 

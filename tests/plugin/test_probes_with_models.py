@@ -1,5 +1,5 @@
-"""Probes whose cases models of the suite make: recorded, paid once, foreseen, and frozen (rules S6,
-S7); and what a probe cannot be (rules S1, S4)."""
+"""Probes whose cases models of the suite make: recorded, paid once, foreseen, and frozen; and what
+a probe cannot be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the figures come from, in each report of one session (rule J7)."""
+"""Where the figures come from, in each report of one session."""
 
 from __future__ import annotations
 

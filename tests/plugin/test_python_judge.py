@@ -1,4 +1,4 @@
-"""A judge that is a Python function: values, errors, and requests on replay (rules Q)."""
+"""A judge that is a Python function: values, errors, and requests on replay."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The cases that the verifier rejected are kept beside the made ones, and people label them too
-(rules D6, H1, N4).
-"""
+"""The cases that the verifier rejected are kept beside the made ones, and people label them too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions on the disk count in every run, with and without the page (rule K2)."""
+"""Decisions on the disk count in every run, with and without the page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""When the page opens, what the terminal says of it, and Ctrl-C while it
-is open (rules K).
-"""
+"""When the page opens, what the terminal says of it, and Ctrl-C while it is open."""
 
 from __future__ import annotations
 

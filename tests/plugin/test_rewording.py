@@ -1,5 +1,5 @@
 """A rubric reworded over the same cases: a frozen suite judges them with the new text, and says
-that their labels stand for the old one (rule G6)."""
+that their labels stand for the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same figure is the same in every output (rule L4)."""
+"""The same figure is the same in every output."""
 
 from __future__ import annotations
 

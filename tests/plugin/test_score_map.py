@@ -1,4 +1,4 @@
-"""A prompt that asks for words: recorded, replayed, and judged anew by another map (rule Q1)."""
+"""A prompt that asks for words: recorded, replayed, and judged anew by another map."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A run of a selection, or one that is interrupted, leaves the results of all other cases as they
-are (rules H)."""
+are."""
 
 from __future__ import annotations
 

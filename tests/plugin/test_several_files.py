@@ -1,5 +1,4 @@
-"""A suite on several files, two of which have runs of one id: the whole way through a session
-(rules R1, R4)."""
+"""A suite on several files, two of which have runs of one id: the whole way through a session."""
 
 from __future__ import annotations
 

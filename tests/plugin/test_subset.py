@@ -1,5 +1,4 @@
-"""`--jrh-subset`: a few cases of a suite, and what its gate, its files and recordings make of it
-(rule A11)."""
+"""`--jrh-subset`: a few cases of a suite, and what gate, files and recordings make of it."""
 
 from __future__ import annotations
 

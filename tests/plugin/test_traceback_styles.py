@@ -1,5 +1,4 @@
-"""What pytest's own sections show of cases under each `--tb`, and that reports keep the whole
-(rule J6)."""
+"""What pytest's own sections show of cases under each `--tb`, and that reports keep the whole."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Probes of the planted judges of `examples/probes`, without pytest and without a model (rule
-S9)."""
+"""Probes of the planted judges of `examples/probes`, without pytest and without a model."""
 
 from __future__ import annotations
 

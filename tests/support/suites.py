@@ -55,7 +55,7 @@ class SuiteFiles:
 
     @property
     def cassettes(self) -> Path:
-        """Where cassettes go unless the config says otherwise (rule G2)."""
+        """Where cassettes go unless the config says otherwise."""
         return self.folder / "inputs" / "cassettes" / self.name
 
     @property
@@ -68,7 +68,7 @@ class SuiteFiles:
 
     @property
     def results(self) -> Path:
-        """Where results go unless the config says otherwise (rule H2)."""
+        """Where results go unless the config says otherwise."""
         return self.folder / "outputs" / self.name
 
 

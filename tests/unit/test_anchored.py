@@ -1,4 +1,4 @@
-"""Figures that the labels of people correct (rule N4)."""
+"""Figures that the labels of people correct."""
 
 from __future__ import annotations
 

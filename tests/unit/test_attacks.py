@@ -1,4 +1,4 @@
-"""The attacks of prompt_injection, and those of a project's own probe (rule S4)."""
+"""The attacks of prompt_injection, and those of a project's own probe."""
 
 from __future__ import annotations
 

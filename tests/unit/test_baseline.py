@@ -1,5 +1,4 @@
-"""The baseline and its file: what is written, what is refused, what an update touches (rules J2,
-J3)."""
+"""The baseline and its file: what is written, what is refused, what an update touches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Blind labelling below the page: which cases are drawn, for whom, and what is kept of labels (rule
-N3)."""
+"""Blind labelling below the page: which cases are drawn, for whom, and what is kept of labels."""
 
 from __future__ import annotations
 

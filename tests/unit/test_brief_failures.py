@@ -1,4 +1,4 @@
-"""The texts of failed cases in few words, and equal errors once (rule J6)."""
+"""The texts of failed cases in few words, and equal errors once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of OpenAI's and of Anthropic's formats, read into those of Inspect (rule R2)."""
+"""Messages of OpenAI's and of Anthropic's formats, read into those of Inspect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs belong together: `cluster_key` over the metadata of a log's samples (rule L3)."""
+"""Which runs belong together: `cluster_key` over the metadata of a log's samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Config files: what they take where they say nothing, and the files they name (rules A)."""
+"""Config files: what they take where they say nothing, and the files they name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a config may say of probes, and which of their mistakes are said before anything is asked
-(rules S1, S4, S6, S7)."""
+"""What a config may say of probes, and which mistakes are said before anything is asked."""
 
 from __future__ import annotations
 

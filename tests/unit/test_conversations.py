@@ -1,4 +1,4 @@
-"""Files of conversations: how they are indexed, read, and refused (rule R2)."""
+"""Files of conversations: how they are indexed, read, and refused."""
 
 from __future__ import annotations
 

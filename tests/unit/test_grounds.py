@@ -1,4 +1,4 @@
-"""What labels rest on, in sentences and values (rules N4 to N6)."""
+"""What labels rest on, in sentences and values."""
 
 from __future__ import annotations
 

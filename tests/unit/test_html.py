@@ -1,4 +1,4 @@
-"""The page, read back with the standard library's parser (rules I: `--jrh-report`)."""
+"""The page, read back with the standard library's parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several files as one source: folders, globs, lists, and ids that are in two of them (rule R1)."""
+"""Several files as one source: folders, globs, lists, and ids that are in two of them."""
 
 from __future__ import annotations
 

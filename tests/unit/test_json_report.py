@@ -1,4 +1,4 @@
-"""`{model}_report.json` beside its published schema (rules H2, J1, J5)."""
+"""`{model}_report.json` beside its published schema."""
 
 from __future__ import annotations
 

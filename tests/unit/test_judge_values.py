@@ -1,6 +1,4 @@
-"""What judges' code may give, and what comes of it: a score, or an outcome that says why not (rules
-Q2, Q6).
-"""
+"""What judges' code may give, and what comes of it: a score, or an outcome that says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label files and what they say of runs (rule N1)."""
+"""Label files and what they say of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Markdown report, read back with an independent reader (rules I: `--jrh-report`)."""
+"""The Markdown report, read back with an independent reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what a request of a judge's code is recognized (rule Q4)."""
+"""By what a request of a judge's code is recognized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge's own code is: what changes its digest, and what does not (rule Q8)."""
+"""What a judge's own code is: what changes its digest, and what does not."""
 
 from __future__ import annotations
 

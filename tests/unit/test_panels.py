@@ -1,4 +1,4 @@
-"""What the judges of a panel share is counted once, whichever process has made it (rule E4)."""
+"""What the judges of a panel share is counted once, whichever process has made it."""
 
 from __future__ import annotations
 

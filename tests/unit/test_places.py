@@ -1,6 +1,4 @@
-"""New cassettes and results are made where every other session looks for them
-(rules A3, G2, H2).
-"""
+"""New cassettes and results are made where every other session looks for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each planted defect is found by its own probe and by no other, with judges that err (rule S9)."""
+"""Each planted defect is found by its own probe and by no other, with judges that err."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a probe derives differs from its base in what the variant says, and in nothing else (rules
-S3 to S5)."""
+"""What a probe derives differs from its base in what the variant says, and in nothing else."""
 
 from __future__ import annotations
 

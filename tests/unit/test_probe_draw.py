@@ -1,4 +1,4 @@
-"""Which cases probes have, and what they are called (rule S1)."""
+"""Which cases probes have, and what they are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of probes, their findings, and their rule of a gate (rule S8)."""
+"""The figures of probes, their findings, and their rule of a gate."""
 
 from __future__ import annotations
 

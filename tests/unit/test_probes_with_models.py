@@ -1,4 +1,4 @@
-"""The probes whose cases models of the suite make, and confirm (rules S6, S7)."""
+"""The probes whose cases models of the suite make, and confirm."""
 
 from __future__ import annotations
 

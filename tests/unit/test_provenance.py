@@ -1,4 +1,4 @@
-"""Where a session's figures come from, and what git knows of it (rule J7)."""
+"""Where a session's figures come from, and what git knows of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The page over HTTP: who is let in, how much is read, and that nothing of a transcript is markup
-(rule K4)."""
+"""The page over HTTP: who is let in, how much is read, and that no transcript is markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions are on the disk at once, survive a killed process, and are obeyed (rule K2)."""
+"""Decisions are on the disk at once, survive a killed process, and are obeyed."""
 
 from __future__ import annotations
 

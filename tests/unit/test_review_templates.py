@@ -1,4 +1,4 @@
-"""Agent templates: what does not render is not saved (rule K3)."""
+"""Agent templates: what does not render is not saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rubric files (rules B)."""
+"""Rubric files."""
 
 from __future__ import annotations
 

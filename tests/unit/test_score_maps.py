@@ -1,4 +1,4 @@
-"""Judges that answer with values of their own in place of scores (rule Q1)."""
+"""Judges that answer with values of their own in place of scores."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Files that are one conversation: sessions of Claude Code and Codex, and items of OpenAI's
-Responses API (rule R2)."""
+Responses API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures on judges, against independent implementations (rule J1)."""
+"""The figures on judges, against independent implementations."""
 
 from __future__ import annotations
 

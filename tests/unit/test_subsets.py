@@ -1,4 +1,4 @@
-"""Which cases a subset has (rule A11)."""
+"""Which cases a subset has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal's section: figures, changes, decision, panels (rules J)."""
+"""The terminal's section: figures, changes, decision, panels."""
 
 from __future__ import annotations
 

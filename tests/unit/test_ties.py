@@ -1,4 +1,4 @@
-"""A tie of repeats counts as wrong, and is never left out of n (rules M1, M2)."""
+"""A tie of repeats counts as wrong, and is never left out of n."""
 
 from __future__ import annotations
 

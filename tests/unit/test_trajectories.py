@@ -1,4 +1,4 @@
-"""ATIF trajectories and Harbor's folders: what is read, what is refused and where (rule R6)."""
+"""ATIF trajectories and Harbor's folders: what is read, what is refused and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often runs are violated, where only some of those that were judged have a label (rule N7)."""
+"""How often runs are violated, where only some of those that were judged have a label."""
 
 from __future__ import annotations
 

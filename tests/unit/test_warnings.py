@@ -1,5 +1,5 @@
 """Judges that look fine and judge nothing are named, over all cases and per rubric; sound ones are
-not (rule L6)."""
+not."""
 
 from __future__ import annotations
 
