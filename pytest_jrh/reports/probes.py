@@ -141,6 +141,23 @@ def grid_of(table: ProbeTable) -> Table | None:
     return Table("", (*titles,), (*rows,), f"{table.probe}: turned verdicts by variant and place")
 
 
+def turned_table(tables: Sequence[ProbeTable]) -> list[Table]:
+    """What each probe turned of the right verdicts of each judge of a suite; none without any."""
+    probes = list(dict.fromkeys(table.probe for table in tables))
+    by_judge: dict[str, dict[str, Cell]] = {}
+    for table in tables:
+        heat = round(_STEPS * (table.total.rate.value or 0))
+        cell = Cell(f"{table.total.turned:,} of {table.total.n:,}", heat=heat)
+        by_judge.setdefault(table.judge, {})[table.probe] = cell
+    rows = []
+    for judge, cells in by_judge.items():
+        about = (tables[0].suite, judge, "")
+        in_order = tuple(cells.get(probe, Cell(NONE)) for probe in probes)
+        rows.append(Row(judge or "the judge", in_order, about=about))
+    titles = tuple(probe.replace("_", " ") for probe in probes)
+    return [Table("verdicts turned", titles, tuple(rows))] if rows else []
+
+
 def probe_blocks(
     tables: Sequence[ProbeTable],
     shown: Callable[[ProbeTable, ProbeRow], bool] = lambda _table, _row: True,

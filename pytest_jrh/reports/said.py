@@ -38,7 +38,7 @@ from pytest_jrh.reports.grounds import (
     violated_sentences,
     wrong_labels,
 )
-from pytest_jrh.reports.probes import finding_sentences, probe_blocks
+from pytest_jrh.reports.probes import finding_sentences, probe_blocks, turned_table
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.session import (
     case_key,
@@ -183,9 +183,9 @@ def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
     judged = [section for section in of_suite if section.total.counts.n]
     findings = [table for table in session.probes if table.suite == suite and table.is_finding]
     if len(judged) > 1:
-        yield _judges_table(session, judged, findings)
-        return
-    for section in judged:
+        yield _judges_table(session, judged, () if bars else findings)
+        findings = []
+    for section in judged if len(judged) == 1 else ():
         pairs = _pairs(session, section)
         rows = sorted(_section_rows(section, pairs), key=lambda row: -row.worst)
         total = rows[0] if len(rows) == 1 else _counts("all", section.total, pairs)
@@ -195,6 +195,9 @@ def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
             yield _counts_table(first, shown)
         else:
             yield Sentence(total.sentence)
+    if bars:
+        yield from turned_table([table for table in session.probes if table.suite == suite])
+        return
     for table in findings:
         turned = f"{table.total.turned:,} of {counted(table.total.n, 'right verdict')}"
         yield Sentence(f"{table.probe} turns {turned}", "warning")

@@ -187,7 +187,9 @@ def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
     assert text.index(f"⚠️ {prose(finding)}") < text.index("| rubric | n | accuracy |")
     write_page(tmp_path / "report.html", session)
     page = Page.of((tmp_path / "report.html").read_text("utf-8"))
-    assert "format_invariance turns 10 of 20" in str(session_data(page)["blocks"]["answer"])
+    tables = [one for one in session_data(page)["blocks"]["answer"] if one["type"] == "Table"]
+    [row] = next(one["rows"] for one in tables if one["first"] == "verdicts turned")
+    assert (row["name"], row["cells"][0]["text"]) == ("brittle", "10 of 20")
 
 
 def test_without_a_finding_the_head_says_nothing_of_probes() -> None:

@@ -35,7 +35,7 @@ function drawTable(block) {
     const meaning = place && block.meanings.length ? block.meanings[place - 1] : null;
     return title ? make("th", { scope: "col", title: meaning }, title) : make("td", {});
   });
-  const lines = block.rows.map((row) => make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, row.name), row.cells.map((cell, place) => drawCell(cell, block.titles[place]))));
+  const lines = block.rows.map((row) => make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), row.cells.map((cell, place) => drawCell(cell, block.titles[place]))));
   const caption = block.caption ? make("caption", {}, block.caption) : null;
   return make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": block.caption || `table by ${block.first}` }, make("table", { class: "plain" }, caption, make("thead", {}, make("tr", {}, titles)), make("tbody", {}, lines)));
 }
