@@ -204,7 +204,7 @@ def test_reports_and_annotations_tell_of_all_shards(
     ]
     assert BROKEN.replace("_", r"\_") in Path("all.md").read_text("utf-8")
     assert Path("step.md").read_text("utf-8") == Path("all.md").read_text("utf-8")
-    assert BROKEN in Path("all.html").read_text("utf-8")
+    assert BROKEN.removeprefix("the") in Path("all.html").read_text("utf-8")
     [told] = [line for line in merge.lines if line.startswith("::")]
     assert told.startswith("::error file=lax/judge.md,line=1,endLine=2,title=FAIL%3A ")
 
