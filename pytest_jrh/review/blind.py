@@ -20,7 +20,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import name_problem
-from pytest_jrh.review.board import Board, Progress, ReviewCase, labels_of
+from pytest_jrh.review.board import Board, Progress, ReviewCase, check_label
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
@@ -254,10 +254,8 @@ class LabelBoard(Board):
         """
         with self._lock:
             assigned, name = self._find(reviewer, key)
-            offered = labels_of(assigned.entry.case)
-            if label is not None and label not in offered:
-                scores = ", ".join(map(str, offered))
-                raise InputError(Problem(f"got {label}; the labels are {scores}, or none"))
+            if label is not None:
+                check_label(assigned.entry.case, label)
             if len(note) > _LONGEST_NOTE:
                 raise InputError(Problem(f"a note has at most {_LONGEST_NOTE:,} characters"))
             digest = assigned.entry.digest

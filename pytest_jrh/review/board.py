@@ -1,4 +1,4 @@
-"""The state of a page: the cases made so far, what people said of each, and who wants to know.
+"""The state of a page: the cases made so far, and what people said of each.
 
 `Board` is what reviews and blind labelling share; on a `ReviewBoard` people decide about the cases.
 The engine's thread hands cases in at the `ReviewDesk` and gets them back as people decided; the
@@ -50,7 +50,6 @@ class ReviewCase:
     case_id: str
     digest: str
     case: Case
-    position: int = 0
     version: int = 0
     judged: Mapping[str, Judgment] = field(default_factory=dict)
 
@@ -69,11 +68,12 @@ class ReviewCase:
         return replace(self, judged={**self.judged, judge or "": judgment})
 
 
-def labels_of(case: Case) -> dict[int, str]:
-    """The labels that a case can have, lowest first, with what each means."""
-    if case.mode == "binary":
-        return {0: "rubric satisfied", 1: "rubric violated"}
-    return {level.score: level.label for level in case.levels}
+def check_label(case: Case, label: int) -> None:
+    """Raise `InputError` for a label that is not on the scale of a case."""
+    scale = [0, 1] if case.mode == "binary" else [level.score for level in case.levels]
+    if label not in scale:
+        message = f"{label} is not a label of this case; must be one of "
+        raise InputError(Problem(message + ", ".join(map(str, scale))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +199,11 @@ class ReviewBoard(Board):
 
     def add(self, case: Case) -> None:
         """Take in a case; made again in another way, it takes the place of the earlier one."""
+        entry = ReviewCase(generation_id(case.spec), case_digest(case), case)
         with self._lock:
-            case_id, digest = generation_id(case.spec), case_digest(case)
-            entry = ReviewCase(case_id, digest, case, position=len(self._entries))
             before = self._entries.get(entry.key)
-            if before is None:
+            if before is None or (before.digest, before.rejected) != (entry.digest, entry.rejected):
                 self._put(entry)
-            elif (before.digest, before.rejected) != (entry.digest, entry.rejected):
-                self._put(replace(entry, position=before.position))
 
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
         with self._lock:
@@ -214,24 +211,21 @@ class ReviewBoard(Board):
             if entry is not None:
                 self._put(entry.with_verdict(case.spec.judge, judgment))
 
-    def decision(self, case: Case) -> Decision | None:
-        """What was decided about this very version of a case.
-
-        After Finalize, what had been decided by then.
+    def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
+        """What people say of a case in a word, and their decision about this very version; once the
+        review has ended, what had been decided by then.
         """
-        case_id, digest = generation_id(case.spec), case_digest(case)
+        case_id = generation_id(case.spec)
         with self._lock:
             if self._final is None:
-                return self._store(case).valid(case_id, digest)
-            final = self._final.get(case_id)
-        if final is None or not final.is_about(digest):
-            return None
-        return final
-
-    def is_void(self, case: Case) -> bool:
-        """Whether another version of this case was decided, and this one was not."""
-        decision = self._store(case).get(generation_id(case.spec))
-        return decision is not None and not decision.is_about(case_digest(case))
+                decision = self._store(case).get(case_id)
+            else:
+                decision = self._final.get(case_id)
+        if decision is None:
+            return "undecided", None
+        if not decision.is_about(case_digest(case)):
+            return "void", None
+        return decision.action, decision
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with.
@@ -329,11 +323,7 @@ class ReviewBoard(Board):
         """Give a case another expected label, out of those that its judge can give."""
 
         def change(entry: ReviewCase, decision: Decision) -> Decision:
-            offered = labels_of(entry.case)
-            if expected not in offered:
-                scores = ", ".join(map(str, offered))
-                message = f"{expected} is not a label of this case; must be one of {scores}"
-                raise InputError(Problem(message))
+            check_label(entry.case, expected)
             # The label that the case was made with is no difference, unless the decision was taken
             # about the case before people edited it.
             is_first = decision.expected is None or decision.case_digest == entry.digest
@@ -369,7 +359,6 @@ class ReviewBoard(Board):
         """
         with self._lock:
             changed = [entry for entry in self._entries.values() if entry.version > since]
-            changed.sort(key=lambda entry: entry.position)
             return self.version, tuple(self._reviewed(entry) for entry in changed)
 
     def _decide(
@@ -467,12 +456,7 @@ class ReviewDesk:
 
     def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
         """What people say of a case in a word, and their decision about this very version."""
-        if case.spec.suite not in self.obeying:
-            return "", None
-        decision = self.board.decision(case)
-        if decision is not None:
-            return decision.action, decision
-        return ("void" if self.board.is_void(case) else "undecided"), None
+        return self.board.said(case) if case.spec.suite in self.obeying else ("", None)
 
     def obeyed(self, case: Case) -> Case:
         """Give the case as people decided; raises `NoVerdictCase` where they rejected it."""

@@ -185,7 +185,7 @@ _STRANGER = "This page needs the token of its session: open the address that pyt
 
 
 class Guard:
-    """Lets a request to `app` that has this host, origin and token, and a body of bounded size."""
+    """Lets a request to `app` that has this host, origin and token."""
 
     def __init__(self, app: App, *, token: str, port: int, policy: str) -> None:
         self._app = app
@@ -203,7 +203,6 @@ class Guard:
         if scope["type"] != "http":
             return
         request, safe = Request(scope), _with_headers(send, self._headers)
-        body = None
         answer: Response | None = None
         if refused := self._refused(request):
             answer = PlainTextResponse(refused, HTTPStatus.FORBIDDEN)
@@ -216,17 +215,7 @@ class Guard:
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         elif not self._is_token(request.cookies.get(self._cookie, "")):
             answer = PlainTextResponse(_STRANGER, HTTPStatus.FORBIDDEN)
-        else:
-            length = request.headers.get("content-length", "")
-            if not (length.isascii() and length.isdigit() and int(length) > MAX_BODY):
-                body = await _body(receive)
-        if answer is None and body is None:
-            limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
-            answer = PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if answer is not None:
-            await answer(scope, receive, safe)
-        elif body is not None:
-            await self._app(scope, _replayed(body, receive), safe)
+        await (answer or self._app)(scope, receive, safe)
 
     def _refused(self, request: Request) -> str:
         if request.headers.get("host", "") not in self._hosts:
@@ -242,28 +231,22 @@ class Guard:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _body(request: Request) -> bytes | None:
     """Read a body; None where it is too large, or its sender left."""
+    from starlette.requests import ClientDisconnect
+
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length[:_MOST_DIGITS]) > MAX_BODY:
+        return None
     body = b""
-    while True:
-        event = await receive()
-        part: bytes = event.get("body", b"")
-        body += part
-        if event["type"] != "http.request" or len(body) > MAX_BODY:
-            return None
-        if not event.get("more_body", False):
-            return body
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    parts = [body]
-
-    async def receive_again() -> Event:
-        if parts:
-            return {"type": "http.request", "body": parts.pop(), "more_body": False}
-        return await receive()
-
-    return receive_again
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY:
+                return None
+    except ClientDisconnect:
+        return None
+    return body
 
 
 def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
@@ -279,7 +262,7 @@ def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
 def _app(page: Page, closed: threading.Event) -> App:
     """The application of a page, whose streams of events end when it is `closed`."""
     from starlette.applications import Starlette
-    from starlette.responses import HTMLResponse, Response, StreamingResponse
+    from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
 
     async def shell(_: Request) -> Response:
@@ -287,7 +270,11 @@ def _app(page: Page, closed: threading.Event) -> App:
 
     async def answered(answer: Answer, request: Request) -> Response:
         names = {name: str(value) for name, value in request.path_params.items()}
-        asking = PageRequest(names, await request.body())
+        body = await _body(request)
+        if body is None:
+            limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
+            return PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        asking = PageRequest(names, body)
         # In a thread: answers wait for locks and for the disk.
         status, value = await asyncio.to_thread(reply, answer, asking)
         return Response(json.dumps(value), status, media_type="application/json")

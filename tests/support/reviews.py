@@ -62,7 +62,7 @@ def decide(
 
 def as_reviewed(board: ReviewBoard, case: Case) -> Case:
     """A case as it goes to the judge; raises `NoVerdictCase` where it was rejected."""
-    return obeyed(case, board.decision(case))
+    return obeyed(case, board.said(case)[1])
 
 
 def rows(path: Path) -> Iterator[dict[str, str]]:

@@ -396,7 +396,7 @@ def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_
     for reviewer, key in ((ann, "0" * 20), (ann, "é"), ("nobody", one.key)):
         with pytest.raises(LookupError):
             board.give(reviewer, key, 1)
-    with pytest.raises(InputError, match="got 2; the labels are 0, 1, or none"):
+    with pytest.raises(InputError, match="2 is not a label of this case; must be one of 0, 1"):
         board.give(ann, one.key, 2)
     with pytest.raises(InputError, match="at most 2,000 characters"):
         board.give(ann, one.key, 1, "x" * 2_001)

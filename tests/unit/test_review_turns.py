@@ -21,7 +21,7 @@ from tests.support.made_cases import make_case, make_spec
 
 def reviewed(case: Case, decision: Decision | None = None) -> Reviewed:
     judged = {"": Judgment((Verdict(0, "nothing was refunded"),))}
-    return Reviewed(ReviewCase("id", "digest", case, 0, 1, judged), decision, None)
+    return Reviewed(ReviewCase("id", "digest", case, 1, judged), decision, None)
 
 
 def turns(case: Case, decision: Decision | None = None) -> list[dict[str, Any]]:
