@@ -21,10 +21,7 @@ look.row = (row) => make("a", { href: `#case=${row.key}`, tabindex: "-1" },
   make("span", { class: "where" }, row.word ? make("span", { class: "tag" }, row.word) : null));
 
 const mine = (path) => `/reviewers/${me.reviewer}/${path}`;
-source.body = (row) => ask(mine(`cases/${row.key}`)).catch((error) => {
-  toast(error.message);
-  return null;
-});
+source.body = (row) => asked(mine(`cases/${row.key}`));
 
 listen(async (news) => {
   progress = news.progress;

@@ -58,7 +58,7 @@ function drawTurn(turn) {
   const isLeftOut = turn.state === "left out";
   const role = ROLES.includes(turn.role) ? turn.role : "other";
   const flag = turn.state ? make("span", { class: "flag" }, turn.state) : null;
-  const who = make("div", { class: "who" }, make("b", {}, isLeftOut ? "" : `[${turn.index}]`), turn.role, flag);
+  const who = make("div", { class: "who" }, make("b", {}, isLeftOut ? "" : `[${turn.index}]`), turn.role, flag, look.verb?.(turn));
   const name = turn.name ? make("div", { class: "call" }, make("span", { class: "muted" }, "← "), make("b", {}, turn.name)) : null;
   const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part));
   const why = (turn.why ?? []).map(([title, text]) => make("p", { class: "muted", dir: "auto" }, make("b", {}, `${title}: `), text));

@@ -6,14 +6,11 @@ const decided = [];
 // What was typed into a turn and is not saved, by case and turn: another case does not lose it.
 const drafts = new Map();
 
-const DECISIONS = ["undecided", "accepted", "edited", "rejected", "void", "rejected by the verifier"];
+const REJECTED = "rejected by the verifier";
+const DECISIONS = ["undecided", "accepted", "edited", "rejected", "void", REJECTED];
 FILTERS.push(...DECISIONS.map((decision) => [decision, decision, (row) => row.decision === decision]));
 
-source.body = (row) => ask(`/cases/${row.key}`).catch((error) => {
-  toast(error.message);
-  return null;
-});
-
+source.body = (row) => asked(`/cases/${row.key}`);
 listen((news) => {
   progress = news.progress;
   if (news.all) source.rows.length = 0;
@@ -64,18 +61,13 @@ onCase.push((row, body) => {
   const turn = wasEditing ? editing.index : body?.editable.find((index) => drafts.has(`${row.key} ${index}`));
   editing = null;
   drawn = row;
-  const isClosed = row.decision === "rejected by the verifier" || !body;
-  const verb = (action, text, key, decision) => {
-    const drawn = button(action, text, key);
-    if (decision) drawn.setAttribute("aria-pressed", String(row.action === decision || (decision === "accepted" && row.action === "edited")));
-    return drawn;
-  };
-  $("decide").replaceChildren(...(isClosed ? [] : [
-    verb("accept", "Accept", "a", "accepted"), verb("reject", "Reject", "r", "rejected"), verb("edit", "Edit", "e"), verb("undo", "Undo", "u"),
-  ]));
+  const isClosed = row.decision === REJECTED || !body;
+  const verbs = [button("accept", "Accept", "a"), button("reject", "Reject", "r"), button("edit", "Edit", "e"), button("undo", "Undo", "u")];
+  verbs[0].setAttribute("aria-pressed", String(["accepted", "edited"].includes(row.action)));
+  verbs[1].setAttribute("aria-pressed", String(row.action === "rejected"));
+  $("decide").replaceChildren(...(isClosed ? [] : verbs));
   if (!body) return;
   $("voices").prepend(isClosed ? make("p", { class: "note" }, body.closed) : drawDecision(row, body));
-  for (const turn of body.editable) addEdit(turn);
   if (turn !== undefined && !isClosed) inTurn(edit)(turn, { focus: wasEditing });
 });
 
@@ -88,25 +80,20 @@ function drawDecision(row, body) {
     make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" })));
 }
 
-function addEdit(turn) {
-  const who = $(`turn-${turn}`)?.querySelector(".who");
-  who?.append(make("button", { type: "button", class: "link", "data-do": "edit", value: turn, "aria-label": `Edit turn ${turn}` }, "edit"));
-}
+look.verb = ({ index, state }) => state !== "left out" && body.editable.includes(index)
+  ? make("button", { type: "button", class: "link", "data-do": "edit", value: index, "aria-label": `Edit turn ${index}` }, "edit") : null;
 
-// Turns that were folded get their button when they are shown.
-new MutationObserver(() => {
-  for (const turn of body?.editable ?? []) if (!$(`turn-${turn}`)?.querySelector("[data-do=edit]")) addEdit(turn);
-}).observe($("turns"), { childList: true });
+// Tells the server what was done with a case; true where it is kept.
+const told = (row, what, change) => tried(async () => put([await ask(`/cases/${row.key}/${what}`, { digest: row.digest, ...change })]));
 
 async function decide(action) {
   const row = view.row;
   if (!row || !progress) return;
-  if (row.decision === "rejected by the verifier") return toast("The verifier rejected this case: nothing can be decided about it.");
+  if (row.decision === REJECTED) return toast("The verifier rejected this case: nothing can be decided about it.");
   if (editing) return toast("Save or cancel the text that you are editing first.");
   const following = action === "withdrawn" ? null : nextUndecided(row);
   const note = $("note")?.value ?? "";
-  const done = await tried(async () => put([await ask(`/cases/${row.key}/decision`, { digest: row.digest, action, note })]));
-  if (!done) return;
+  if (!(await told(row, "decision", { action, note }))) return;
   if (action === "withdrawn") return open(rowsByKey.get(row.key));
   decided.push(row.key);
   toast(`Label ${action}. `, make("kbd", {}, "u"), " takes it back");
@@ -132,12 +119,12 @@ $("voices").addEventListener("change", (event) => {
   if (id === "label") {
     // Drawn again also where it was refused.
     inTurn(async () => {
-      await tried(async () => put([await ask(`/cases/${row.key}/label`, { digest: row.digest, expected: Number(value) })]));
+      await told(row, "label", { expected: Number(value) });
       await reopen();
     })();
   } else if (id === "note" && row.action && value !== row.note) {
     const action = row.action === "rejected" ? "rejected" : "accepted";
-    tried(async () => put([await ask(`/cases/${row.key}/decision`, { digest: row.digest, action, note: value })]));
+    told(row, "decision", { action, note: value });
   }
 });
 
@@ -190,7 +177,7 @@ function openEditor(row, index, turn) {
   const form = make("form", { class: "editor" }, parts, make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" },
     make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", "Cancel", "Esc"), isOther(turn.text, turn.made.text) || isOther(turn.calls, turn.made.calls) ? button("asMade", "As made") : null));
   editing = { key, row, index, fields, problem, turn };
-  const look = () => {
+  const compare = () => {
     preview.replaceChildren(...fields.flatMap(({ key: name, before, input }, place) => {
       if (place && before === input.value) return [];
       return [make("p", { dir: "auto" }, name ? `${name}: ` : null, marked(differences(before, input.value)))];
@@ -198,12 +185,12 @@ function openEditor(row, index, turn) {
     if (fields.some((one) => one.input.value !== one.text)) drafts.set(key, fields.map((one) => one.input.value));
     else drafts.delete(key);
   };
-  form.addEventListener("input", look);
+  form.addEventListener("input", compare);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     actions.save();
   });
-  look();
+  compare();
   const shownTurn = $(`turn-${index}`);
   shownTurn.classList.add("editing");
   shownTurn.querySelector(".said").replaceChildren(form);
@@ -211,7 +198,8 @@ function openEditor(row, index, turn) {
 
 // Sends what was typed; what is refused stands at its field, and nothing that was typed is lost.
 async function save() {
-  const { row, index, fields, turn } = editing;
+  const { row, index, fields, turn, key } = editing;
+  if (!drafts.has(key)) return cancel();
   const calls = turn.calls.map((call, number) => {
     const ofCall = fields.filter((one) => one.call === number);
     const args = Object.fromEntries(ofCall.filter((one) => one.key !== undefined).map((one) => [one.key, one.input.value]));
@@ -243,7 +231,6 @@ async function send(row, index, change) {
 }
 
 async function cancel() {
-  if (!editing) return;
   const { key, index } = editing;
   drafts.delete(key);
   editing = null;
@@ -266,7 +253,7 @@ Object.assign(actions, {
   reject: inTurn(() => decide("rejected")),
   edit: inTurn((target) => edit(target?.value ? Number(target.value) : undefined)),
   undo: inTurn(undo),
-  cancel: inTurn(cancel),
+  cancel: inTurn(() => editing && cancel()),
   save: inTurn(() => editing && save()),
   asMade: inTurn(() => editing && send(editing.row, editing.index, { content: null })),
   note: () => $("note")?.focus(),

@@ -61,8 +61,8 @@ const TAG_KINDS = { regression: "bad", "by flicker": "warn", fix: "good", "label
 const LISTED_TAGS = ["label in doubt", "label checked", "flickers", "accepted", "edited", "rejected", "void"];
 const drawTags = (row, names) => row.tags.filter((tag) => names.includes(tag)).map((tag) => make("span", { class: `tag ${TAG_KINDS[tag]}` }, tag));
 
-// How a row of the list is drawn; blind labelling draws less.
-const look = { row: drawRow };
+// How a row of the list is drawn, in which blind labelling draws less, and what can be done with a turn of a served page.
+const look = { row: drawRow, verb: null };
 
 function drawRow(row) {
   const wrong = row.judges.filter((judge) => judge.wrong).map((judge) => judge.name).filter(Boolean);

@@ -27,6 +27,12 @@ async function ask(address, data) {
   return answer;
 }
 
+// The body of a case; null, and why, where there is none.
+const asked = (address) => ask(address).catch((error) => {
+  toast(error.message);
+  return null;
+});
+
 // Does `work`, and says what went wrong; true where nothing did.
 async function tried(work) {
   try {
