@@ -39,7 +39,7 @@ from pytest_jrh.store.decisions import CallEdit, holds_acts, is_editable
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Message
@@ -108,8 +108,9 @@ def review_row(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonVa
         if case.mode == "ordinal":
             kind = "wrong"
     tags = []
-    if any(person.label not in (None, case.expected) for person in people):
-        tags.append("label in doubt")
+    labels = {person.label for person in people} - {None}
+    if labels:
+        tags.append("label checked" if labels == {case.expected} else "label in doubt")
     word = "undecided"
     if entry.rejected:
         word = "rejected by the verifier"
@@ -235,9 +236,10 @@ class Deciding:
     ) -> None:
         self._board = board
         self._templates = agent_templates(suites)
-        self._people: dict[str, list[PersonLabel]] = {}
+        # What each person said last.
+        self._people: dict[str, dict[str, PersonLabel]] = {}
         for person in people:
-            self._people.setdefault(person.case_digest, []).append(person)
+            self._people.setdefault(person.case_digest, {})[person.reviewer] = person
 
     def page(self) -> Page:
         """The page to serve."""
@@ -271,14 +273,15 @@ class Deciding:
         }
 
     def _row(self, reviewed: Reviewed) -> JsonValues:
-        people = self._people.get(reviewed.entry.digest, ())
-        row: JsonValues = printable(review_row(reviewed, people))
+        row: JsonValues = printable(review_row(reviewed, self._said_blind(reviewed)))
         return row
+
+    def _said_blind(self, reviewed: Reviewed) -> Collection[PersonLabel]:
+        return self._people.get(reviewed.entry.digest, {}).values()
 
     def _case(self, request: PageRequest) -> object:
         reviewed = self._board.get(request.names["key"])
-        people = self._people.get(reviewed.entry.digest, ())
-        return printable(review_body(reviewed, people))
+        return printable(review_body(reviewed, self._said_blind(reviewed)))
 
     def _turn(self, request: PageRequest) -> object:
         """A turn to be edited: its text and calls, as they were made, and before all edits."""
