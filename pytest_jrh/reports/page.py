@@ -182,8 +182,8 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
             for key, body in bodies.items():
                 without_turns[key] = {**body, "turns": [], "is_cut": True}
             # Without transcripts where the whole does not fit; nothing where not even that.
-            for shown in (bodies, without_turns):
-                block = _data(names[group[0]], packed(_pooled(shown)))
+            for shown, cut in ((bodies, ""), (without_turns, " data-cut")):
+                block = _data(names[group[0]], packed(_pooled(shown)), cut)
                 if len(block) <= room:
                     room -= len(block)
                     file.write(block)
@@ -200,9 +200,9 @@ def packed(value: Any) -> str:
     return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
 
 
-def _data(name: str, text: str) -> bytes:
+def _data(name: str, text: str, more: str = "") -> bytes:
     """A data block, which no browser runs."""
-    return f'<script type="text/plain" id="{name}">{text}</script>\n'.encode("ascii")
+    return f'<script type="text/plain" id="{name}"{more}>{text}</script>\n'.encode("ascii")
 
 
 def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.reports.page import write_page
+from pytest_jrh.reports.page import LIMIT, write_page
 from pytest_jrh.reports.session import case_key
 from tests.browser.steps import wait_for
 from tests.support.judged_sessions import (
@@ -90,11 +91,13 @@ def write(
     messages: Sequence[Any] = MESSAGES,
     text: str = AFTER,
     before: Any = None,
+    limit: int = LIMIT,
 ) -> Path:
     records = spooled(folder / "spool", results, lambda result: messages, text)
     path = folder / "report.html"
     session = session_of(results, before)
-    write_page(path, replace(session, records=records, folder=Path("/repo")))
+    session = replace(session, records=records, folder=Path("/repo"))
+    write_page(path, session, limit=limit)
     return path
 
 
@@ -350,6 +353,18 @@ def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
     page.keyboard.press("f")
     page.click("#turn-0 .more")
     wait_for(page, "document.querySelector('#turn-0 .text').textContent.length", len(old))
+
+
+def test_what_was_left_out_of_a_large_page_is_said(opened: Any, tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(60_000).hex()
+    messages = (*MESSAGES[:2], {**MESSAGES[2], "content": noise}, MESSAGES[3])
+    made = judged(wrong_on("run-000"), runs=4, rubrics=("tone",))
+    size = write(tmp_path, made, messages).stat().st_size
+    page = opened(write(tmp_path, made, messages, limit=size * 2 // 3), "#show=all")
+    assert "has no transcripts of 4 cases" in page.inner_text("#details")
+    page.click("#list a >> nth=7")
+    page.wait_for_selector("#turns:has-text('transcript was left out')")
+    assert "The order is late." in page.inner_text("#voices")
 
 
 def test_without_a_script_the_answer_is_there(browser: Any, report: Path) -> None:

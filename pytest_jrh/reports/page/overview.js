@@ -124,4 +124,6 @@ function drawOverview() {
   $("doubts").replaceChildren(...drawBlocks([...shownBlocks.filter((block) => ASIDE.includes(block.type)), ...doubts]));
   const more = make("details", {}, make("summary", {}, "How sure, and where it comes from"), drawBlocks(details));
   $("details").replaceChildren(...(details.length ? [more] : []));
+  const cut = source.rows.filter((row) => row.block && !document.querySelector(`#${row.block}:not([data-cut])`)).length;
+  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, it has no transcripts of ${cut.toLocaleString("en")} cases, the last of the list.`));
 }
