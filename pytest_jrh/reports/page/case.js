@@ -47,10 +47,11 @@ function drawPart(old, part) {
   const isSame = old && part && old.text === part.text;
   const all = () => marked(differences(old ? old.text : "", part ? part.text : ""));
   const content = isSame ? long(text, undefined, kind === "result" ? LONG_RESULT : LONGEST) : all();
-  if (kind === "call") return make("div", { class: "call" }, make("span", { class: "muted" }, "→ "), make("b", {}, title), "(", content, ")");
+  const name = make("b", {}, old && part ? title : marked([[part ? "new" : "gone", title]]));
+  if (kind === "call") return make("div", { class: "call" }, make("span", { class: "muted" }, "→ "), name, "(", content, ")");
   if (kind === "reasoning") return make("details", {}, make("summary", {}, title), make("div", { class: "text", dir: "auto" }, content));
   if (kind === "image" && part?.address) return make("img", { src: part.address, alt: title, loading: "lazy" });
-  const head = title ? make("div", { class: "call" }, make("b", {}, title)) : null;
+  const head = title ? make("div", { class: "call" }, name) : null;
   return make("div", { class: kind }, head, make("div", { class: "text", dir: "auto" }, content));
 }
 
