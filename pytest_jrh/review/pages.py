@@ -36,7 +36,7 @@ from pytest_jrh.reports.page_cases import (
 from pytest_jrh.review.prompts import agent_templates
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
 from pytest_jrh.store.decisions import CallEdit, holds_acts, is_editable
-from pytest_jrh.store.ledger import case_result
+from pytest_jrh.store.ledger import edit_note
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -120,12 +120,11 @@ def review_row(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonVa
     elif reviewed.void is not None:
         word = "void"
         tags.append(word)
-    result = case_result(case.spec, case)
     row = case_row(
         case.spec,
         key=entry.key,
         rubric=_rubric_key(entry.case),
-        title=case_title(case.spec, result.extra.edit),
+        title=case_title(case.spec, edit_note(case.spec, case)),
         kind=kind,
         label=case.expected,
         tags=tags,

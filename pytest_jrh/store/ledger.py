@@ -156,7 +156,7 @@ def case_result(
     why there is no verdict, and `rejected` is the one that the verifier rejected.
     """
     result = empty_result(spec)
-    note = _edit_note(spec, case or rejected)
+    note = edit_note(spec, case or rejected)
     said = None if rejected is None else _rejection(rejected)
     extra = replace(result.extra, edit=note, rejected=said)
     if case is not None:
@@ -187,7 +187,7 @@ def _labelled_by(case: Case) -> LabelSource | None:
     return "made" if case.verified or case.altered else "unconfirmed"
 
 
-def _edit_note(spec: CaseSpec, case: Case | None) -> str:
+def edit_note(spec: CaseSpec, case: Case | None) -> str:
     """What the editor says of its first edit; see `CaseResult`."""
     if case is None or spec.natural or spec.derived:
         return ""

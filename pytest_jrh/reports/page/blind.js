@@ -67,7 +67,7 @@ async function load() {
   const { rows, rubrics } = await ask(mine("cases"));
   Object.assign(session.rubrics, rubrics);
   const before = new Set(source.rows.map((row) => row.key));
-  if (rows.length !== source.rows.length || !rows.every((row) => before.has(row.key))) source.rows.length = 0;
+  if (rows.length !== source.rows.length || !rows.every((row) => before.has(row.key))) clear();
   put(rows.map((row) => ({ ...row, title: `Case ${row.number}`, kind: "", run: "", suite: "", test: "", tags: [], judges: [] })).filter(isNews));
   const done = rows.filter((row) => !isOpen(row)).length;
   const waiting = progress.ended < progress.total ? `The sample is drawn when all cases are made: ${progress.ended} of ${progress.total}.` : "";

@@ -13,7 +13,7 @@ FILTERS.push(...DECISIONS.map((decision) => [decision, decision, (row) => row.de
 source.body = (row) => asked(`/cases/${row.key}`);
 listen((news) => {
   progress = news.progress;
-  if (news.all) source.rows.length = 0;
+  if (news.all) clear();
   Object.assign(session.rubrics, news.rubrics);
   take(news.rows);
   showHow();

@@ -114,9 +114,8 @@ async function start() {
 function put(rows) {
   const focused = document.activeElement?.closest("#list a")?.hash;
   for (const row of rows) {
-    const place = source.rows.findIndex((other) => other.key === row.key);
-    if (place < 0) source.rows.push(row);
-    else source.rows[place] = row;
+    if (!rowsByKey.has(row.key)) source.rows.push(row);
+    else source.rows[source.rows.indexOf(rowsByKey.get(row.key))] = row;
     if (view.row?.key === row.key) view.row = row;
   }
   index();

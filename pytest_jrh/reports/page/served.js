@@ -56,7 +56,11 @@ function listen(heard, ended) {
 }
 
 const isOther = (one, other) => JSON.stringify(one) !== JSON.stringify(other);
-const isNews = (row) => isOther(row, rowsByKey.get(row.key));
+function clear() {
+  source.rows.length = 0;
+  index();
+}
+const isNews = (row) => !rowsByKey.has(row.key) || isOther(row, rowsByKey.get(row.key));
 
 function banner(text) {
   $("banner").textContent = text;

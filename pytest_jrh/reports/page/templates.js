@@ -5,7 +5,7 @@ let templates = [];
 const draft = make("textarea", { id: "draft", spellcheck: "false", autocomplete: "off", "aria-label": "Override" });
 const templateList = make("select", { id: "template", "aria-label": "Template" });
 const templateFile = make("code", { id: "template-file" });
-const variables = make("p", { id: "variables", role: "group", "aria-label": "Variables" });
+const variables = make("p", { id: "variables" });
 const difference = make("pre", { id: "difference", tabindex: "0", role: "group", "aria-label": "Difference from the default" });
 const problems = make("ul", { id: "problems", class: "problem" });
 const templateStatus = make("span", { id: "template-status", role: "status" });
@@ -34,10 +34,7 @@ function drawTemplate(chosen) {
   draft.value = chosen.text;
   // As the browser keeps it, line ends included, so that "unsaved" means that somebody typed.
   template.text = draft.value;
-  variables.replaceChildren(...chosen.variables.map((name) => {
-    const isRequired = chosen.required.includes(name);
-    return make("button", { type: "button", class: isRequired ? "required" : null, title: isRequired ? "required" : null, "data-do": "insertVariable", value: name }, name);
-  }));
+  variables.replaceChildren(...chosen.variables.map((name) => make("code", {}, `{{ ${name} }}`, chosen.required.includes(name) ? " required" : "")));
   templateDialog.querySelector("[data-do=revertTemplate]").disabled = !chosen.overridden;
   templateStatus.textContent = "";
   check();
@@ -91,13 +88,6 @@ Object.assign(actions, {
   templates: () => {
     templateDialog.showModal();
     tried(() => loadTemplates(template?.key));
-  },
-  insertVariable: ({ value }) => {
-    // RAND's files write one brace, ours two; a draft keeps to its own way.
-    const isSingle = !/\{\{|\{%/.test(draft.value) && /\{\w+\}/.test(draft.value);
-    draft.setRangeText(isSingle ? `{${value}}` : `{{ ${value} }}`, draft.selectionStart, draft.selectionEnd, "end");
-    draft.focus();
-    check();
   },
   saveTemplate: () => change(`/templates/${template.key}`, { text: draft.value }, "Saved: used from the next run on."),
   revertTemplate: () => confirm("Delete the override and go back to the default?") && change(`/templates/${template.key}/revert`, {}, "Reverted."),
