@@ -12,7 +12,7 @@ import hashlib
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
@@ -30,7 +30,7 @@ from pytest_jrh.store.decisions import (
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
     from pytest_jrh.store.decisions import CallEdit, DecisionStore
@@ -244,16 +244,33 @@ class ReviewBoard(Board):
     def decide(
         self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
     ) -> Reviewed:
-        """Accept or reject; accepting a case with a person's edits keeps them. See `_decide` for
-        errors.
+        """Accept or reject; accepting a case with a person's edits keeps them.
+
+        Raises, as all that decides, `LookupError` for an unknown key, `InputError` where the case
+        is another one by now or the change cannot be, and `OSError` if the write fails; then
+        nothing has changed.
         """
-
-        def change(_: ReviewCase, decision: Decision) -> Decision:
+        with self._lock:
+            entry, decision = self._to_decide(key, digest)
             is_edited = action == "accepted" and decision.has_edits
-            update = {"action": "edited" if is_edited else action, "note": note}
-            return decision.model_copy(update=update)
+            return self._keep(entry, decision, action="edited" if is_edited else action, note=note)
 
-        return self._decide(key, digest, change)
+    def withdraw(self, key: str, digest: str) -> Reviewed:
+        """Take back what was decided about a case, edits included."""
+        with self._lock:
+            entry, decision = self._to_decide(key, digest)
+            return self._keep(entry, decision, action="edited", turns=(), expected=None)
+
+    def set_label(self, key: str, digest: str, expected: int) -> Reviewed:
+        """Give a case another expected label, out of those that its judge can give."""
+        with self._lock:
+            entry, decision = self._to_decide(key, digest)
+            check_label(entry.case, expected)
+            # The label that the case was made with is no difference, unless the decision was taken
+            # about the case before people edited it.
+            is_first = decision.expected is None or decision.case_digest == entry.digest
+            label = None if expected == entry.case.expected and is_first else expected
+            return self._keep(entry, decision, action="edited", expected=label)
 
     def edit_turn(
         self,
@@ -266,12 +283,12 @@ class ReviewBoard(Board):
         """Give an assistant turn another text, and its calls other arguments and results; None goes
         back to what was made.
 
-        Calls are held to what providers accept and to what the tools of the suite's runs take; what
-        the case as made breaks by itself is no mistake of a person's. See `_decide` for errors.
+        Calls are held to what the tools of the suite's runs take; what the case as made breaks by
+        itself is no mistake of a person's.
         """
-
-        def change(entry: ReviewCase, decision: Decision) -> Decision:
-            case, messages = entry.case, entry.case.messages
+        with self._lock:
+            entry, decision = self._to_decide(key, digest)
+            messages = entry.case.messages
             if not is_editable(messages, message_index):
                 message = (
                     f"message {message_index} is not an assistant turn; its text cannot be edited"
@@ -281,14 +298,7 @@ class ReviewBoard(Board):
             if content is not None and not content.strip() and content != text:
                 message = f"message {message_index} would be empty; reject the case instead"
                 raise InputError(Problem(message))
-            acts = calls_of_turn(messages, message_index)
-            if calls and not holds_acts(case):
-                message = "only words were edited in this case; its calls stay as they are"
-                raise InputError(Problem(message))
-            for call in calls:
-                if not 0 <= call.call < len(acts):
-                    message = f"message {message_index} has no call number {call.call}"
-                    raise InputError(Problem(message))
+            self._check_calls(entry.case, message_index, calls)
             turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
@@ -300,41 +310,32 @@ class ReviewBoard(Board):
                     message_index=message_index, content=content, calls=tuple(calls)
                 )
             in_order = tuple(turns[index] for index in sorted(turns))
-            edited = decision.model_copy(update={"turns": in_order, "action": "edited"})
-            if calls:
-                suite = case.spec.suite
-                entries = [one.case for one in self._entries.values()]
-                of_suite = [one.run for one in entries if one.spec.suite == suite]
-                runs = {(run.run_id, run.epoch): run.messages for run in of_suite}
-                tools = tools_of([*runs.values(), messages])
-                for call in calls:
-                    act = acts[call.call]
-                    tool = tools.get(act.name, Tool(act.name))
-                    mistake = tool.arguments_mistake(call.arguments)
-                    # What the case itself has that is no call of the tool may stay.
-                    if mistake and not tool.arguments_mistake(act.call.get("arguments")):
-                        message = f"[{message_index}] the call of {act.name}: {mistake}"
-                        raise InputError(Problem(message))
-            return edited
+            return self._keep(entry, decision, action="edited", turns=in_order)
 
-        return self._decide(key, digest, change)
-
-    def set_label(self, key: str, digest: str, expected: int) -> Reviewed:
-        """Give a case another expected label, out of those that its judge can give."""
-
-        def change(entry: ReviewCase, decision: Decision) -> Decision:
-            check_label(entry.case, expected)
-            # The label that the case was made with is no difference, unless the decision was taken
-            # about the case before people edited it.
-            is_first = decision.expected is None or decision.case_digest == entry.digest
-            label = None if expected == entry.case.expected and is_first else expected
-            return decision.model_copy(update={"expected": label, "action": "edited"})
-
-        return self._decide(key, digest, change)
-
-    def withdraw(self, key: str, digest: str) -> Reviewed:
-        """Take back what was decided about a case, edits included."""
-        return self._decide(key, digest, lambda _entry, _decision: None)
+    def _check_calls(self, case: Case, message_index: int, calls: Sequence[CallEdit]) -> None:
+        if not calls:
+            return
+        if not holds_acts(case):
+            message = "only words were edited in this case; its calls stay as they are"
+            raise InputError(Problem(message))
+        runs = {}
+        for entry in self._entries.values():
+            if entry.case.spec.suite == case.spec.suite:
+                run = entry.case.run
+                runs[run.run_id, run.epoch] = run.messages
+        tools = tools_of([*runs.values(), case.messages])
+        acts = calls_of_turn(case.messages, message_index)
+        for call in calls:
+            if not 0 <= call.call < len(acts):
+                message = f"message {message_index} has no call number {call.call}"
+                raise InputError(Problem(message))
+            act = acts[call.call]
+            tool = tools.get(act.name, Tool(act.name))
+            mistake = tool.arguments_mistake(call.arguments)
+            # What the case itself has that is no call of the tool may stay.
+            if mistake and not tool.arguments_mistake(act.call.get("arguments")):
+                message = f"[{message_index}] the call of {act.name}: {mistake}"
+                raise InputError(Problem(message))
 
     def get(self, key: str) -> Reviewed:
         """The case with this key; raises `LookupError`."""
@@ -361,36 +362,31 @@ class ReviewBoard(Board):
             changed = [entry for entry in self._entries.values() if entry.version > since]
             return self.version, tuple(self._reviewed(entry) for entry in changed)
 
-    def _decide(
-        self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision | None]
-    ) -> Reviewed:
-        """Change a decision, on the disk first; `change` gives None to take it back.
+    def _to_decide(self, key: str, digest: str) -> tuple[ReviewCase, Decision]:
+        """A case to decide about, and the decision that is to be changed."""
+        entry = self._entries[key]
+        if entry.digest != digest:
+            message = "this case has been regenerated; look at it again before you decide"
+            raise InputError(Problem(message))
+        if entry.rejected:
+            message = "the verifier rejected this case, so nothing can be decided about it"
+            raise InputError(Problem(message))
+        blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
+        return entry, self._store(entry.case).valid(entry.case_id, entry.digest) or blank
 
-        Raises `LookupError` for an unknown key, `InputError` where the case is another one by now
-        or the change cannot be, and `OSError` if the write fails; then nothing has changed.
-        """
-        with self._lock:
-            entry = self._entries[key]
-            if entry.digest != digest:
-                message = "this case has been regenerated; look at it again before you decide"
-                raise InputError(Problem(message))
-            if entry.rejected:
-                message = "the verifier rejected this case, so nothing can be decided about it"
-                raise InputError(Problem(message))
-            store = self._store(entry.case)
-            before = store.valid(entry.case_id, entry.digest)
-            blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
-            decision = change(entry, before or blank)
-            if decision is None or (decision.action == "edited" and not decision.has_edits):
-                store.withdraw(entry.case_id)
-            elif decision != before:
-                if decision.has_edits:
-                    edited = case_digest(with_edits(entry.case, decision))
-                    digests = dict.fromkeys((*decision.edited_digests, edited))
-                    decision = decision.model_copy(update={"edited_digests": tuple(digests)})
-                store.append(decision)
-            self._put(entry)
-            return self._reviewed(self._entries[key])
+    def _keep(self, entry: ReviewCase, before: Decision, **changes: Any) -> Reviewed:
+        """Change a decision, on the disk first; one that edits nothing is taken back."""
+        store, decision = self._store(entry.case), before.model_copy(update=changes)
+        if decision.action == "edited" and not decision.has_edits:
+            store.withdraw(entry.case_id)
+        elif decision != store.get(entry.case_id):
+            if decision.has_edits:
+                edited = case_digest(with_edits(entry.case, decision))
+                digests = dict.fromkeys((*decision.edited_digests, edited))
+                decision = decision.model_copy(update={"edited_digests": tuple(digests)})
+            store.append(decision)
+        self._put(entry)
+        return self._reviewed(self._entries[entry.key])
 
     def _put(self, entry: ReviewCase) -> None:
         self.version += 1
