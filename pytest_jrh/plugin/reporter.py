@@ -22,7 +22,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
-from pytest_jrh.core.text import columns, counted, log_line, one_line
+from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
@@ -34,16 +34,16 @@ from pytest_jrh.plugin.session import (
     place_of,
 )
 from pytest_jrh.recording.cassettes import is_snapshot_change, prune, unused_cassettes
-from pytest_jrh.reports.answer import worst_results
 from pytest_jrh.reports.ending import (
     Concluded,
     EndSettings,
     conclude,
     ending_lines,
 )
-from pytest_jrh.reports.failures import BriefText, FailedCase, brief_texts
+from pytest_jrh.reports.failures import FailedCase, error_texts, explained_text, turned_text
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.said import worst_results
 from pytest_jrh.reports.session import Session, case_title
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.stats.panels import counted_once
@@ -86,7 +86,7 @@ class Reporter:
         self._left_out: set[str] = set()
         self._judged_again: set[str] = set()
         self._concluded: Concluded | None = None
-        self.brief = BriefFailures(self.results, self._order, self._name)
+        self.brief = BriefFailures(self.results, lambda: self._concluded)
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -214,17 +214,6 @@ class Reporter:
         terminalreporter.write_sep("=", "judge reliability")
         for styled in lines:
             terminalreporter.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
-
-    def _order(self) -> dict[str, int]:
-        """The cases, the worst first, and then as they were collected."""
-        if self._concluded is None:
-            return {}
-        session = self._concluded.session
-        ids = [result.case_id for result in (*worst_results(session), *session.results)]
-        return {case: number for number, case in enumerate(dict.fromkeys(ids))}
-
-    def _name(self, case: str) -> str:
-        return self._concluded.session.node(case) if self._concluded else case
 
     def _notices(self, display: Display) -> list[str]:
         """What is to be known of the session beside what went wrong; nothing with `-q`."""
@@ -357,13 +346,12 @@ class BriefFailures:
     """Lets pytest print brief texts of cases in place of their reports, and few lines of them in
     its short summary, unless `-v` or another `--tb` asks for more; after it, it has the reports.
 
-    `results` are by node id, in any order; `name` gives what a case is called in a command.
-    `explained` are the cases whose brief text was printed.
+    `results` are by node id, in any order; `concluded` is what the session came to, None where it
+    came to nothing. `explained` are the cases whose brief text was printed.
     """
 
     results: Mapping[str, CaseResult]
-    order: Callable[[], Mapping[str, int]]
-    name: Callable[[str], str]
+    concluded: Callable[[], Concluded | None]
 
     def __post_init__(self) -> None:
         self._whole: dict[str, list[Any]] = {}
@@ -393,13 +381,25 @@ class BriefFailures:
     def pytest_shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Shorten the lists of pytest's short summary."""
         for category, reports in self._whole.items():
-            ours = self._sorted(report for report in reports if report.nodeid in self.results)
-            other_reports = [report for report in reports if report.nodeid not in self.results]
+            ours: list[Any] = []
+            turned: list[Any] = []
+            other_reports: list[Any] = []
+            for report in reports:
+                result = self.results.get(report.nodeid)
+                if result is None:
+                    other_reports.append(report)
+                else:
+                    is_turned = result.spec.derived and result.outcome == "disagree"
+                    (turned if is_turned else ours).append(report)
+            ours = self._sorted(ours)
             most = _MOST_NAMED if len(ours) > _MOST_NAMED + 1 else len(ours)
-            shown = [*self._named(ours[:most], terminalreporter), *_others(ours[most:])]
+            shown = list(self._named(ours[:most], terminalreporter))
+            shown += _others(ours[most:], "more case")
+            # The answer says what turned them.
+            shown += _others(turned, "turned verdict")
             # What was done stands alone in the line, as in the heading of the case's text.
-            is_explained = self.results[ours[0].nodeid].case_id in self.explained
-            if category == "failed" and len(ours) == 1 and is_explained:
+            is_alone = len(reports) == 1 and len(ours) == 1
+            if is_alone and self.results[ours[0].nodeid].case_id in self.explained:
                 shown = [report for report in shown if report.nodeid == ours[0].nodeid]
             terminalreporter.stats[category] = [*other_reports, *shown]
         skipped = terminalreporter.stats.get("skipped", [])
@@ -442,64 +442,73 @@ class BriefFailures:
 
     def _brief(self, reports: Sequence[Any]) -> list[Any]:
         """The reports, with one for each brief text in place of those that have a case's text."""
+        concluded = self.concluded()
         ours: list[Any] = []
         other_reports: list[Any] = []
         for report in reports:
             result = self.results.get(report.nodeid)
             is_ours = result is not None and str(report.longrepr).strip() == result.why.text.strip()
-            (ours if is_ours else other_reports).append(report)
-        ours = self._sorted(ours)
+            (ours if is_ours and concluded else other_reports).append(report)
+        if concluded is None:
+            return other_reports
+        session = concluded.session
+        wrong: list[Any] = []
+        turned: list[Any] = []
+        errors: list[Any] = []
+        for report in self._sorted(ours):
+            result = self.results[report.nodeid]
+            of_kind = turned if result.spec.derived else wrong
+            (errors if result.outcome in UNSCORED else of_kind).append(report)
         stand_ins = []
-        for text in brief_texts([self._case(report) for report in ours]):
-            first = ours[text.cases[0]]
-            self.explained.add(self.results[first.nodeid].case_id)
-            stand_ins.append(_stand_in(first, text))
+        if wrong:
+            first = self.results[wrong[0].nodeid]
+            self.explained.add(first.case_id)
+            text = explained_text(session, first, len(wrong) - 1)
+            stand_ins.append(_stand_in(wrong[0], text, log_line(case_title(first))))
+        if turned:
+            text = turned_text([self.results[report.nodeid] for report in turned])
+            heading = f"{counted(len(turned), 'verdict')} turned by probes"
+            stand_ins.append(_stand_in(turned[0], text, heading))
+        failed = []
+        for report in errors:
+            # What a case's own code printed is a part of what there is to say.
+            printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
+            result = self.results[report.nodeid]
+            failed.append(FailedCase(session.node(result.case_id), result.why.text, printed))
+        for error in error_texts(failed):
+            heading = counted(len(error.cases), "case") if len(error.cases) > 1 else ""
+            stand_ins.append(_stand_in(errors[error.cases[0]], error.text, heading))
         return [*other_reports, *stand_ins]
 
     def _sorted(self, reports: Iterable[Any]) -> list[Any]:
-        order = self.order()
-
-        def place(report: Any) -> int:
-            return order.get(self.results[report.nodeid].case_id, len(order))
-
-        return sorted(reports, key=place)
-
-    def _case(self, report: Any) -> FailedCase:
-        result = self.results[report.nodeid]
-        # What a case's own code printed is a part of what there is to say.
-        printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
-        spec, finding = result.spec, ""
-        if spec.derived:
-            finding = log_line(f"{spec.test}, judge {result.judge}" if result.judge else spec.test)
-        return FailedCase(
-            self.name(result.case_id),
-            result.why.text,
-            result.outcome in UNSCORED,
-            printed,
-            case_title(result),
-            finding,
+        """Reports of cases, the worst first, and then as they were collected."""
+        concluded = self.concluded()
+        if concluded is None:
+            return [*reports]
+        session = concluded.session
+        ids = [result.case_id for result in (*worst_results(session), *session.results)]
+        order = {case: number for number, case in enumerate(dict.fromkeys(ids))}
+        return sorted(
+            reports, key=lambda report: order.get(self.results[report.nodeid].case_id, len(order))
         )
 
 
-def _others(reports: Sequence[Any]) -> Iterator[Any]:
-    """For each file one report that says how many more cases of it there are."""
+def _others(reports: Sequence[Any], noun: str) -> Iterator[Any]:
+    """For each file one report that says how many of these cases of it there are."""
     by_file: dict[str, list[Any]] = {}
     for report in reports:
         by_file.setdefault(place_of(report.nodeid), []).append(report)
     for file, of_file in by_file.items():
         report = copy.copy(of_file[0])
         report.nodeid = file
-        report.longrepr = f"{counted(len(of_file), 'more case')}, named with -v"
+        report.longrepr = f"{counted(len(of_file), noun)}, named with -v"
         yield report
 
 
-def _stand_in(report: Any, text: BriefText) -> Any:
+def _stand_in(report: Any, text: str, heading: str) -> Any:
     """A report that pytest prints in place of those of the text's cases."""
     stand_in = copy.copy(report)
-    stand_in.longrepr = text.text
-    heading = text.heading
-    if len(text.cases) > 1:
-        heading = heading or counted(len(text.cases), "case")
+    stand_in.longrepr = text
     if heading:
         path, number, _ = report.location
         stand_in.location = (path, number, f"{heading} ")

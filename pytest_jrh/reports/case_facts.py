@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import JUDGED, UNSCORED
+from pytest_jrh.core.model import JUDGED, UNSCORED, majority
 from pytest_jrh.core.text import dollars, one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.gate import compared_pairs
@@ -185,6 +185,108 @@ def earlier_verdict(result: CaseResult, session: Session) -> EarlierVerdict | No
     if verdict is None or not verdict.reasoning:
         return None
     return EarlierVerdict(score_text(result, verdict.score, session), verdict.reasoning)
+
+
+class Voice(NamedTuple):
+    """What one of those who looked at a case says of it.
+
+    `who` are a few words, such as `label` or `new prompt`; `word` is the score with its meaning,
+    `why` the reason where one is known. `is_wrong` where it is not the label.
+    """
+
+    who: str
+    score: int | None
+    word: str
+    why: str
+    is_wrong: bool
+
+
+def voices(session: Session, result: CaseResult, case: Case | None) -> list[Voice]:
+    """Everybody's score of a judged case with the reason: the label, with what it rests on; the
+    verifier where it is not of that opinion; people; the judge of the baseline, and on the case
+    that a probe changed; the other judges of a panel, and last the judge that the result is of.
+    """
+    said: list[Voice] = []
+
+    def add(who: str, score: int | None, why: str = "") -> None:
+        wrong = result.label is not None and score != result.label
+        said.append(Voice(who, score, score_name(session, result, score), why, wrong))
+
+    verification = None if case is None else case.outcome.verification
+    if result.label is not None:
+        basis = label_basis(session, result).text
+        why = "" if case is None else "; ".join(label_votes(case))
+        if verification is not None:
+            why = verification.rationale
+        add(f"label ({basis})", result.label, why)
+    if case is not None and verification is not None and verifier_score(case) != result.label:
+        add("verifier", verifier_score(case), verification.rationale)
+    for label in session.blind_labels.get((result.suite, result.case_digest), ()):
+        if label.label is not None:
+            add(f"{one_line(label.reviewer)}, blind", label.label, label.note)
+    prompts = {change.now.judge for change in session.prompt_changes if change.is_reworded}
+    is_new = result.judge in prompts
+    pair = session.pairs.get(result.case_id)
+    if pair is not None:
+        before = session.earlier.get(result.case_id, pair.before)
+        add("old prompt" if is_new else "before", pair.before.score, before.reasoning)
+    if result.base_scores:
+        add("unchanged case", result.base_score)
+    for of_panel in session.panel_results.get(made_case_id(result), ()):
+        if of_panel.judge != result.judge:
+            add(f"judge {one_line(of_panel.judge)}", of_panel.score, of_panel.reasoning)
+    judge = f"judge {one_line(result.judge)}" if result.judge else "judge"
+    add("new prompt" if is_new else judge, result.score, result.reasoning)
+    if result.minority is not None:
+        add(f"{judge}, another repeat", result.minority.score, result.minority.reasoning)
+    return said
+
+
+class LabelBasis(NamedTuple):
+    """What a label rests on, in a few words, and whether it can be doubted: `certainty` is 1 where
+    a person confirmed it, and -1 where people found it wrong, or nobody confirmed it.
+    """
+
+    text: str
+    certainty: int
+
+
+def label_basis(session: Session, result: CaseResult) -> LabelBasis:
+    """What the label of a case rests on."""
+    by, certainty = "verifier", 0
+    if result.extra.review in _DECIDED:
+        by, certainty = "accepted by a person", 1
+    elif result.extra.altered:
+        by, certainty = "changed on the disk since", -1
+    elif result.labelled_by == "people":
+        by, certainty = "people", 1
+    elif result.labelled_by == "program":
+        by = "a program"
+    elif not result.verified:
+        by, certainty = "unverified", -1
+    blind = blind_scores(session, result)
+    if not blind or result.label is None:
+        return LabelBasis(by, certainty)
+    if majority([*blind.values()]) == result.label:
+        people = "a person" if len(blind) == 1 else f"{len(blind):,} people"
+        return LabelBasis(f"{by}, {people} blind", 1)
+    others = []
+    for person, score in blind.items():
+        others.append(f"{person} says {score_name(session, result, score)}")
+    return LabelBasis(f"{by}; blind, {listed(others, _MOST_PEOPLE)}", -1)
+
+
+_MOST_PEOPLE = 2
+_LONGEST_PERSON = 26
+
+
+def blind_scores(session: Session, result: CaseResult) -> dict[str, int]:
+    """The scores of people who saw no answer, by who gave them."""
+    scores: dict[str, int] = {}
+    for label in session.blind_labels.get((result.suite, result.case_digest), ()):
+        if label.label is not None:
+            scores[shortened(one_line(label.reviewer), _LONGEST_PERSON) or "a person"] = label.label
+    return scores
 
 
 class WhoSaid:

@@ -534,25 +534,20 @@ def ending_lines(
     lines: list[Styled] = [*map(Styled, first)]
     last: list[Styled] = []
     if concluded is not None:
+        display = replace(display, written=tuple(concluded.written))
         for report in REPORTS:
             lines += report.lines(concluded.session, display)
             of_report = list(report.last_lines(concluded.session, display))
             last += of_report if report.is_for_runner else map(_plain, of_report)
         lines += map(Styled, concluded.updates)
-        # The answer names the page.
-        named = concluded.session.page if last else None
-        for path in concluded.written:
-            if path != named:
-                lines.append(Styled(f"report: {relative_path(path, display.folder)}"))
-        folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
-        if folders and not (named is not None and [*concluded.folders] == [named.parent]):
+        if display.verbosity > 0:
+            folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
             lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]
     lines += map(Styled, more)
-    if not lines and last:
-        # It parts the answer from what stands above it.
-        last = last[1:]
-    return [*map(_plain, lines), *last]
+    # It parts the answer from what stands above it.
+    blank = [Styled("")] if lines and last else []
+    return [*map(_plain, lines), *blank, *last]
 
 
 def _plain(line: Styled) -> Styled:

@@ -2,15 +2,14 @@
 terminal prints them in few words, where equal errors are said once.
 
 Text of models and logs is wrapped, bounded, indented, and shown with control characters as escapes.
-Each part of a text begins with a title at the start of a line, by which the terminal tells them
-apart.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,13 +34,18 @@ from pytest_jrh.reports.case_facts import (
     case_basis,
     compared_texts,
     edited_role,
+    label_basis,
     label_votes,
     meant,
+    score_text,
 )
+from pytest_jrh.reports.topics import not_shown_line
+from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Edit, Judgment, Verdict
+    from pytest_jrh.core.model import Case, CaseResult, Edit, Judgment, Verdict
+    from pytest_jrh.reports.session import Session
 
 
 WIDTH = 80
@@ -62,6 +66,7 @@ _REWORDED = (
     "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
     "case (--jrh-review)."
 )
+_NO_REASON = "(no reasoning)"
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 
@@ -113,7 +118,7 @@ def disagreement_text(
     distinct = list(filter(None, dict.fromkeys((judgment.shown, judgment.minority, *repeats))))
     for verdict in distinct[:_MOST_VERDICTS]:
         of = f", in {len(repeats[verdict])} of {len(verdicts)}" if len(verdicts) > 1 else ""
-        lines += ["", f"{_GIVEN}: {meant(verdict.score, case.levels)}{of}, because"]
+        lines += ["", f"given: {meant(verdict.score, case.levels)}{of}, because"]
         lines += _prose(verdict.reasoning or _NO_REASON)
         stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
         if stated not in (None, verdict.score):
@@ -159,44 +164,42 @@ def unscored_text(
         # One line: the case that it names says it all.
         first = shortened(one_line(trouble.cause), _LONGEST_FIRST)
         line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
-        text = f"No verdict ({trouble.outcome}): {line}"
-        return escape_commands("\n".join([text, *_earlier(earlier)]))
+        lines = [f"No verdict ({trouble.outcome}): {line}"]
+        return escape_commands("\n".join([*lines, *_last_paragraph(_earlier(earlier))]))
     advice = trouble.advice or outcome.advice
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
     head = f"No verdict ({trouble.outcome}): {happened}."
     sentences = [head, _sentence(cause), _sentence(advice)]
     lines = wrapped(" ".join(sentence for sentence in sentences if sentence), WIDTH)
-    lines += _earlier(earlier)
     if trouble.places:
         lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
+    own = _earlier(earlier)
     if isinstance(trouble, Unrecorded):
         if trouble.difference:
             lines += ["", "recorded (-) and asked for now (+):"]
             difference = visible(trouble.difference).split("\n")
             lines += [f"{_INDENT}{line}".rstrip() for line in difference]
         folder = Path.cwd() if base is None else base
-        lines += ["", f"cassette: {_shown(Path(trouble.cassette), folder)}"]
-    elif command:
-        lines.append("")
+        own.append(f"cassette: {_shown(Path(trouble.cassette), folder)}")
     if command:
         title = "record it" if trouble.outcome == "unrecorded" else "run it again"
-        lines.append(f"{title}: {visible(command)}")
-    return escape_commands("\n".join(lines))
+        own.append(f"{title}: {visible(command)}")
+    return escape_commands("\n".join([*lines, *_last_paragraph(own)]))
+
+
+def _last_paragraph(lines: Sequence[str]) -> list[str]:
+    """What is the case's own stands in the last paragraph, so that equal errors can be told."""
+    return ["", *lines] if lines else []
 
 
 def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
-    """What the repeats gave before the one without a verdict."""
+    """What the repeats gave before the one without a verdict, a reason a line."""
     lines: list[str] = []
     for verdict, repeats in equal_verdicts(verdicts).items():
-        heading = f"{_EARLIER}: {verdict.score}, in {len(repeats)} of {len(verdicts)}"
-        lines += ["", f"{heading} before it, because"]
-        lines += _prose(verdict.reasoning or _NO_REASON)
+        of = f"in {len(repeats)} of {len(verdicts)} before it, because"
+        lines.append(f"earlier: {verdict.score}, {of}")
+        lines.append(shortened(f"{_INDENT}{one_line(verdict.reasoning) or _NO_REASON}", WIDTH))
     return lines
-
-
-def without_earlier(detail: str) -> str:
-    """The text of a case without what its repeats gave before the one without a verdict."""
-    return _without(detail, (_EARLIER,))
 
 
 def edit_diff(edit: Edit, width: int = WIDTH - len(_INDENT)) -> list[str]:
@@ -254,7 +257,7 @@ def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
 def _edits(case: Case) -> list[str]:
     """The turn of each edit, what was done to a call there, what it follows from, and the words."""
     edits = case.outcome.edits
-    lines = [f"{counted(len(edits), 'edit')}{_MADE}:"]
+    lines = [f"{counted(len(edits), 'edit')} made this case:"]
     for edit in edits[:_MOST_EDITS]:
         facts = [f"turn {edit.message_index} ({edited_role(case, edit)})"]
         if note := act_note(edit):
@@ -290,7 +293,7 @@ def _turns(case: Case) -> list[str]:
         turn_lines = lines + turn_lines
         first -= 1
     numbers = ", ".join(f"[{index}]" for index in range(first, len(messages)))
-    head = [f"{_NO_EDITS}: the judge saw the transcript as it was recorded"]
+    head = ["no edits: the judge saw the transcript as it was recorded"]
     head += wrapped(f"turns {numbers} of {len(messages):,}, the last:", WIDTH)
     return head + turn_lines
 
@@ -328,37 +331,23 @@ def _sentence(text: str) -> str:
 
 
 _MOST_NAMED = 3
-_CASSETTE = "cassette"
-_NO_EDITS = "no edits"
-# The session ends in one command that records all that is missing.
-_RECORD = "record it"
-_AGAIN = "run it again"
-_MADE = " made this case"
-_GIVEN = "given"
-_EARLIER = "earlier"
-_EXPECTED = "expected"
+_MOST_CHANGED = 4
 
 
 class FailedCase(NamedTuple):
-    """A case that failed, or that has no verdict: `name` is its node id, `detail` its whole text,
-    and `printed` what its own code wrote.
-
-    `title` says what was done, and `finding` is the same for the cases of one probe under one
-    judge, empty for all others.
+    """A case without a verdict: `name` is its node id, `text` all there is to say of it, and
+    `printed` what its own code wrote.
     """
 
     name: str
-    detail: str
-    unscored: bool = False
+    text: str
     printed: str = ""
-    title: str = ""
-    finding: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BriefText:
     """What is printed for one case, or for several that have one text; `cases` are their places in
-    what was given, and `heading` stands above the text of several.
+    what was given, and `heading` stands above the text.
     """
 
     cases: tuple[int, ...]
@@ -366,49 +355,75 @@ class BriefText:
     heading: str = ""
 
 
-_MOST_CHANGED = 4
-# Of the only case that failed the reason is shown in so many lines, of one of several in one.
-_MOST_REASON_LINES = 5
-_NO_REASON = "(no reasoning)"
-_TURNS = "turns ["
-
-
-def brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
-    """The texts to print for failed cases: what the first case gave and what was edited, how many
-    more there are, and what a probe has turned once. Errors whose texts are equal, but for the file
-    and the command of the case, are said once.
+def explained_text(session: Session, result: CaseResult, more: int) -> str:
+    """What the judge gave, why, and what was edited; of a case without edits where its label stands
+    and the last turns; and the command that shows it whole. `more` cases are wrong beside it.
     """
-    findings: dict[str, list[int]] = {}
-    wrong: list[int] = []
-    errors: dict[str, list[int]] = {}
+    case = session.records.read(made_case_id(result))
+    lines = wrapped(_verdict_sentence(session, result), WIDTH)
+    if line := not_shown_line(result):
+        lines += wrapped(line, WIDTH)
+    reasons = [result.reasoning]
+    if result.minority is not None:
+        reasons.append(f"another repeat gave {result.minority.score}: {result.minority.reasoning}")
+    for reason in filter(None, reasons):
+        lines.append(shortened(f"{_INDENT}{one_line(reason)}", WIDTH))
+    if case is not None and not case.outcome.edits and not result.spec.derived:
+        lines.append(f"the label: {label_basis(session, result).text}")
+        lines += _prose("\n".join(label_votes(case)))
+        lines += _turns(case)
+    elif case is not None and not result.spec.derived:
+        edits = [line for edit in case.outcome.edits for line in edit_diff(edit)]
+        changed = [f"{_INDENT}{line}" for line in edits if line[:2] in ("- ", "+ ")]
+        lines += changed[:_MOST_CHANGED]
+        if len(changed) > _MOST_CHANGED:
+            lines[-1] = f"{_INDENT}... ({counted(len(changed) - _MOST_CHANGED + 1, 'more line')})"
+    command = session.commands.get(result.case_id, "")
+    if command and len(session.results) > 1:
+        # So the case is explained whole.
+        lines.append(f"run it again: {visible(command).replace('pytest ', 'pytest -v ', 1)}")
+    if more:
+        lines.append(f"{more:,} more, whole with -v.")
+    return session.redactor.text(escape_commands("\n".join(lines)))
+
+
+def _verdict_sentence(session: Session, result: CaseResult) -> str:
+    """What the judge gave, and what is right."""
+    judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
+    given = result.scores_text if result.repeated else score_text(result, result.score, session)
+    right = score_text(result, result.label, session)
+    return f"{judge} gave {given}; the right answer is {right}."
+
+
+def turned_text(results: Sequence[CaseResult]) -> str:
+    """The cases that probes turned, a line for each probe and judge."""
+    numbers: Counter[str] = Counter()
+    firsts: dict[str, CaseResult] = {}
+    for result in results:
+        judge = f", judge {one_line(result.judge)}" if result.judge else ""
+        finding = f"{one_line(result.spec.test)}{judge}"
+        numbers[finding] += 1
+        firsts.setdefault(finding, result)
+    lines = []
+    for finding, number in numbers.items():
+        first = firsts[finding].spec
+        text = f"{finding}: {counted(number, 'case')}, first {first.run_id} {first.variant}"
+        lines.append(shortened(log_line(text), WIDTH))
+    return "\n".join(lines)
+
+
+def error_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
+    """The texts of cases without a verdict; those that are equal but for what is the case's own are
+    said once.
+    """
+    alike: dict[tuple[str, str], list[int]] = {}
     for number, case in enumerate(failed):
-        if case.unscored:
-            common = _without(case.detail, (_CASSETTE, _EARLIER, _RECORD, _AGAIN))
-            errors.setdefault(f"{common}\0{case.printed}", []).append(number)
-        elif case.finding:
-            findings.setdefault(case.finding, []).append(number)
-        else:
-            wrong.append(number)
+        alike.setdefault((common_part(case.text), case.printed), []).append(number)
     texts = []
-    if wrong:
-        first = failed[wrong[0]]
-        text = _explained(first, _MOST_REASON_LINES if len(failed) == 1 else 1)
-        if len(wrong) > 1:
-            text += f"\n{len(wrong) - 1:,} more, whole with -v."
-        else:
-            # So the case is explained whole.
-            text = text.replace(f"\n{_AGAIN}: pytest ", f"\n{_AGAIN}: pytest -v ")
-        texts.append(BriefText((wrong[0],), text, log_line(first.title)))
-    for finding, numbers in findings.items():
-        first = failed[numbers[0]]
-        more = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
-        text = f"{log_line(first.title or first.name)}{more}\n{_explained(first)}"
-        heading = f"{finding}: {counted(len(numbers), 'case')}"
-        texts.append(BriefText(tuple(numbers), text, heading))
-    for key, numbers in errors.items():
-        text = _without(without_earlier(failed[numbers[0]].detail), (_RECORD,))
+    for (common, _), numbers in alike.items():
+        text = failed[numbers[0]].text
         if len(numbers) > 1:
-            lines = [key.partition("\0")[0], "", f"{counted(len(numbers), 'case')}:"]
+            lines = [common, "", f"{counted(len(numbers), 'case')}:"]
             lines += [f"  {log_line(failed[number].name)}" for number in numbers[:_MOST_NAMED]]
             if len(numbers) > _MOST_NAMED:
                 lines.append(f"  and {len(numbers) - _MOST_NAMED:,} more")
@@ -417,71 +432,7 @@ def brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
     return texts
 
 
-def _explained(case: FailedCase, most_of_reason: int = 1) -> str:
-    """What the judge gave, with so many lines of its reason, what was edited, and the command; of a
-    case without edits also where its label stands, and the turns that decide.
-    """
-    lines: list[str] = []
-    # Of repeats with one score a reason is enough.
-    scores: set[str] = set()
-    parts = _parts(case.detail)
-    whole = ["", _AGAIN]
-    if any(part.title == _NO_EDITS for part in parts):
-        whole.append(_EXPECTED)
-    for part in parts:
-        if part.title in whole or part.title.startswith(_TURNS):
-            lines += filter(None, part.lines)
-        elif part.title == _GIVEN:
-            score = part.lines[0].partition(",")[0]
-            if score not in scores:
-                lines += _reason(part, most_of_reason)
-            scores.add(score)
-        elif part.title.endswith(_MADE):
-            changed = [line for line in part.lines if line.strip()[:2] in ("- ", "+ ")]
-            lines += changed[:_MOST_CHANGED]
-            if len(changed) > _MOST_CHANGED:
-                lines.append(f"{_INDENT}... ({counted(len(changed) - _MOST_CHANGED, 'more line')})")
-    return _text(lines)
-
-
-def _reason(given: _Part, most: int) -> list[str]:
-    """The beginning of a judge's reason in at most so many lines; none where it gave no reason."""
-    lines = list(filter(None, given.lines[1:]))
-    reason = " ".join(line.strip() for line in lines)
-    if reason in ("", _NO_REASON):
-        return []
-    if len(lines) <= most:
-        return lines
-    rest = " ".join(line.strip() for line in lines[most - 1 :])
-    return [*lines[: most - 1], shortened(f"{_INDENT}{rest}", WIDTH)]
-
-
-def _without(detail: str, titles: Collection[str]) -> str:
-    lines: list[str] = []
-    for part in _parts(detail):
-        if part.title not in titles:
-            lines += part.lines
-    return _text(lines)
-
-
-class _Part(NamedTuple):
-    title: str
-    lines: list[str]
-
-
-def _parts(detail: str) -> list[_Part]:
-    """The parts of a text, each under its title: what models and people wrote is indented, and so
-    is never one. The first paragraph has none.
-    """
-    head, between, below = detail.partition("\n\n")
-    parts = [_Part("", [*head.split("\n"), *([""] if between else [])])]
-    for line in below.split("\n") if below else []:
-        if line and not line[0].isspace():
-            parts.append(_Part(line.partition(":")[0], [line]))
-        else:
-            parts[-1].lines.append(line)
-    return parts
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "\n".join(lines).rstrip("\n")
+def common_part(text: str) -> str:
+    """A text of `unscored_text` without its last paragraph, which is the case's own."""
+    common, _, _ = text.rpartition("\n\n")
+    return common or text

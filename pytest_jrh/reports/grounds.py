@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import MADE, majority
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.blocks import Cases, Line
-from pytest_jrh.reports.case_facts import score_name
+from pytest_jrh.reports.case_facts import blind_scores, label_basis, score_name
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
@@ -187,11 +187,11 @@ def _basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
 def _rest_texts(counts: Mapping[str, int], by: str, remarks: Mapping[str, str]) -> list[str]:
     """How many labels rest on what, each with a remark behind it; `by` says who confirmed."""
     texts = {
-        "confirmed": f"confirmed {by}",
-        "people": "given or accepted by people",
-        "program": "given by a program",
+        "confirmed": by,
+        "people": "by people",
+        "program": "by a program",
         "unverified": "unverified",
-        "altered": "unconfirmed (changed on the disk since they were made)",
+        "altered": "changed on the disk since",
     }
     return [
         f"{counts[key]:,} {text}{remarks.get(key, '')}"
@@ -241,56 +241,13 @@ def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tupl
     return f"{text}.", doubtful
 
 
-class LabelBasis(NamedTuple):
-    """What a label rests on, in a few words, and whether it can be doubted: `certainty` is 1 where
-    a person confirmed it, and -1 where people found it wrong, or nobody confirmed it.
-    """
-
-    text: str
-    certainty: int
-
-
-def label_basis(session: Session, result: CaseResult) -> LabelBasis:
-    """What the label of a case rests on."""
-    by, certainty = "the verifier", 0
-    if result.extra.review in ("accepted", "edited"):
-        by, certainty = "accepted by a person", 1
-    elif result.extra.altered:
-        by, certainty = "changed on the disk since", -1
-    elif result.labelled_by == "people":
-        by, certainty = "people", 1
-    elif result.labelled_by == "program":
-        by = "a program"
-    elif not result.verified:
-        by, certainty = "unverified", -1
-    blind = _blind(session, result)
-    if not blind or result.label is None:
-        return LabelBasis(by, certainty)
-    if majority(list(blind.values())) == result.label:
-        people = "a person" if len(blind) == 1 else f"{len(blind):,} people"
-        return LabelBasis(f"{by}, {people} blind", 1)
-    others = [
-        f"{person} says {score_name(session, result, label)}" for person, label in blind.items()
-    ]
-    return LabelBasis(f"{by}; blind, {', '.join(others[:_MOST_PEOPLE])}", -1)
-
-
-def _blind(session: Session, result: CaseResult) -> dict[str, int]:
-    """The blind labels of a case by who gave them."""
-    labels: dict[str, int] = {}
-    for label in session.blind_labels.get((result.suite, result.case_digest), ()):
-        if label.label is not None:
-            labels[shortened(one_line(label.reviewer), _LONGEST_PERSON) or "a person"] = label.label
-    return labels
-
-
 def found_wrong(session: Session, suite: str) -> list[CaseResult]:
     """The cases whose label most of the people who looked at them blind give otherwise, each once
     of a panel.
     """
     made: dict[str, CaseResult] = {}
     for result in _made_results(session, suite):
-        blind = [*_blind(session, result).values()]
+        blind = [*blind_scores(session, result).values()]
         most = majority(blind) if blind else None
         if result.label is not None and most not in (None, result.label):
             made.setdefault(made_case_id(result), result)
@@ -326,8 +283,7 @@ def labels_line(session: Session) -> list[Line]:
             continue
         text, wrong = ", ".join(parts), len(found_wrong(session, suite))
         if counts["blind"]:
-            number = f"{wrong:,}" if wrong else "none"
-            text += f"; people checked {counts['blind']:,}, {number} wrong"
+            text += f"; people checked {counts['blind']:,}, {wrong:,} wrong"
             if counts["blind"] < FEWEST_LABELS:
                 text += f" ({FEWEST_LABELS} needed)"
         is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)

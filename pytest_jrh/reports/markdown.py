@@ -1,6 +1,5 @@
 """A session as GitHub Markdown, bounded in size, for `--jrh-report=FILE.md` and a step's summary:
-what matters most first, disagreements with all that tells judge and label apart, and why others
-have no verdict.
+the answer in a screen, the worst case open, and one fold with all that it rests on.
 
 Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block,
 where nothing of it is read as Markdown, HTML, a mention or a link.
@@ -10,68 +9,34 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import near_changes
-from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
-from pytest_jrh.reports import topics
-from pytest_jrh.reports.answer import (
-    WORST_TITLE,
-    cards_by_suite,
-    doubt_blocks,
-    mistake,
-    next_blocks,
-    session_title,
-    suite_blocks,
-    suite_title,
-    worst_results,
-)
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
     Cases,
-    Command,
     Diff,
     Fold,
+    Headline,
+    Line,
     Points,
+    ReadFirst,
     Section,
     Sentence,
     Table,
 )
-from pytest_jrh.reports.case_facts import (
-    ReportedCase,
-    WhoSaid,
-    case_basis,
-    case_lines,
-    earlier_verdict,
-    label_votes,
-    score_text,
-    shown_edits,
-)
-from pytest_jrh.reports.gate import (
-    Changes,
-    certainty_sentences,
-    compared_pairs,
-    gate_cases,
-    prompt_blocks,
-)
-from pytest_jrh.reports.grounds import label_sentences
-from pytest_jrh.reports.probes import grid_of, probe_blocks
-from pytest_jrh.reports.provenance import provenance_points
-from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import spending_lines, subtitle
-from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
+from pytest_jrh.reports.case_facts import shown_edits, voices
+from pytest_jrh.reports.report import Report, ci_links
+from pytest_jrh.reports.said import said
+from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.core.model import Case, CaseResult
-    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.blocks import Block, Weight, WorstCase
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.wording import Word
 
@@ -87,199 +52,198 @@ class MarkdownReport(Report):
         return session.redactor.text(markdown_report(session))
 
 
-# Some thirty of these fill the report; the others keep their place in it with their reasoning.
-_MOST_WHOLE = 25
-_MOST_EDITS = 3
-_LONGEST_EDIT = 1_000
-# So many cases stand open; the others are folded together.
-_MOST_OPEN = 8
 LIMIT = 60_000
-_HOW_TO_TELL = (
-    "If the edit shows what the label says of the rubric, the judge is wrong. If the judge's "
-    "reason convinces you instead, the label is wrong: reject the case with --jrh-review, and it "
-    "counts no more."
+FOLD = "How sure, and where it comes from"
+_RESERVED = 400
+_CUT = (
+    "\n*This report was cut at its size limit: {lines} left out here. The other reports hold "
+    "everything.*\n"
 )
 _MARKS: Mapping[Word, str] = {"": "", "PASS": "✅ ", "UNCLEAR": "🟡 ", "FAIL": "❌ "}
+_MOST_FOLDED = 2
+_MOST_EDITS = 3
+_MOST_VOICES = 2
+# Of what is open a screen: characters of a prompt's differences, of an edit's, and of a reason.
+_OPEN_PROMPT = 240
+_OPEN_EDIT = 180
+_OPEN_REASON = 72
+_WHOLE = 1_200
+# Of what a change leaves as it was, this much is shown beside it.
+_CONTEXT = 40
 
 
 def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
-    """The report in fewer than `limit` bytes of UTF-8, cut at its end; empty without a suite."""
+    """The report in fewer than `limit` bytes of UTF-8, cut at the end of its fold; empty without a
+    suite.
+    """
     if not session.results and not session.extents:
         return ""
-    page = BoundedPage(limit)
-    mark = _MARKS[session.word]
-    page.block([f"## {mark}{prose(session_title(session))}\n", f"{prose(subtitle(session))}\n"])
-    write_blocks(page, topics.extent_blocks(session))
-    cards = cards_by_suite(session)
-    for suite, of_suite in cards.items():
-        if len(cards) > 1:
-            title, _ = suite_title(suite, of_suite, session)
-            page.block([f"### {code(suite)} {prose(title)}\n"])
-        write_blocks(page, suite_blocks(suite, of_suite, session))
-        if len(of_suite) == 1:
-            write_blocks(page, [of_suite[0].table])
-    write_blocks(page, doubt_blocks(session))
-    wrong = worst_results(session)
-    case_texts = CaseTexts(session)
-    if wrong:
-        head = [f"### {WORST_TITLE.capitalize()} ({len(wrong):,})\n"]
-        page.block(head, map(case_texts.whole, wrong[:_MOST_OPEN]), [""])
-    write_blocks(page, next_blocks(session))
-    write_blocks(page, _folds(session))
-    if more := wrong[_MOST_OPEN:]:
-        number = _MOST_WHOLE - _MOST_OPEN
-        lines = [map(case_texts.whole, more[:number]), map(case_texts.short, more[number:])]
-        page.block([_opening(f"{len(more):,} more wrong")], chain(*lines), ["</details>\n"])
-    for title, odd in _odd_results(session):
-        if odd:
-            head = [_opening(f"{title} ({len(odd):,})")]
-            page.block(head, map(case_texts.short, odd), ["</details>\n"])
-    return page.text()
+    session_said = said(session)
+    headlines = [block for block in session_said.answer if isinstance(block, Headline)]
+    title = f"{session_said.word}: {session_said.headline}".removeprefix(": ")
+    open_parts = [f"## {_MARKS[session_said.word]}{prose(title)}\n"]
+    if links := ci_links(session.page):
+        open_parts.append(" · ".join(f"[{link.title}]({link.url})" for link in links) + "\n")
+    warnings = [block for block in session_said.doubts if _is_warning(block)]
+    others = [block for block in session_said.doubts if not _is_warning(block)]
+    for block in session_said.answer:
+        if isinstance(block, ReadFirst | Line):
+            open_parts += _markdown(warnings)
+            warnings = []
+        if isinstance(block, ReadFirst):
+            open_parts += _worst(block, session)
+        elif not isinstance(block, Headline) or len(headlines) > 1:
+            open_parts += _markdown([block])
+    text = "".join(f"{part}\n" for part in [*open_parts, *_markdown(warnings)])
+    opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
+    room = limit - _RESERVED - _size(text) - _size(opening) - _size(closing)
+    folded = []
+    left_out = 0
+    for part in _markdown([*others, *session_said.details]):
+        room -= _size(part) + 1
+        if room < 0:
+            left_out += 1
+        else:
+            folded.append(part)
+    cut = _CUT.format(lines=counted(left_out, "line")) if left_out else ""
+    fold = "\n".join(folded)
+    return f"{text}{opening}{fold}{closing}{cut}" if folded else f"{text}{cut}"
 
 
-def _odd_results(session: Session) -> Iterator[tuple[str, list[CaseResult]]]:
-    """The cases beside those that are judged wrong that are to be looked at."""
-    of_probes = [result for result in session.results if result.spec.derived]
-    right = []
-    for result in session.results:
-        if result.outcome == "agree" and not result.spec.derived:
-            right.append(result)
-    yield f"Right, but {REASONING_DISAGREES}", list(filter(reasoning_disagrees, right))
-    yield "Right, but flickering", [result for result in right if result.flickers]
-    yield "Turned by a probe", [result for result in of_probes if result.outcome == "disagree"]
-    yield "Without a verdict", [result for result in session.results if result.outcome in UNSCORED]
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
-class CaseTexts:
-    """The parts of the report that are about single cases, each on a line."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        # Secrets go first: once a text is cut and escaped they could not be found.
-        self._clean = session.redactor.text
-        self._who_said = WhoSaid(session)
-
-    def short(self, result: CaseResult) -> str:
-        """What the judge said, or why it said nothing."""
-        judged = result.outcome in ("agree", "disagree")
-        text = _reasoning(result) if judged else result.why.text or "(no reason)"
-        return self._details(result, [quoted(self._clean(text))])
-
-    def whole(self, result: CaseResult) -> str:
-        """All that tells whether the judge or the label is wrong."""
-        session, case = self._session, self._session.records.read(made_case_id(result))
-        lines = case_lines(ReportedCase(result, case, who_said=self._who_said))
-        parts = [f"<p>{title}: {inert(self._clean(text))}</p>" for title, text in lines]
-        rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-        if rubric is not None:
-            parts.append(self._quote("The rubric", rubric.instructions))
-        if case is not None:
-            parts += _edits(session.redactor.value(case))
-            verification = case.outcome.verification
-            right = score_text(result, result.label, session)
-            title = f"Why the label is {right}: {case_basis(case, altered=result.extra.altered)}"
-            why = verification.rationale if verification else "\n".join(label_votes(case))
-            parts.append(self._quote(title, why))
-        given = score_text(result, result.score, session)
-        parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))
-        earlier = earlier_verdict(result, session)
-        if earlier is not None:
-            title = f"Why the judge of the baseline gave {earlier.given}"
-            parts.append(self._quote(title, earlier.reasoning))
-        return self._details(result, parts)
-
-    def _quote(self, title: str, text: str) -> str:
-        head = f"<p><strong>{inert(title)}</strong></p>"
-        return f"{head}{quoted(self._clean(text))}" if text else head
-
-    def _details(self, result: CaseResult, parts: Iterable[str]) -> str:
-        name = shortened(self._clean(self._session.title(result, _LONGEST_TITLE)), _LONGEST_NAME)
-        judged = result.outcome in ("agree", "disagree")
-        verdict = mistake(result) if judged else result.outcome
-        if reasoning_disagrees(result):
-            verdict += f"; {REASONING_DISAGREES}"
-        command = one_line(self._session.commands.get(result.case_id, ""))
-        again = f"<p>run it again:<br><code>{entities(command)}</code></p>" if command else ""
-        summary = f"<summary>{inert(name)}: {verdict}</summary>"
-        return f"<details>{summary}{''.join(parts)}{again}</details>"
+def _is_warning(block: Block) -> bool:
+    return isinstance(block, Sentence | Cases) and block.weight == "warning"
 
 
-def _edits(case: Case) -> Iterator[str]:
-    edits = list(shown_edits(case))
-    if not edits:
+def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
+    """The first case open, two more folded, and how many there are beside them."""
+    first, folded = block.cases[0], block.cases[1 : 1 + _MOST_FOLDED]
+    yield f"**Read first: {prose(_case_title(first))}**\n"
+    yield "".join(_case(first, session, _OPEN_EDIT, _OPEN_REASON)) + "\n"
+    for case in folded:
+        body = "".join(_case(case, session, _WHOLE, _WHOLE))
+        summary = inert(shortened(_case_title(case), _LONGEST_NAME))
+        yield f"<details><summary>{summary}</summary>{body}</details>"
+    if more := len(block.cases) - 1 - len(folded):
+        yield f"\n{more:,} more in the report.\n"
+    elif folded:
+        yield ""
+
+
+def _case_title(case: WorstCase) -> str:
+    rubric = f", {case.rubric}" if case.rubric else ""
+    return f"{case.run}{rubric}: {case.mistake}"
+
+
+def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> Iterator[str]:
+    """What tells whether the judge or the label is wrong: what was edited, and what everybody says
+    of it, on one line of an HTML block.
+    """
+    clean = session.redactor.text
+    result = session.results_by_id[case.case_id]
+    made = session.records.read(made_case_id(result))
+    edits = [] if made is None else list(shown_edits(session.redactor.value(made)))
+    for edit in edits[: _MOST_EDITS if edit_room == _WHOLE else 1]:
+        yield f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
+    if made is not None and not edits:
         yield "<p>No edit: the judge saw the run as it was recorded.</p>"
-    for edit in edits[:_MOST_EDITS]:
-        title = f"<p><strong>The edit</strong> of {inert(edit.title)}"
-        why = f": {inert(shortened(one_line(edit.reason), _LONGEST_NAME * 2))}"
-        yield f"{title}{why if edit.reason else ''}</p>{marked(edit.pieces, _LONGEST_EDIT)}"
-    if len(edits) > _MOST_EDITS:
-        more = counted(len(edits) - _MOST_EDITS, "more edit")
-        yield f"<p>{more}: the HTML report shows them all.</p>"
+    if line := not_shown_line(result):
+        yield f"<p>{inert(line)}</p>"
+    rows = []
+    heard = voices(session, result, made)
+    if edit_room != _WHOLE:
+        # The label, and who is likeliest to have said otherwise: the judge before, and now.
+        heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
+    for voice in heard:
+        # Secrets go first: once a text is cut and escaped they could not be found.
+        why = inert(_cut(visible(clean(voice.why)).strip(), why_room, counts=why_room == _WHOLE))
+        who, word = inert(clean(voice.who)), inert(voice.word)
+        rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
+    yield f"<table>{''.join(rows)}</table>"
+    if edit_room == _WHOLE and case.case_id in session.commands:
+        command = entities(one_line(session.commands[case.case_id]))
+        yield f"<p>run it again:<br><code>{command}</code></p>"
 
 
-def _reasoning(result: CaseResult) -> str:
-    """The judge's reasoning; of repeats that differ, also that of one of the others."""
-    text, other = result.reasoning or "(no reasoning)", result.minority
-    if other is None:
-        return text
-    return f"{text}\n\nAnother repeat gave {other.score}: {other.reasoning or '(no reasoning)'}"
+def _markdown(blocks: Iterable[Block]) -> Iterator[str]:
+    """Blocks as pieces of Markdown, of which the last ones may be left out."""
+    for block in blocks:
+        match block:
+            case Headline(word, text, suite):
+                yield f"### {_MARKS[word]}{code(suite)} {prose(f'{word}: {text}')}\n"
+            case Sentence(text, weight):
+                yield f"{_marked(prose(text), weight)}\n"
+            case Line(title, text, weight, command):
+                shown = f"{preformatted(command)}\n\n" if command else ""
+                yield f"{shown}**{prose(title)}**: {_marked(prose(text), weight)}\n"
+            case Diff(pieces, title):
+                yield f"{prose(title)}:\n"
+                yield f"{marked(pieces, _OPEN_PROMPT)}\n"
+            case Points(sentences):
+                for sentence in sentences:
+                    yield f"- {prose(sentence)}"
+                yield ""
+            case Table():
+                yield from _table(block)
+            case Cases():
+                yield from _cases(block)
+            case Fold(title, folded):
+                yield f"{prose(title)}:\n"
+                yield from _markdown(folded)
+            case Section(title, parts):
+                yield f"#### {prose(title)}\n"
+                yield from _markdown(parts)
 
 
-def _folds(session: Session) -> list[Block]:
-    """Prompts, the reasons of the gate, figures, labels, probes, panels, and the origin of it."""
-    blocks: list[Block] = []
+def _table(table: Table) -> Iterator[str]:
+    if table.caption:
+        yield f"{prose(table.caption)}\n"
+    yield _table_row([prose(table.first), *map(prose, table.titles)])
+    yield _table_row(["---", *("---:" for _ in table.titles)])
+    worst = [row for row in table.rows if row.level != "total"]
+    totals = [row for row in table.rows if row.level == "total"]
+    for row in [*worst[: table.most], *totals]:
+        name = code(row.name, cell=True)
+        if row.level == "total":
+            name = f"**{prose(row.name)}**"
+        elif row.is_part:
+            name = f"&nbsp;&nbsp;{name}"
+        yield _table_row([name, *(prose(cell.whole) for cell in row.cells)])
+    yield ""
+    if len(worst) > table.most:
+        yield f"{len(worst) - table.most:,} more rows are in the report.\n"
 
-    def fold(title: str, *folded: Block) -> None:
-        if folded:
-            blocks.append(Fold(title, folded))
 
-    for suite, decision in session.decisions.items():
-        blocks += prompt_blocks(session, suite)
-        of = f" of {suite}" if len(session.decisions) > 1 else ""
-        sentences = map(Sentence, certainty_sentences(decision))
-        fold(f"How sure is this? The gate{of}", *sentences, *gate_cases(decision, session))
-    if worst_results(session):
-        fold("Is the judge wrong, or the label?", Sentence(_HOW_TO_TELL))
-    changes = Changes(compared_pairs(session))
-    for section in sections(session.table):
-        of_judge = changes.about(section.total)
-        table = topics.figures_table(section, of_judge)
-        # The total first: a table that is cut keeps it.
-        rows = tuple(sorted(table.rows, key=lambda row: row.level != "total"))
-        note = "In parentheses: 95% intervals."
-        if len(rows) > 1:
-            note += f" {ONE_BY_ONE}"
-        if of_judge:
-            note += " Since baseline: points of accuracy."
-        doubts = topics.warning_blocks(section)
-        if flicker := flicker_sentence(section.total):
-            doubts.append(Sentence(flicker))
-        more = topics.more_figures(section)
-        table = replace(table, rows=rows)
-        fold(f"Figures of {section.label}", table, Sentence(note), *doubts, *more)
-    fold("Labels", *topics.review_blocks(session), *map(Sentence, label_sentences(session)))
-    blocks += topics.shown_folds(session)
-    fold("Probes", *probe_blocks(session.probes, lambda table, _row: grid_of(table) is None))
-    fold("Panels", *topics.panel_blocks(session))
-    origin = [*topics.left_out_blocks(session), *provenance_points(session.origin)]
-    if not session.is_table:
-        lines = spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)
-        origin.append(Sentence(" | ".join(lines)))
-    fold("Where these figures come from", *origin)
-    return blocks
+def _table_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cases(block: Cases) -> Iterator[str]:
+    yield f"{_marked(prose(block.heading), block.weight)}\n"
+    cases, more = block.first(MOST_IN_MARKDOWN)
+    for named in cases:
+        why = f" ({prose(named.why)})" if named.why else ""
+        yield f"- {code(named.name)}{why}"
+    if more:
+        yield f"- and {more:,} more"
+    yield ""
+
+
+def _marked(text: str, weight: Weight) -> str:
+    if weight == "warning":
+        return f"⚠️ {text}"
+    return f"**{text}**" if weight in ("strong", "good", "bad") else text
 
 
 _LONGEST_NAME = 160
-_LONGEST_TITLE = 90
-_LONGEST_TEXT = 1_200
-_LONGEST_DIFF = 4_000
 _BACKTICKS = re.compile("`+")
 _PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
 _LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
 _REFERENCES = re.compile(r"(?i)(@|#(?=\d)|gh-(?=\d))")
-_TAGS = {"same": ("", ""), "gone": ("<del>", "</del>"), "new": ("<ins>", "</ins>")}
-# Of what an edit leaves as it was, this much is shown beside each change.
-_CONTEXT = 160
+_TAGS = {"same": ("", ""), "gone": ("<del>", "</del>"), "new": ("<b>", "</b>")}
 
 
 def code(text: str, *, cell: bool = False) -> str:
@@ -302,26 +266,22 @@ def prose(text: str) -> str:
 
 def preformatted(text: str) -> str:
     """Give a command as `<pre>` on a single line, so that no line of it is read as Markdown."""
-    return f"<pre>{entities(_cut(visible(text).strip(), _LONGEST_TEXT))}</pre>"
-
-
-def quoted(text: str) -> str:
-    """Give a text as a block that wraps, on a single line, bounded in length."""
-    return f"<blockquote>{inert(_cut(visible(text).strip(), _LONGEST_TEXT))}</blockquote>"
+    return f"<pre>{entities(_cut(visible(text).strip(), _WHOLE))}</pre>"
 
 
 def marked(pieces: Iterable[Piece], longest: int) -> str:
     """Give the differences of two texts as a block that wraps: what is gone struck out, what is new
-    underlined, and of the rest what stands near a change.
+    bold, and of the rest what stands near a change.
     """
     shown: list[str] = []
     room = longest
     for piece in near_changes([*pieces], _CONTEXT):
         text = visible(piece.text)
-        cut = _cut(text, room)
+        # Nothing that is new is crowded out by what is gone.
+        cut = _cut(text, max(room // 2, 0) if piece.kind == "gone" else room, counts=False)
         before, after = _TAGS[piece.kind]
         shown.append(f"{before}{inert(cut)}{after}")
-        room -= len(text)
+        room -= len(cut)
         if room <= 0:
             break
     return f"<blockquote>{''.join(shown)}</blockquote>"
@@ -333,130 +293,17 @@ def inert(text: str) -> str:
     return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
 
 
-def _cut(text: str, longest: int) -> str:
+def _cut(text: str, longest: int, *, counts: bool = True) -> str:
     more = len(text) - longest
-    return f"{text[:longest]}\n{ELLIPSIS} ({more:,} more characters)" if more > 0 else text
+    if more <= 0:
+        return text
+    return (
+        f"{text[:longest]}\n{ELLIPSIS} ({more:,} more characters)"
+        if counts
+        else f"{text[:longest]}{ELLIPSIS}"
+    )
 
 
 def entities(text: str) -> str:
     """Give the text as entities on one line of an HTML block."""
     return html.escape(text).replace("\n", "&#10;")
-
-
-_CUT = (
-    "\n*This report was cut at its size limit: {what} left out here. The other reports hold "
-    "everything.*\n"
-)
-_RESERVED = 400
-
-
-class BoundedPage:
-    """Blocks of lines as long as they fit; what did not is counted."""
-
-    def __init__(self, limit: int) -> None:
-        self._parts: list[str] = []
-        self._room = limit - _RESERVED
-        self._left_out = 0
-
-    def block(
-        self, head: Iterable[str], items: Iterable[str] = (), tail: Sequence[str] = ()
-    ) -> None:
-        """Add head, as many items as fit, and tail; nothing where not even the first item fits."""
-        top = "".join(f"{line}\n" for line in head)
-        end = "".join(f"{line}\n" for line in tail)
-        needed = _size(top) + _size(end)
-        taken: list[str] = []
-        number = 0
-        for item in items:
-            number += 1
-            line = f"{item}\n"
-            if needed + _size(line) <= self._room and number == len(taken) + 1:
-                needed += _size(line)
-                taken.append(line)
-        if needed > self._room or (number and not taken):
-            self._left_out += max(number, 1)
-            return
-        self._left_out += number - len(taken)
-        self._parts += [top, *taken, end]
-        self._room -= needed
-
-    def text(self) -> str:
-        """The page, with a note where it was cut."""
-        cut = _CUT.format(what=f"{counted(self._left_out, 'line')}") if self._left_out else ""
-        return "".join(self._parts) + cut
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
-
-
-def write_blocks(page: BoundedPage, blocks: Iterable[Block]) -> None:
-    """Add blocks, as many as fit; of lists and folds as much as fits."""
-    for block in blocks:
-        if isinstance(block, Section):
-            page.block([f"### {prose(block.title)}\n"])
-            write_blocks(page, block.blocks)
-        else:
-            page.block(*_parts(block))
-
-
-def _parts(block: Block) -> tuple[list[str], list[str], list[str]]:
-    """What comes first, lines of which the last may be cut, and what follows."""
-    match block:
-        case Sentence(text, weight):
-            return [f"{_marked(prose(text), weight)}\n"], [], []
-        case Diff(pieces):
-            return [f"{marked(pieces, _LONGEST_DIFF)}\n"], [], []
-        case Command(advice, command):
-            text = f"{prose(advice)}\n\n{preformatted(command)}" if command else prose(advice)
-            return [f"{text}\n"], [], []
-        case Points(sentences):
-            return [], [f"- {prose(sentence)}" for sentence in sentences], [""]
-        case Table():
-            head = [f"{prose(block.caption)}\n"] if block.caption else []
-            head.append(_table_row([prose(block.first), *map(prose, block.titles)]))
-            head.append(_table_row(["---", *("---:" for _ in block.titles)]))
-            rows = []
-            for row in block.rows:
-                name = code(row.name, cell=True)
-                if row.level == "total":
-                    name = f"**{prose(row.name)}**"
-                elif row.is_part:
-                    name = f"&nbsp;&nbsp;{name}"
-                rows.append(_table_row([name, *(prose(cell.whole) for cell in row.cells)]))
-            return head, rows, [""]
-        case Cases():
-            lines = []
-            cases, more = block.first(MOST_IN_MARKDOWN)
-            for named in cases:
-                why = f" ({prose(named.why)})" if named.why else ""
-                lines.append(f"- {code(named.name)}{why}")
-            if more:
-                lines.append(f"- and {more:,} more")
-            if block.is_sentence or block.weight == "bad":
-                return [f"{_marked(prose(block.heading), block.weight)}\n"], lines, [""]
-            return [_opening(block.heading)], lines, ["\n</details>\n"]
-        case Fold(title, blocks) | Section(title, blocks):
-            lines = []
-            for folded in blocks:
-                for part in _parts(folded):
-                    lines += part
-            if isinstance(block, Section):
-                return [f"### {prose(title)}\n"], lines, []
-            return [_opening(title)], lines, ["</details>\n"]
-    return [], [], []
-
-
-def _marked(text: str, weight: Weight) -> str:
-    if weight == "warning":
-        return f"⚠️ {text}"
-    return f"**{text}**" if weight in ("strong", "good", "bad") else text
-
-
-def _opening(title: str) -> str:
-    summary = inert(shortened(one_line(title), _LONGEST_NAME * 2))
-    return f"<details><summary>{summary}</summary>\n"
-
-
-def _table_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -30,7 +30,7 @@ from pytest_jrh.reports.case_facts import (
     repeats_text,
     verifier_score,
 )
-from pytest_jrh.reports.failures import without_earlier
+from pytest_jrh.reports.failures import common_part
 from pytest_jrh.reports.said import worst_results
 from pytest_jrh.reports.session import (
     case_key,
@@ -521,7 +521,7 @@ class SessionCases:
 
     def _title(self, result: CaseResult) -> str:
         if result.outcome == "no_case" and not result.extra.edit:
-            return shortened(one_line(without_earlier(result.why.text)), _LONGEST_TITLE)
+            return shortened(one_line(common_part(result.why.text)), _LONGEST_TITLE)
         return case_title(result.spec, result.extra.edit)
 
     def _kind(self, results: Sequence[CaseResult]) -> str:
@@ -635,9 +635,9 @@ class SessionCases:
             judge = one_line(result.judge) or ("new prompt" if is_new else "judge")
             yield from judge_voices(judge, result.verdicts, result.label, words)
             if result.outcome in UNSCORED:
-                yield voice(judge, "no verdict", without_earlier(result.why.text), result.outcome)
+                yield voice(judge, "no verdict", common_part(result.why.text), result.outcome)
             elif result.outcome == "no_case":
-                yield voice("no case", "not judged", without_earlier(result.why.text))
+                yield voice("no case", "not judged", common_part(result.why.text))
 
     def _facts(
         self, results: Sequence[CaseResult], case: Case | None, base: Case | None

@@ -22,7 +22,8 @@ class Display:
 
     Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
     not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
-    made are left out. `explained` are cases whose reason is printed above.
+    made are left out. `explained` are cases whose reason is printed above, and `written` the files
+    of reports.
     """
 
     folder: Path
@@ -31,6 +32,7 @@ class Display:
     verbosity: int = 0
     skips: bool = True
     explained: frozenset[str] = frozenset()
+    written: tuple[Path, ...] = ()
 
 
 class Report:

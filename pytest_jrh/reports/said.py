@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
@@ -29,10 +28,9 @@ from pytest_jrh.reports.blocks import (
     Table,
     WorstCase,
 )
-from pytest_jrh.reports.case_facts import score_name
+from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.gate import Changes, certainty_sentences, compared_pairs, gate_cases
 from pytest_jrh.reports.grounds import (
-    label_basis,
     label_sentences,
     labels_line,
     violated_sentences,
@@ -85,17 +83,19 @@ class Said:
 
 
 def said(session: Session, *, bars: bool = False) -> Said:
-    """All that there is to say of a session; with `bars` what is missed is a table also where
-    nothing is.
+    """All that there is to say of a session, without its secrets; with `bars` what is missed is a
+    table also where nothing is.
     """
     headlines = [_headline(session, suite) for suite in _worst_first(session)]
-    return Said(
+    blocks = Said(
         word=session.word,
         headline=_session_headline(session, headlines),
         answer=tuple(_answer(session, headlines, bars=bars)),
         doubts=tuple(_doubts(session)),
         details=tuple(_details(session)),
     )
+    clean: Said = session.redactor.value(blocks)
+    return clean
 
 
 _ORDER: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
@@ -157,7 +157,7 @@ def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> I
         yield from _figures(session, suite, bars=bars)
         for change in session.prompt_changes:
             if change.now.suite == suite:
-                yield _prompt(session, change)
+                yield _prompt(change)
     if cases := worst_cases(session):
         yield ReadFirst(tuple(cases))
     yield from labels_line(session)
@@ -171,8 +171,8 @@ def _interrupted(session: Session) -> list[Block]:
         return []
     kept, of = sum(extent.cases for extent in extents), sum(extent.of for extent in extents)
     paid = "" if session.is_table else f" ({dollars_text(session.spending.paid)} so far)"
-    text = f"{kept:,} of {counted(of, 'case')} kept; the same command goes on{paid}"
-    return [Line("interrupted", text, "warning")]
+    text = f"interrupted: {kept:,} of {counted(of, 'case')} kept; the same command goes on{paid}"
+    return [Sentence(text, "warning")]
 
 
 def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
@@ -253,7 +253,7 @@ class _Counts:
 def _pairs(session: Session, section: figures.Section) -> list[Pair]:
     """The cases of a judge that are compared with the baseline."""
     of_judge = []
-    for pair in compared_pairs(session):
+    for pair in session.pairs.values():
         if (pair.now.spec.suite, pair.now.judge) == (section.suite, section.judge):
             of_judge.append(pair)
     return of_judge
@@ -378,17 +378,15 @@ def _judges_table(
     return _counts_table("judge", rows, turned if any(turned) else ())
 
 
-def _prompt(session: Session, change: PromptChange) -> Block:
+def _prompt(change: PromptChange) -> Block:
     """The prompt of a judge that changed since the baseline, compared word by word."""
     of = f" of judge {one_line(change.now.judge)}" if change.now.judge else ""
-    if change.before is None or change.before == change.now.text:
+    if change.before is None or not change.is_reworded:
         why = "its prompt was not kept (--jrh-update-baseline keeps it)"
         if change.before is not None:
             why = "its prompt is the same: the model or another setting has changed"
-        return Line("changed", f"the baseline has verdicts of another judge{of}; {why}")
-    file = change.now.file
-    if file and session.folder is not None:
-        file = str(relative_path(Path(file), session.folder))
+        return Sentence(f"the baseline has verdicts of another judge{of}; {why}", "warning")
+    file = Path(change.now.file).name
     pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
     return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
 
@@ -542,7 +540,7 @@ def _doubts(session: Session) -> Iterator[Block]:
     every_section = sections(session.table)
     for section in every_section:
         of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
-        for warning in figures.section_warnings(section):
+        for warning in _warnings(session, section):
             yield Sentence(f"{of}{warning}", "warning")
         if flicker := flicker_sentence(section.total):
             yield Sentence(f"{of}{flicker}")
@@ -555,8 +553,19 @@ def _doubts(session: Session) -> Iterator[Block]:
     if not any(table.is_finding for table in session.probes):
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:
-        text = topics.majority_text(panel)
-        yield Sentence(f"Panel of {one_line(panel.suite)}: {text}.")
+        right = f"{panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+        yield Sentence(f"panel of {one_line(panel.suite)}: the majority is right in {right}")
+
+
+def _warnings(session: Session, section: figures.Section) -> list[str]:
+    """The warnings about a judge, but for what the decision has said of it."""
+    warnings = figures.section_warnings(section)
+    decision = session.decisions.get(section.suite)
+    for reason in decision.reasons if decision is not None else ():
+        if reason.kind == "useless" and reason.judge == section.judge:
+            said_before = (figures.doubt(section.total), figures.one_class(section.total))
+            return [warning for warning in warnings if warning not in said_before]
+    return warnings
 
 
 def _details(session: Session) -> Iterator[Block]:

@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.core.model import SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
+from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
-from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
+from pytest_jrh.stats.baseline import JudgePrompt, Pair, PromptChange
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.panels import Panel, counted_once, panels
+from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
 from pytest_jrh.store.labels import Grounds, PersonLabel
@@ -64,6 +64,21 @@ def spending_lines(spending: Spending, width: int = 80, *, wall_seconds: float =
         else:
             lines.append(part)
     return lines
+
+
+def spending_text(spending: Spending) -> str:
+    """Calls and cost in a few words; what was recorded stands behind a replay."""
+    parts = [counted(spending.calls, "call")]
+    if spending.lost:
+        parts[0] += f" ({spending.lost:,} without an answer, which may be billed)"
+    if spending.replayed or not spending.calls:
+        parts.append(f"{spending.replayed:,} replayed")
+    if spending.calls and spending.unpriced and not spending.paid:
+        parts.append(f"{spending.unpriced:,} unpriced")
+    else:
+        unpriced = f" and {spending.unpriced:,} unpriced" if spending.unpriced else ""
+        parts.append(f"{dollars_text(spending.paid)}{unpriced}")
+    return ", ".join(parts)
 
 
 def total_spending(results: Iterable[CaseResult]) -> Spending:
@@ -263,6 +278,24 @@ class Session:
             if not result.spec.derived:
                 by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
         return by_judge
+
+    @cached_property
+    def pairs(self) -> Mapping[str, Pair]:
+        """The cases that are compared with a baseline, by id."""
+        pairs: dict[str, Pair] = {}
+        for decision in self.decisions.values():
+            if decision.comparison is not None:
+                pairs |= {pair.now.case_id: pair for pair in decision.comparison.pairs}
+        return pairs
+
+    @cached_property
+    def panel_results(self) -> Mapping[str, Sequence[CaseResult]]:
+        """The results of all judges of a panel, by the id of the made case."""
+        by_case: dict[str, list[CaseResult]] = {}
+        for result in self.results:
+            if result.judge and result.outcome in JUDGED:
+                by_case.setdefault(made_case_id(result), []).append(result)
+        return by_case
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:

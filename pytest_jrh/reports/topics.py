@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.model import MADE
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.model import MADE, SKIPS
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import (
     Cases,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 
 _MOST_SPLIT = 50
+_MOST_REASONS = 3
 _MOST_MATRICES = 20
 
 
@@ -97,13 +99,27 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
 
 
 def left_out_blocks(session: Session) -> list[Block]:
-    """What the figures leave out, and how much of each."""
+    """What the figures leave out, how much of each, and why there is no case."""
     overall = session.table.overall
     parts = [f"{number:,} {kind}" for kind, number in left_out(overall)]
     if not parts:
         return []
+    if overall.counts.no_case:
+        parts[0] += f" ({_why_no_case(session)})"
     weight: Weight = "warning" if overall.counts.unscored else ""
-    return [Sentence(f"Not in these figures: {', '.join(parts)}.", weight)]
+    return [Sentence(f"left out: {', '.join(parts)}", weight)]
+
+
+def _why_no_case(session: Session) -> str:
+    """Why cases could not be made, those of one kind counted together, most first."""
+    kinds: Counter[str] = Counter()
+    for result in session.results:
+        if result.outcome == "no_case":
+            # Without what a model or a person wrote on the one case.
+            reason = ": ".join(one_line(result.why.text).split(": ")[:2])
+            kind = result.skip_kind
+            kinds[reason if kind is None else SKIPS[kind].happened] += 1
+    return listed((f"{number:,} {kind}" for kind, number in kinds.most_common()), _MOST_REASONS)
 
 
 def panel_blocks(session: Session) -> list[Block]:

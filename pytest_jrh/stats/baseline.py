@@ -52,6 +52,11 @@ class PromptChange:
     before: str | None
 
     @property
+    def is_reworded(self) -> bool:
+        """Whether both prompts are known, and differ."""
+        return self.before is not None and self.before != self.now.text
+
+    @property
     def lines(self) -> tuple[int, int]:
         """The first and the last line of the prompt that are others than before, from 1."""
         if self.before is None:

@@ -345,11 +345,13 @@ def _limits(session: _Session) -> Iterator[Reason]:
 
 def _wrong(session: _Session) -> Iterator[Reason]:
     """Where nothing else decides, each wrong verdict fails."""
+    reasons = []
     for judge, of_judge in grouped((result.judge, result) for result in session.judged).items():
         cases = tuple(result.case_id for result in of_judge if result.outcome == "disagree")
         if cases:
             text = f"{session.held.subject(judge)} {wrong_text(of_judge)}"
-            yield Reason("FAIL", "wrong", text, judge, cases)
+            reasons.append(Reason("FAIL", "wrong", text, judge, cases))
+    yield from sorted(reasons, key=lambda reason: -len(reason.cases))
 
 
 def _left(session: _Session) -> Iterator[Reason]:
@@ -482,6 +484,10 @@ def _beside(
     let through, and what was left out on purpose.
     """
     for reason in reasons[1:]:
+        is_counted = (reason.word, reason.kind) == (reasons[0].word, reasons[0].kind)
+        if is_counted and reason.judge != reasons[0].judge:
+            # The headline says how many more judges there are.
+            continue
         yield f"{reason.word}: {reason.text}" if reason.word != word else reason.text
     by_judge = grouped((of.judge, of) for of in session.sets)
     for judge, of_judge in by_judge.items():
