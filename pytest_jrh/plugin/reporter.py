@@ -100,7 +100,10 @@ class Reporter:
                 f"{recordings}"
             )
             line = header_line(suite_origin(ready, self._baseline, self._folder))
-            lines.append(f"jrh: {self._session.redactor.text(line)}")
+            line = f"jrh: {self._session.redactor.text(line)}"
+            is_whole = self._config.option.verbose > 0
+            # Where all comes from stands in the reports.
+            lines.append(line if is_whole else shortened(line, _HEADER_WIDTH))
         return lines
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -332,6 +335,7 @@ class Reporter:
         )
 
 
+_HEADER_WIDTH = 80
 _CATEGORIES = ("failed", "error")
 _MOST_NAMED = 5
 # What pytest's short summary needs beside a node id: `FAILED`, and what was done.

@@ -193,6 +193,7 @@ class Reviewing:
                     line.say(board.line())
         finally:
             if line is not None:
+                line.clear()
                 # The time that the cases take shows in what follows.
                 line.started = time.monotonic()
         if self._labels is not None:

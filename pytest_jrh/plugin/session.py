@@ -166,6 +166,8 @@ class SuiteSession:
         if not engine.is_done(spec):
             with captured(self.config):
                 engine.wait(spec, self._say_progress)
+            if self.progress_line is not None:
+                self.progress_line.clear()
 
     def _say_progress(self) -> None:
         if self.progress_line is not None:

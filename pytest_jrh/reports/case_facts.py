@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import JUDGED, UNSCORED, majority
+from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import dollars, one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.gate import compared_pairs
@@ -220,7 +221,7 @@ def voices(session: Session, result: CaseResult, case: Case | None) -> list[Voic
             why = verification.rationale
         add(f"label ({basis})", result.label, why)
     if case is not None and verification is not None and verifier_score(case) != result.label:
-        add("verifier", verifier_score(case), verification.rationale)
+        add(VERIFIER.name, verifier_score(case), verification.rationale)
     for label in session.blind_labels.get((result.suite, result.case_digest), ()):
         if label.label is not None:
             add(f"{one_line(label.reviewer)}, blind", label.label, label.note)
@@ -253,7 +254,7 @@ class LabelBasis(NamedTuple):
 
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
-    by, certainty = "verifier", 0
+    by, certainty = VERIFIER.name, 0
     if result.extra.review in _DECIDED:
         by, certainty = "accepted by a person", 1
     elif result.extra.altered:

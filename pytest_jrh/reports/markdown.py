@@ -88,18 +88,18 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     others = [block for block in session_said.doubts if not _is_warning(block)]
     for block in session_said.answer:
         if isinstance(block, ReadFirst | Line):
-            open_parts += _markdown(warnings)
+            open_parts += markdown_parts(warnings)
             warnings = []
         if isinstance(block, ReadFirst):
             open_parts += _worst(block, session)
         elif not isinstance(block, Headline) or len(headlines) > 1:
-            open_parts += _markdown([block])
-    text = "".join(f"{part}\n" for part in [*open_parts, *_markdown(warnings)])
+            open_parts += markdown_parts([block])
+    text = "".join(f"{part}\n" for part in [*open_parts, *markdown_parts(warnings)])
     opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
     room = limit - _RESERVED - _size(text) - _size(opening) - _size(closing)
     folded = []
     left_out = 0
-    for part in _markdown([*others, *session_said.details]):
+    for part in markdown_parts([*others, *session_said.details]):
         room -= _size(part) + 1
         if room < 0:
             left_out += 1
@@ -146,10 +146,14 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
     result = session.results_by_id[case.case_id]
     made = session.records.read(made_case_id(result))
     edits = [] if made is None else list(shown_edits(session.redactor.value(made)))
-    for edit in edits[: _MOST_EDITS if edit_room == _WHOLE else 1]:
+    shown = edits[: _MOST_EDITS if edit_room == _WHOLE else 1]
+    for edit in shown:
         yield f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
     if made is not None and not edits:
         yield "<p>No edit: the judge saw the run as it was recorded.</p>"
+    if (more := len(edits) - len(shown)) > 0:
+        are = "edit is" if more == 1 else "edits are"
+        yield f"<p>{more:,} more {are} in the report.</p>"
     if line := not_shown_line(result):
         yield f"<p>{inert(line)}</p>"
     rows = []
@@ -168,7 +172,7 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
         yield f"<p>run it again:<br><code>{command}</code></p>"
 
 
-def _markdown(blocks: Iterable[Block]) -> Iterator[str]:
+def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
     """Blocks as pieces of Markdown, of which the last ones may be left out."""
     for block in blocks:
         match block:
@@ -192,10 +196,10 @@ def _markdown(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from _cases(block)
             case Fold(title, folded):
                 yield f"{prose(title)}:\n"
-                yield from _markdown(folded)
+                yield from markdown_parts(folded)
             case Section(title, parts):
                 yield f"#### {prose(title)}\n"
-                yield from _markdown(parts)
+                yield from markdown_parts(parts)
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -243,7 +247,7 @@ _BACKTICKS = re.compile("`+")
 _PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
 _LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
 _REFERENCES = re.compile(r"(?i)(@|#(?=\d)|gh-(?=\d))")
-_TAGS = {"same": ("", ""), "gone": ("<del>", "</del>"), "new": ("<b>", "</b>")}
+_TAGS = {"same": ("", ""), "gone": ("<del>", "</del>"), "new": ("<strong>", "</strong>")}
 
 
 def code(text: str, *, cell: bool = False) -> str:

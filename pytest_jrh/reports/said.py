@@ -5,7 +5,7 @@ the page render types of blocks and places, and know of no topic.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -200,7 +200,8 @@ def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
         return
     for table in findings:
         turned = f"{table.total.turned:,} of {counted(table.total.n, 'right verdict')}"
-        yield Sentence(f"{table.probe} turns {turned}", "warning")
+        of = f" of judge {one_line(table.judge)}" if table.judge else ""
+        yield Sentence(f"{table.probe} turns {turned}{of}", "warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +240,13 @@ class _Counts:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, where there is little: `0 of 25 missed, 0 false alarms on 29 cases`."""
+        """What is wrong, where there is little: `0 of 25 violations missed`."""
         parts = []
         if self.missed.n:
-            kind = "missed" if self.alarms is not None else "given another level"
-            parts.append(f"{self.missed.count:,} of {self.missed.n:,} {kind}")
+            text = f"{self.missed.count:,} of {counted(self.missed.n, 'violation')} missed"
+            if self.alarms is None:
+                text = f"{self.missed.count:,} of {self.missed.n:,} given another level"
+            parts.append(text)
         if self.alarms is not None and self.alarms.n:
             alarms = counted(self.alarms.count or 0, "false alarm")
             parts.append(f"{alarms} on {counted(self.alarms.n, 'satisfied case')}")
@@ -320,7 +323,7 @@ def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] =
     titles += ["bias"] if is_ordinal else ["false alarms"]
     titles += ["before"] if alarms_before else []
     titles += ["turned by probes"] if findings else []
-    table_rows = []
+    table_rows: list[Row] = []
     for number, row in enumerate(rows):
         cells = [_share_cell(row.missed, row.missed_before)]
         if missed_before:
@@ -334,7 +337,13 @@ def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] =
         if findings:
             cells.append(Cell(findings[number], weight="warning" if findings[number] else ""))
         table_rows.append(Row(row.name, tuple(cells), row.level, row.about))
-    return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
+    # What there is no case of has no column.
+    known = []
+    for at in range(len(titles)):
+        if any(row.cells[at].text != figures.NONE for row in table_rows):
+            known.append(at)
+    shown = [replace(row, cells=tuple(row.cells[at] for at in known)) for row in table_rows]
+    return Table(first, tuple(titles[at] for at in known), tuple(shown), most=_MOST_ROWS)
 
 
 def _share_cell(wrong: Estimate, before: int | None) -> Cell:
@@ -526,7 +535,11 @@ def _nothing_wrong(session: Session) -> str:
     is_part = any(decision.part for decision in session.decisions.values())
     if turning:
         return f"read what turned the verdicts, change the judge, and run it again: -k {turning[0]}"
-    if session.is_table or is_part or not session.table.overall.counts.n:
+    if session.is_table or is_part:
+        return ""
+    if session.word == "FAIL":
+        return "mend what failed; the same command then makes only what is missing"
+    if not session.table.overall.counts.n:
         return ""
     if any(line.weight == "warning" for line in labels_line(session)):
         return "people label cases without the answers: --jrh-review=blind"
@@ -561,10 +574,15 @@ def _warnings(session: Session, section: figures.Section) -> list[str]:
     """The warnings about a judge, but for what the decision has said of it."""
     warnings = figures.section_warnings(section)
     decision = session.decisions.get(section.suite)
-    for reason in decision.reasons if decision is not None else ():
-        if reason.kind == "useless" and reason.judge == section.judge:
-            said_before = (figures.doubt(section.total), figures.one_class(section.total))
-            return [warning for warning in warnings if warning not in said_before]
+    if decision is None:
+        return warnings
+    is_said = any(
+        reason.kind == "useless" and reason.judge == section.judge for reason in decision.reasons
+    )
+    # Of a part of a suite nobody expects both classes.
+    if is_said or topics.extent_blocks(session):
+        of_total = (figures.doubt(section.total), figures.one_class(section.total))
+        warnings = [warning for warning in warnings if warning not in of_total]
     return warnings
 
 

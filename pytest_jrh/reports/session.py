@@ -76,7 +76,9 @@ def spending_text(spending: Spending) -> str:
     if spending.calls and spending.unpriced and not spending.paid:
         parts.append(f"{spending.unpriced:,} unpriced")
     else:
-        unpriced = f" and {spending.unpriced:,} unpriced" if spending.unpriced else ""
+        # What is replayed costs nothing, whatever its price was.
+        is_unknown = spending.calls and spending.unpriced
+        unpriced = f" and {spending.unpriced:,} unpriced" if is_unknown else ""
         parts.append(f"{dollars_text(spending.paid)}{unpriced}")
     return ", ".join(parts)
 
@@ -121,23 +123,31 @@ def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
-    """How far a session is, what is left, at work and spent, in at most `width` columns."""
+    """How far a session is, what it has spent, how long it may take, and what waits for an answer,
+    in at most `width` columns: `jrh 11/32 | $0.04, 62 calls | 1:56 left | 4 calls out`.
+    """
     done, total, spending = progress.done, progress.total, progress.spending
-    times = _clock(seconds)
-    # Before, the cases that are done are too few to judge the others by.
-    if done < total and done >= total * _ESTIMATED_FROM:
-        times += f", about {_clock(seconds / done * (total - done))} left"
-    parts = [f"jrh: {done:,} of {counted(total, 'case')}", times]
-    if progress.in_flight:
-        stages = (f"{number:,} {stage}" for stage, number in progress.in_flight.items())
-        parts.append(f"in flight: {', '.join(stages)}")
+    parts = [f"jrh {done:,}/{total:,}"]
     # What cases at work have spent is not known: without one that is done, nothing is said of it.
     if done:
         unpriced = " and unpriced calls" if spending.unpriced else ""
-        parts.append(counted(spending.calls, "call"))
-        parts.append(f"{dollars_text(spending.paid)}{unpriced}")
-        parts.append(counted(spending.usage.total, "token"))
+        paid = f"{dollars_text(spending.paid)}{unpriced}"
+        parts.append(f"{paid}, {counted(spending.calls, 'call')}")
+    # Before, the cases that are done are too few to judge the others by.
+    if done < total and done >= total * _ESTIMATED_FROM:
+        parts.append(f"{_time(seconds / done * (total - done))} left")
+    else:
+        parts.append(_time(seconds))
+    if progress.in_flight:
+        parts.append(f"{counted(sum(progress.in_flight.values()), 'call')} out")
     return shortened(" | ".join(parts), width)
+
+
+def _time(seconds: float) -> str:
+    """A duration as `1:56`, or `2:01:56`."""
+    minutes, full_seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{full_seconds:02}" if hours else f"{minutes}:{full_seconds:02}"
 
 
 def _cost(spending: Spending) -> str:

@@ -115,11 +115,8 @@ def _report_line(session: Session, display: Display) -> list[Styled]:
     if not session.results and not session.spending.calls:
         cost = ""
     # The page comes first, and has what the others have.
-    for shown in (
-        files,
-        [*files[:1], *(f"{number:,} more" for number in (len(files) - 1,) if number)],
-    ):
-        names = one_line(", ".join(shown))
+    first = f"{files[0]} and {len(files) - 1:,} more" if len(files) > 1 else "".join(files)
+    for names in map(one_line, (", ".join(files), first)):
         line = f"{'report':<{_TITLE_ROOM}}{names}" if names else ""
         gap = display.width - columns(line) - columns(cost)
         if gap >= len(GAP) or not cost:
@@ -162,8 +159,11 @@ def _in_a_line(blocks: Iterable[Block], width: int) -> Iterator[Styled]:
             yield Styled(line, _STYLES.get(block.weight, ""))
 
 
-def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -> Iterator[Styled]:
-    """Blocks in at most `width` columns; of folds nothing, unless `verbose`.
+def block_lines(
+    blocks: Iterable[Block], width: int, *, verbose: bool = False, indent: int = _WORD_ROOM
+) -> Iterator[Styled]:
+    """Blocks in at most `width` columns; of folds nothing, unless `verbose`. Plain sentences
+    outside of sections stand under the headline's, behind its word.
 
     With `verbose` the node ids of cases stand alone on their lines and are never cut, so that they
     can be copied; without, cases are named by what was done.
@@ -177,8 +177,8 @@ def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -
                 yield from _hanging(mark, f"{of}{text}", width, style)
             case Sentence(text, weight):
                 mark = "! " if weight == "warning" else ""
-                indent = "" if weight else " " * _WORD_ROOM
-                yield from _hanging(f"{indent}{mark}", text, width, _STYLES.get(weight, ""))
+                before = "" if weight else " " * indent
+                yield from _hanging(f"{before}{mark}", text, width, _STYLES.get(weight, ""))
             case Line(title, text, weight, command):
                 head = f"{title:<{_TITLE_ROOM}}"
                 style = _STYLES.get(weight, "")
@@ -201,11 +201,11 @@ def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -
             case Fold(title, folded):
                 if verbose:
                     yield from _hanging("", f"{title}:", width)
-                    yield from block_lines(folded, width, verbose=verbose)
+                    yield from block_lines(folded, width, verbose=verbose, indent=0)
             case Section(title, parts):
                 yield Styled("")
                 yield Styled(shortened(one_line(title), width), "bold")
-                yield from block_lines(parts, width, verbose=verbose)
+                yield from block_lines(parts, width, verbose=verbose, indent=0)
 
 
 def _hanging(head: str, text: str, width: int, style: str = "") -> Iterator[Styled]:
@@ -375,7 +375,8 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     session_said = said(session)
     message = []
     for case in worst_cases(session)[:_MOST_NAMED]:
-        message.append(f"{case.rubric}, {case.run}: {case.done}. {case.mistake}: {case.reason}")
+        rubric = f", {case.rubric}" if case.rubric else ""
+        message.append(f"{case.run}{rubric}: {case.done} ({case.mistake}): {case.reason}")
     properties["title"] = f"{session_said.word} {session_said.headline}".strip()
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     text = _message("\n".join(map(one_line, message)))

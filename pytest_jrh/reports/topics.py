@@ -101,7 +101,11 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
 def left_out_blocks(session: Session) -> list[Block]:
     """What the figures leave out, how much of each, and why there is no case."""
     overall = session.table.overall
-    parts = [f"{number:,} {kind}" for kind, number in left_out(overall)]
+    parts = []
+    for kind, number in left_out(overall):
+        # Of these the decision speaks.
+        if kind != "unscored" or not session.decisions:
+            parts.append(f"{number:,} {kind}")
     if not parts:
         return []
     if overall.counts.no_case:

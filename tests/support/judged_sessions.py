@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.cases.tests import BASES, KINDS
@@ -12,9 +13,11 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.reports.gate import gate_blocks
+from pytest_jrh.reports.blocks import Headline, Sentence
+from pytest_jrh.reports.gate import certainty_sentences, gate_cases
+from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.terminal import block_lines
+from pytest_jrh.reports.terminal import TerminalReport, block_lines
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
@@ -30,9 +33,10 @@ from tests.support.made_cases import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_jrh.core.model import Case, Message, Rubric
+    from pytest_jrh.core.text import Styled
+    from pytest_jrh.reports.blocks import Block
     from pytest_jrh.stats.decision import Decision
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
@@ -60,7 +64,25 @@ def right(spec: CaseSpec, expected: int) -> int:
 def gate_texts(decision: Decision, nodes: Mapping[str, str] | None = None) -> list[str]:
     """What the terminal says of a decision, in lines of any length; `nodes` name cases by id."""
     session = Session([], nodes=nodes or {})
-    return [line.text for line in block_lines(gate_blocks(decision, session), 10_000)]
+    blocks: list[Block] = [
+        *gate_cases(decision, session),
+        Headline(decision.word, decision.headline),
+        *map(Sentence, decision.beside),
+        *map(Sentence, certainty_sentences(decision)),
+    ]
+    return [line.text.strip() for line in block_lines(blocks, 10_000, indent=0)]
+
+
+def styled(session: Session, width: int = 80, verbosity: int = 0) -> list[Styled]:
+    """All that the terminal says of a session."""
+    display = Display(Path("/repo"), Path("/repo"), width, verbosity)
+    report = TerminalReport()
+    return [*report.lines(session, display), *report.last_lines(session, display)]
+
+
+def printed(session: Session, width: int = 80, verbosity: int = 0) -> list[str]:
+    """The same as text."""
+    return [line.text for line in styled(session, width, verbosity)]
 
 
 def always(score: int) -> Answer:

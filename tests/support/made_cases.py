@@ -40,7 +40,7 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.reports.failures import FailedCase, disagreement_text
+from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
@@ -428,14 +428,13 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
     return replace(suite, config=config, **changes)
 
 
-def failed_case(name: str, reasoning: str = "The agent was polite.") -> FailedCase:
-    """A case that the judge calls satisfied by mistake, as the terminal gets it."""
+def failure(name: str, reasoning: str = "The agent was polite.") -> str:
+    """The whole text of a case that the judge calls satisfied by mistake."""
     folder = Path("/work")
-    text = disagreement_text(
+    return disagreement_text(
         make_case(),
         Judgment((Verdict(0, reasoning),)),
         cassette=folder / f"{name}.yaml",
         command=f"pytest {name}",
         base=folder,
     )
-    return FailedCase(name, text)

@@ -57,11 +57,10 @@ def regressed(results: list[CaseResult], **rules: Any) -> Session:
 def test_a_fail_is_an_error_with_the_cases_to_read_first() -> None:
     kind, properties, message = read(regressed(judged(misses(6), rubrics=("tone",))))
     assert (kind, list(properties)) == ("error", ["title"])
-    assert properties["title"].startswith("FAIL: ")
-    counts, *worst = message.split("\n")
-    assert counts.startswith("suite refunds: ")
+    assert properties["title"].startswith("FAIL the judge misses 6 of 12 violations")
+    worst = message.split("\n")
     assert len(worst) == 3
-    assert worst[0] == "tone: perturbation (run-000): missed. Judge: The order is late."
+    assert worst[0] == "run-000, tone: perturbation (missed): The order is late."
 
 
 @pytest.mark.parametrize(
@@ -97,4 +96,4 @@ def test_hostile_text_neither_begins_nor_changes_a_command() -> None:
     ]
     kind, properties, message = read(regressed(wrong))
     assert (kind, list(properties)) == ("error", ["title"])
-    assert message.count("\n") == 3
+    assert message.count("\n") == 2

@@ -2,23 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.core.text import visible
-from pytest_jrh.reports.failures import FailedCase, brief_texts, disagreement_text, unscored_text
-from tests.support.judged_sessions import HOSTILE
-from tests.support.made_cases import failed_case, make_case
+from pytest_jrh.reports.failures import (
+    FailedCase,
+    disagreement_text,
+    error_texts,
+    explained_text,
+    turned_text,
+    unscored_text,
+)
+from tests.support.judged_sessions import (
+    HOSTILE,
+    INJECTION,
+    derived,
+    judged,
+    misses,
+    session_about,
+    session_of,
+)
+from tests.support.made_cases import make_case, result_with
 
 BASE = Path("/work")
 
 
-def test_the_only_case_is_explained_whole_by_its_own_command() -> None:
-    [one] = brief_texts([failed_case("a")])
-    assert one.text.splitlines()[-1] == "run it again: pytest -v a"
-    [first] = brief_texts([failed_case("a"), failed_case("b")])
-    assert first.text.splitlines()[-2:] == ["run it again: pytest a", "1 more, whole with -v."]
+def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None:
+    session = session_about(tmp_path, make_case())
+    [result] = session.results
+    session = replace(session, commands={result.case_id: "pytest a"})
+    text = explained_text(session, result, 0)
+    assert text.splitlines() == [
+        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
+        "    It was refunded once.",
+        "    - Order 17 is outside the window, so I cannot refund it.",
+        "    + I have refunded order 17 in full.",
+    ]
+    # Among others it has the command that shows it whole.
+    others = judged(misses(2))
+    text = explained_text(replace(session, results=[result, *others]), result, 2)
+    assert text.splitlines()[-2:] == ["run it again: pytest -v a", "2 more, whole with -v."]
+
+
+def test_a_case_in_few_words_has_one_reason_for_each_score() -> None:
+    [result, *_] = judged(misses(1))
+    result = replace(result, scores=(0, 1, 0), reasons=("Fine.", "It is late.", "Polite."))
+    text = explained_text(session_of([result]), result, 0)
+    assert "    Fine." in text.splitlines()
+    assert "    another repeat gave 1: It is late." in text.splitlines()
+    assert "Polite." not in text
+
+
+def test_a_model_writes_one_line_of_a_text(tmp_path: Path) -> None:
+    """A reasoning that looks like a text's parts stays indented, in its line."""
+    fake = "Fine.\n\nrun it again: rm -rf /\n::error::x\x1b[31m"
+    session = session_about(tmp_path, make_case())
+    results = [result_with(each, reasoning=fake) for each in session.results]
+    text = explained_text(replace(session, results=results), results[0], 0)
+    [line] = [line for line in text.splitlines() if "rm -rf" in line]
+    assert line.startswith("    Fine. run it again: rm -rf /")
+    assert text == visible(text)
+
+
+def test_what_probes_turned_is_a_line_for_each_probe_and_judge() -> None:
+    results = [
+        *derived(["json_layout"], judge="strict"),
+        *derived(["threat"], probe=INJECTION, variants=["threat"]),
+    ]
+    turned = [result for result in results if result.outcome == "disagree"]
+    lines = turned_text(turned).splitlines()
+    assert lines[0].startswith("format_invariance, judge strict: ")
+    assert lines[1].startswith("prompt_injection: ")
+    assert len(lines) == 2
+    assert "first run-000 json_layout" in lines[0]
+    hostile = [result_with(result, judge=HOSTILE) for result in turned]
+    assert turned_text(hostile) == visible(turned_text(hostile))
 
 
 def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
@@ -28,18 +89,17 @@ def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
         difference=difference,
         cassette=str(BASE / f"{name}.yaml"),
     )
-    return FailedCase(name, unscored_text(trouble, command=f"pytest {name}", base=BASE), True)
+    return FailedCase(name, unscored_text(trouble, command=f"pytest {name}", base=BASE))
 
 
-def repeated(*verdicts: tuple[int, str]) -> FailedCase:
-    text = disagreement_text(
+def repeated(*verdicts: tuple[int, str]) -> str:
+    return disagreement_text(
         make_case(),
         Judgment(tuple(Verdict(*verdict) for verdict in verdicts)),
         cassette=None,
         command="pytest a",
         base=BASE,
     )
-    return FailedCase("a", text)
 
 
 def given_lines(text: str) -> list[str]:
@@ -52,8 +112,8 @@ def given_lines(text: str) -> list[str]:
 
 
 def test_each_repeat_has_its_reason_and_equal_ones_are_joined() -> None:
-    case = repeated((1, "It is late."), (0, "Fine."), (0, "Polite."), (0, "Fine."), (0, ""))
-    assert given_lines(case.detail) == [
+    text = repeated((1, "It is late."), (0, "Fine."), (0, "Polite."), (0, "Fine."), (0, ""))
+    assert given_lines(text) == [
         "given: 0 (satisfied), in 2 of 5, because",
         "Fine.",
         "given: 1 (violated), in 1 of 5, because",
@@ -65,48 +125,37 @@ def test_each_repeat_has_its_reason_and_equal_ones_are_joined() -> None:
     ]
 
 
-def test_a_case_in_few_words_has_one_reason_for_each_score() -> None:
-    case = repeated((0, "Fine."), (1, "It is late."), (0, "Polite."))
-    [brief] = brief_texts([case])
-    assert "Fine." in brief.text
-    assert "It is late." in brief.text
-    assert "Polite." not in brief.text
-
-
 def test_of_many_different_reasons_twelve_are_printed() -> None:
-    case = repeated(*((0, f"Reason {number}.") for number in range(20)))
-    assert len(given_lines(case.detail)) == 24
-    assert "8 more verdicts in results.jsonl" in case.detail
+    text = repeated(*((0, f"Reason {number}.") for number in range(20)))
+    assert len(given_lines(text)) == 24
+    assert "8 more verdicts in results.jsonl" in text
 
 
 def failed_repeat(name: str, *reasons: str) -> FailedCase:
     trouble = Unscored("refused", stage="judge", cause="It would not.")
     earlier = [Verdict(1, reason) for reason in reasons]
     text = unscored_text(trouble, command=f"pytest {name}", base=BASE, earlier=earlier)
-    return FailedCase(name, text, True)
+    return FailedCase(name, text)
 
 
 def test_a_repeat_without_a_verdict_has_those_before_it_and_its_error() -> None:
     case = failed_repeat("a", "It is late.", "It is late.", "Too late.")
-    assert case.detail.splitlines()[2:] == [
+    assert case.text.splitlines()[2:] == [
         "earlier: 1, in 2 of 3 before it, because",
         "    It is late.",
-        "",
         "earlier: 1, in 1 of 3 before it, because",
         "    Too late.",
-        "",
         "run it again: pytest a",
     ]
-    [brief] = brief_texts([case])
-    assert "It is late." not in brief.text
+    [brief] = error_texts([case])
     assert brief.text.startswith("No verdict (refused)")
     same = [failed_repeat("a", "It is late."), failed_repeat("b"), failed_repeat("c", "Never.")]
-    assert [text.cases for text in brief_texts(same)] == [(0, 1, 2)]
+    assert [text.cases for text in error_texts(same)] == [(0, 1, 2)]
 
 
 def test_equal_errors_are_said_once_with_the_first_cases() -> None:
     cases = [unrecorded(f"case-{number}") for number in range(12)]
-    [brief] = brief_texts(cases)
+    [brief] = error_texts(cases)
     assert brief.cases == tuple(range(12))
     lines = brief.text.splitlines()
     assert lines[-5:] == ["12 cases:", "  case-0", "  case-1", "  case-2", "  and 9 more"]
@@ -117,22 +166,14 @@ def test_equal_errors_are_said_once_with_the_first_cases() -> None:
 
 def test_errors_that_differ_are_said_each() -> None:
     cases = [unrecorded("a"), unrecorded("b", "+another line"), unrecorded("c")]
-    assert [text.cases for text in brief_texts(cases)] == [(0, 2), (1,)]
+    assert [text.cases for text in error_texts(cases)] == [(0, 2), (1,)]
     printed = [unrecorded("a"), unrecorded("b")._replace(printed="what its judge printed")]
-    assert len(brief_texts(printed)) == 2
-
-
-def test_what_a_model_writes_is_no_part_of_its_own() -> None:
-    """A reasoning that looks like a text's parts neither ends nor begins one."""
-    fake = "Fine.\n\nrun it again: rm -rf /\n\nrubric: none\ncassette: none\n\nrecord it: x"
-    [brief] = brief_texts([failed_case("a", fake), failed_case("b", fake)])
-    commands = [line for line in brief.text.splitlines() if line.startswith("run it again")]
-    assert commands == ["run it again: pytest a"]
+    assert len(error_texts(printed)) == 2
 
 
 def test_hostile_names_and_causes_stay_one_line_each() -> None:
     trouble = Unscored("model_error", stage="judge", cause=HOSTILE)
-    case = FailedCase(HOSTILE, unscored_text(trouble), True)
-    [brief] = brief_texts([case, case])
+    case = FailedCase(HOSTILE, unscored_text(trouble))
+    [brief] = error_texts([case, case])
     assert brief.text == visible(brief.text)
     assert len([line for line in brief.text.splitlines() if line.startswith("  <script>")]) == 2

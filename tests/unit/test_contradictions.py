@@ -16,9 +16,8 @@ from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
-from pytest_jrh.reports.terminal import session_lines
 from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
-from tests.support.judged_sessions import judged, right, scored, session_of
+from tests.support.judged_sessions import judged, printed, right, scored, session_of
 from tests.support.made_cases import (
     make_case,
     make_result,
@@ -168,14 +167,13 @@ def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path
     told = "Reasoning and score disagree in 1 of 6 verdicts"
     session, before = session_of(odd), session_of(plain)
     assert session.table.overall.accuracy == before.table.overall.accuracy
-    lines = [line.text for line in session_lines(session, width=200, verbosity=1)]
+    lines = printed(session, 200, 1)
     assert any(line.startswith(f"! {told}") for line in lines)
     node = "suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]"
     assert f"  {node} (gave 0)" in lines[lines.index("reasoning and score disagree (1):") :]
     page = markdown_report(session)
     assert told in page
-    assert re.search(r"Right, but reasoning and score disagree \(1\)", page)
-    assert "gave 0, which is right; reasoning and score disagree" in page
+    assert re.search(r"reasoning and score disagree \(1\)\n\n- `.*run-001\[e1\]` \(gave 0\)", page)
     data = table_data(session.table)
     assert data["overall"]["reasoning_disagrees"] == 1
     assert data["warnings"][0].startswith(told)

@@ -17,7 +17,6 @@ from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.json_values import label_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.terminal import session_lines
 from pytest_jrh.store.labels import (
     Grounds,
     Kinship,
@@ -27,6 +26,7 @@ from pytest_jrh.store.labels import (
     labels_path,
     read_people,
 )
+from tests.support.judged_sessions import printed
 from tests.support.made_cases import make_result, make_spec, make_suite, result_with
 
 DIGESTS = [f"{number:064x}" for number in range(1000)]
@@ -56,8 +56,8 @@ def test_what_labels_rest_on_is_counted() -> None:
     ]
     found = sentences(results, Grounds(verifier="openai/gpt-4.1"))
     assert found[0] == (
-        "Labels: 5 confirmed by openai/gpt-4.1, 1 given or accepted by people, 1 given by a "
-        "program, 1 unverified (the verifier is off, or did not confirm them)."
+        "Labels: 5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified (the verifier is "
+        "off, or did not confirm them)."
     )
 
 
@@ -80,9 +80,7 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     people = [person(number, int(number % 5 > 0)) for number in range(50)]
     people += [person(200 + number, int(number == 0)) for number in range(4)]
     found = sentences(results, Grounds(verifier="a/b", people=tuple(people)))
-    assert found[0] == (
-        "Labels: 100 confirmed by a/b (4 rejected); 50 also labelled blind by people."
-    )
+    assert found[0] == ("Labels: 100 by a/b (4 rejected); 50 also labelled blind by people.")
     assert found[1].startswith("Against people (50 blind labels): accuracy 80.0% (")
     assert "; 100.0% by the suite's labels), recall" in found[1]
     assert found[2:] == [
@@ -176,7 +174,7 @@ def test_a_label_of_equal_cases_counts_once() -> None:
     results = [*equal, *(result(number) for number in range(20, 40))]
     people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
     found = sentences(results, Grounds(verifier="a/b", people=tuple(people)))
-    assert found[0] == "Labels: 34 confirmed by a/b; 4 also labelled blind by people."
+    assert found[0] == "Labels: 34 by a/b; 4 also labelled blind by people."
     assert "Against people (4 blind labels): too few to correct a figure by; at least 20" in (
         " ".join(found)
     )
@@ -195,7 +193,7 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
     said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
     assert said in markdown_report(session)
-    assert said in " ".join(line.text for line in session_lines(session, width=400))
+    assert said in " ".join(printed(session, 400))
 
 
 def test_few_labels_are_said_to_be_too_few() -> None:
@@ -351,8 +349,8 @@ def test_hostile_names_of_rubrics_stay_text() -> None:
     people = tuple(person(number, 1) for number in (*range(30), *range(100, 105), 200))
     session = Session(results, grounds={results[0].spec.suite: Grounds(people=people)})
     assert sum(hostile in line for line in label_sentences(session)) >= 3
-    for line in session_lines(session):
-        assert line.text.isprintable(), line.text
+    for line in [*printed(session), *printed(session, verbosity=1)]:
+        assert line.isprintable(), line
     summary = markdown_report(session)
     said = [line for line in summary.splitlines() if "people" in line]
     assert len(said) >= 3

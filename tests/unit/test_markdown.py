@@ -14,6 +14,7 @@ from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
+from pytest_jrh.reports.case_facts import voices
 from pytest_jrh.reports.markdown import (
     LIMIT,
     code,
@@ -21,7 +22,6 @@ from pytest_jrh.reports.markdown import (
     marked,
     preformatted,
     prose,
-    quoted,
 )
 from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import (
@@ -33,7 +33,7 @@ from tests.support.judged_sessions import (
     spooled,
     wrong_on,
 )
-from tests.support.made_cases import MESSAGES, RUBRIC, make_result, make_spec, result_with
+from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
 from tests.support.page_reader import Page
 
 OURS = {
@@ -53,7 +53,7 @@ OURS = {
     "code",
     "pre",
 }
-OURS |= {"details", "summary", "br", "blockquote", "del", "ins"}
+OURS |= {"details", "summary", "br", "h4", "blockquote", "del"}
 
 
 def rendered(markdown: str) -> Page:
@@ -92,8 +92,8 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     page = report(session_of(now, before))
     title = "❌ FAIL: the judge misses 600 of 600 violations that it found before"
     assert page.all("h2")[0].text == title
-    assert any("The worst 8 of 300 rubrics:" in element.text for element in page.all("p"))
-    assert cells(page)[-1] == ["all", "0/600 (was 600/600)", "0/600 (was 0/600)"]
+    assert any("292 more rows are in the report." in element.text for element in page.all("p"))
+    assert cells(page)[-1] == ["all", "600 of 600", "0", "0 of 600"]
     assert any(
         element.text.startswith("This report was cut at its size limit")
         for element in page.all("em")
@@ -106,22 +106,17 @@ def test_a_disagreement_can_be_judged_where_it_is_shown(tmp_path: Path) -> None:
     said = "I have refunded order 17 in full. Mail @octocat, see #1."
     text = markdown_report(replace(session, records=spooled(tmp_path, results, text=said)))
     page = rendered(text)
-    quotes = [unmarked(each.text) for each in page.all("blockquote")]
-    made, untouched = quotes[:4], quotes[4:]
-    assert [made[0], *made[2:]] == [
-        RUBRIC.instructions,
-        "It grants a late refund.",
-        "The order is late.",
-    ]
-    assert page.all("ins")[0].text.startswith("I have refunded order 17 in full.")
+    # The worst case is open, before the others, with what everybody says of it.
+    assert page.all("blockquote")[0].inside == ()
+    assert unmarked(page.all("strong")[1].text).startswith("I have refunded order 17 in full.")
     assert page.all("del")[0].text == MESSAGES[-1]["content"]
-    assert len(untouched) == 3
+    assert cells(page, 1) == [
+        ["label (verifier)", "violated", "It grants a late refund."],
+        ["before", "violated", ""],
+        ["judge", "satisfied", "The order is late."],
+    ]
     told = [unmarked(each.text) for each in page.all("p")]
-    assert (
-        "Who says what: 1 (violated): the label, the verifier, the judge in the baseline; "
-        "0 (satisfied): this judge." in told
-    )
-    assert "Why the label is 1 (violated): confirmed by the verifier" in told
+    assert "Read first: run-003, tone: missed" in told
     assert "No edit: the judge saw the run as it was recorded." in told
     assert not re.search("@octocat|#1", text)
 
@@ -135,16 +130,14 @@ def test_everybody_who_gave_a_score_is_named(tmp_path: Path) -> None:
     derived = result_with(
         results[-1], case_id=f"{results[-1].case_id}-probe", base_scores=(0, 0, 1)
     )
-    told = [
-        unmarked(each.text)
-        for each in report(session_of([*results, derived])).all("p")
-        if each.text.startswith("Who says what: ")
+    session = session_of([*results, derived])
+    assert cells(report(session), 1) == [
+        ["label (accepted by a person)", "satisfied", ""],
+        ["judge a", "satisfied", "The order is late."],
+        ["judge b", "violated", "The order is late."],
     ]
-    assert (
-        "Who says what: 1 (violated): the label, a person in the review, judge a; 0 (satisfied): "
-        "this judge."
-    ) in told
-    assert any("this judge on the unchanged case" in text for text in told)
+    heard = voices(session, derived, None)
+    assert ("unchanged case", 0, "satisfied", "", False) in heard
 
 
 def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:
@@ -184,8 +177,8 @@ def test_hostile_text_is_shown_as_it_is_and_nothing_more() -> None:
         element.attributes for element in page.elements if element.tag not in ("td", "th")
     )
     shown = one_line(HOSTILE)
-    quotes = [each.text for each in page.all("blockquote")]
-    assert shown.replace(" ", "") in {unmarked(text).replace(" ", "") for text in quotes}
+    quotes = [each.text for each in page.all("td")]
+    assert shown[:60].replace(" ", "") in "".join(map(unmarked, quotes)).replace(" ", "")
     # Mentions, references and links are looked for in what is not code.
     outside = "".join(each.text for each in page.all("p") if "code" not in each.inside) + "".join(
         quotes
@@ -218,12 +211,11 @@ def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
 @settings(max_examples=150, deadline=None)
 def test_quoted_text_and_differences_hold_no_markup(text: str) -> None:
     changed = marked([Piece("same", text), Piece("gone", text), Piece("new", text)], 2_000)
-    page = rendered(f"<details><summary>s</summary>{quoted(text)}{changed}</details>\n")
+    page = rendered(f"<details><summary>s</summary>{changed}</details>\n")
     tags = [element.tag for element in page.elements if element.tag != "br"]
-    assert tags == ["details", "summary", "blockquote", "blockquote", "del", "ins"]
+    assert tags == ["details", "summary", "blockquote", "del", "strong"]
     quotes = [unmarked(each.text) for each in page.all("blockquote")]
     assert [quote.split() for quote in quotes] == [
-        [*"".join(text.strip().split("\n")).split()],
         [*(text * 3).replace("\n", "").split()],
     ]
 
