@@ -270,6 +270,7 @@ class Reporter:
         concluded = conclude(
             runs,
             EndSettings(
+<<<<<<< HEAD
                 Session(
                     (),
                     wall_seconds=time.monotonic() - self._started,
@@ -281,6 +282,17 @@ class Reporter:
                     model_changes=self._session.model_changes,
                     redactor=self._session.redactor,
                     folder=self._folder,
+=======
+                baseline=self._baseline,
+                reports=self._options.reports,
+                redactor=self._session.redactor,
+                folder=self._folder,
+                origin=session_origin(runs, self._folder, recordings),
+                update_command=self._commands.update_baseline,
+                review_command=self._review_command(),
+                record_command=self._commands.record_all(
+                    [ready.suite for ready in suites], results.values()
+>>>>>>> 373e3b4e (Adapt what holds the terminal's words)
                 ),
                 self._baseline,
                 self._options.reports,
@@ -293,6 +305,11 @@ class Reporter:
         self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
         return concluded.passed
+
+    def _review_command(self) -> str:
+        """What opens the cases that failed for a decision: the same command with two options."""
+        same = "... " if self._config.invocation_params.args else ""
+        return f"pytest {same}--lf --jrh-review"
 
     def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:
         """Let `--lf` select the cases that a decision fails for, as their items are xfailed."""

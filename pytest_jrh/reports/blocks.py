@@ -143,6 +143,7 @@ class NamedCase:
     title: str = ""
 
 
+_MOST_IN_A_LINE = 3
 MOST_IN_MARKDOWN = 200
 MOST_ON_PAGE = 500
 
@@ -169,6 +170,13 @@ class Cases:
     def heading(self) -> str:
         """The title with the number of cases."""
         return self.title if self.is_sentence else f"{self.title} ({len(self.cases):,})"
+
+    @property
+    def in_a_line(self) -> str:
+        """The heading, and the first names."""
+        names = [case.title or case.name for case in self.cases[:_MOST_IN_A_LINE]]
+        more = len(self.cases) - len(names)
+        return f"{self.heading}: {', '.join(names)}{f' and {more:,} more' if more else ''}"
 
     def first(self, most: int) -> tuple[tuple[NamedCase, ...], int]:
         """At most so many cases, and how many more there are."""

@@ -84,7 +84,11 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     open_parts = [f"## {_MARKS[session_said.word]}{prose(title)}\n"]
     if links := ci_links(session.page):
         open_parts.append(" · ".join(f"[{link.title}]({link.url})" for link in links) + "\n")
-    warnings = [block for block in session_said.doubts if _is_warning(block)]
+    warnings: list[Block] = []
+    for doubt in filter(_is_warning, session_said.doubts):
+        # Outside of the fold a line is enough.
+        line = Sentence(doubt.in_a_line, "warning") if isinstance(doubt, Cases) else doubt
+        warnings.append(line)
     others = [block for block in session_said.doubts if not _is_warning(block)]
     for block in session_said.answer:
         if isinstance(block, ReadFirst | Line):
@@ -115,7 +119,7 @@ def _size(text: str) -> int:
 
 
 def _is_warning(block: Block) -> bool:
-    return isinstance(block, Sentence | Cases) and block.weight == "warning"
+    return isinstance(block, Sentence | Cases) and block.weight in ("bad", "warning")
 
 
 def _worst(block: ReadFirst, session: Session) -> Iterator[str]:

@@ -82,16 +82,16 @@ class Said:
     details: tuple[Block, ...]
 
 
-def said(session: Session, *, bars: bool = False) -> Said:
+def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
     """All that there is to say of a session, without its secrets; with `bars` what is missed is a
-    table also where nothing is.
+    table also where nothing is, and without `skips` nothing is said of why there is no case.
     """
     headlines = [_headline(session, suite) for suite in _worst_first(session)]
     blocks = Said(
         word=session.word,
         headline=_session_headline(session, headlines),
         answer=tuple(_answer(session, headlines, bars=bars)),
-        doubts=tuple(_doubts(session)),
+        doubts=tuple(_doubts(session, skips=skips)),
         details=tuple(_details(session)),
     )
     clean: Said = session.redactor.value(blocks)
@@ -548,8 +548,9 @@ def _nothing_wrong(session: Session) -> str:
     return ""
 
 
-def _doubts(session: Session) -> Iterator[Block]:
+def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
     """What makes the figures doubtful, by judge, and then of the whole session."""
+    yield from topics.extent_blocks(session)
     every_section = sections(session.table)
     for section in every_section:
         of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
@@ -557,10 +558,14 @@ def _doubts(session: Session) -> Iterator[Block]:
             yield Sentence(f"{of}{warning}", "warning")
         if flicker := flicker_sentence(section.total):
             yield Sentence(f"{of}{flicker}")
+    for decision in session.decisions.values():
+        for cases in gate_cases(decision, session):
+            if not _is_read_first(cases):
+                yield cases
     yield from topics.not_shown_blocks(session)
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
-    yield from topics.left_out_blocks(session)
+    yield from topics.left_out_blocks(session, skips=skips)
     for sentence in violated_sentences(session):
         yield Sentence(sentence)
     if not any(table.is_finding for table in session.probes):
@@ -568,6 +573,11 @@ def _doubts(session: Session) -> Iterator[Block]:
     for panel in session.panels:
         right = f"{panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
         yield Sentence(f"panel of {one_line(panel.suite)}: the majority is right in {right}")
+
+
+def _is_read_first(cases: Cases) -> bool:
+    """Whether cases are among those to read first, or pytest names them."""
+    return cases.title in ("regressions", "unscored") or cases.title.startswith("disagreements")
 
 
 def _warnings(session: Session, section: figures.Section) -> list[str]:
@@ -593,7 +603,8 @@ def _details(session: Session) -> Iterator[Block]:
     for suite, decision in session.decisions.items():
         of = f" about {suite}" if len(session.decisions) > 1 else ""
         sentences = map(Sentence, certainty_sentences(decision))
-        blocks: list[Block] = [*sentences, *gate_cases(decision, session)]
+        lists = filter(_is_read_first, gate_cases(decision, session))
+        blocks: list[Block] = [*sentences, *lists]
         if blocks:
             yield Section(f"How sure is this?{of}", tuple(blocks))
     changes = Changes(compared_pairs(session))

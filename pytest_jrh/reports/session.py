@@ -71,8 +71,7 @@ def spending_text(spending: Spending) -> str:
     parts = [counted(spending.calls, "call")]
     if spending.lost:
         parts[0] += f" ({spending.lost:,} without an answer, which may be billed)"
-    if spending.replayed or not spending.calls:
-        parts.append(f"{spending.replayed:,} replayed")
+    parts.append(f"{spending.replayed:,} replayed")
     if spending.calls and spending.unpriced and not spending.paid:
         parts.append(f"{spending.unpriced:,} unpriced")
     else:

@@ -68,7 +68,8 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     """The answer and what makes it doubtful; with `-q` the words about the suites. The last line
     says where the report is, and what the session has cost.
     """
-    session_said = said(session)
+    # With -rs or -ra pytest lists every skip with its whole reason.
+    session_said = said(session, skips=display.skips)
     last = _report_line(session, display)
     headlines = [block for block in session_said.answer if isinstance(block, Headline)]
     if display.verbosity < 0:
@@ -95,7 +96,10 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
 
 
 def _is_warning(block: Block) -> bool:
-    return isinstance(block, Sentence | Cases) and block.weight == "warning"
+    return isinstance(block, Sentence | Cases) and block.weight in _WARNINGS
+
+
+_WARNINGS: tuple[Weight, ...] = ("bad", "warning")
 
 
 def _without_explained(blocks: Iterable[Block], display: Display) -> Iterator[Block]:
@@ -153,8 +157,8 @@ def _in_a_line(blocks: Iterable[Block], width: int) -> Iterator[Styled]:
     """The sentences of doubts, each cut to a line."""
     for block in blocks:
         if isinstance(block, Sentence | Cases):
-            text = block.text if isinstance(block, Sentence) else block.heading
-            mark = "! " if block.weight == "warning" else f"{'':<{len(GAP)}}"
+            text = block.text if isinstance(block, Sentence) else block.in_a_line
+            mark = "! " if block.weight in _WARNINGS else GAP
             line = shortened(f"{mark}{one_line(text)}", width)
             yield Styled(line, _STYLES.get(block.weight, ""))
 
@@ -173,7 +177,7 @@ def block_lines(
             case Headline(word, text, suite):
                 of = f"{one_line(suite)}: " if suite else ""
                 style = f"bold {_STYLES[block.weight]}" if word else "bold"
-                mark = f"{word:<{_WORD_ROOM}}" if word else ""
+                mark = f"{word}{GAP}" if word else ""
                 yield from _hanging(mark, f"{of}{text}", width, style)
             case Sentence(text, weight):
                 mark = "! " if weight == "warning" else ""
@@ -377,7 +381,7 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     for case in worst_cases(session)[:_MOST_NAMED]:
         rubric = f", {case.rubric}" if case.rubric else ""
         message.append(f"{case.run}{rubric}: {case.done} ({case.mistake}): {case.reason}")
-    properties["title"] = f"{session_said.word} {session_said.headline}".strip()
+    properties["title"] = f"{session_said.word}: {session_said.headline}".removeprefix(": ")
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     text = _message("\n".join(map(one_line, message)))
     yield f"::{kind} {listed}::{text}"

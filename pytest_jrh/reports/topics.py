@@ -53,16 +53,13 @@ _MOST_MATRICES = 20
 
 
 def extent_blocks(session: Session) -> list[Block]:
-    """Say of each suite that it was interrupted, or run in part; nothing of one that ran whole."""
+    """Say of each suite how much of it ran; nothing of one that ran whole, or was interrupted."""
     blocks: list[Block] = []
     for suite, extent in session.extents.items():
         cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
         of = f" of suite {suite}" if len(session.extents) > 1 else ""
-        if extent.interrupted:
-            text = f"Interrupted: this session did not run to its end; {cases}{of} have a result."
-            blocks.append(Sentence(text, "warning"))
-        elif extent.cases < extent.of:
-            blocks.append(Sentence(f"{cases}{of} in this session.", "warning"))
+        if extent.cases < extent.of and not extent.interrupted:
+            blocks.append(Sentence(f"{cases}{of} in this session"))
     return blocks
 
 
@@ -98,8 +95,8 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
     return Table("rubric", tuple(titles), tuple(rows), meanings=tuple(meanings))
 
 
-def left_out_blocks(session: Session) -> list[Block]:
-    """What the figures leave out, how much of each, and why there is no case."""
+def left_out_blocks(session: Session, *, skips: bool) -> list[Block]:
+    """What the figures leave out, how much of each, and with `skips` why there is no case."""
     overall = session.table.overall
     parts = []
     for kind, number in left_out(overall):
@@ -108,9 +105,9 @@ def left_out_blocks(session: Session) -> list[Block]:
             parts.append(f"{number:,} {kind}")
     if not parts:
         return []
-    if overall.counts.no_case:
+    if overall.counts.no_case and skips:
         parts[0] += f" ({_why_no_case(session)})"
-    weight: Weight = "warning" if overall.counts.unscored else ""
+    weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]
 
 

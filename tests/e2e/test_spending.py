@@ -222,9 +222,7 @@ def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:
     assert server.count() == 25
     rest = pytest_in(files, server, "--jrh-record-mode=new_episodes", "-q")
     assert rest.returncode == 0, rest.stdout
-    assert server.count() == 25 + int(
-        rest.stdout.split(" calls made")[0].split()[-1].replace(",", "")
-    )
+    assert server.count() == 25 + int(rest.stdout.split(" calls")[0].split()[-1].replace(",", ""))
     assert not list(files.cassettes.glob(".locks/budget-*"))
 
 

@@ -215,7 +215,7 @@ def test_a_discovered_suite_is_reported_by_the_controller(
     done = run_pytest(tmp_path, "-n", "2")
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
-    assert "PASS: the judge agrees with all 4 labels" in done.lines
+    assert "PASS  the judge agrees with all 4 labels" in done.lines
     made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
     assert (
         made.read_text("utf-8").count("\n") == 4
@@ -230,7 +230,7 @@ def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
-            "! UNCLEAR: every label is 0, so that a judge that always says 0 is right",
+            "UNCLEAR  every label is 0, so that a judge that always says 0 is right",
             "*2 passed*1 rerun*",
         ]
     )
@@ -270,7 +270,7 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     assert done.code == pytest.ExitCode.OK, done.stdout
     # What litellm warns of is listed, too.
     assert re.search(r"4 passed, (\d+ warnings?, )?1 rerun", done.stdout)
-    told = "! UNCLEAR: every label is 0, so that a judge that always says 0 is right"
+    told = "UNCLEAR  every label is 0, so that a judge that always says 0 is right"
     assert told in done.lines
     assert done.stdout.count("does not accept temperature") == 1
 

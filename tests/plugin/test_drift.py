@@ -257,7 +257,7 @@ def test_a_gate_that_decides_nothing_is_an_error_and_no_drift(
     assert server.count() == ASKED
     assert (week.code, week.calls) == (1, []), week.printed
     assert NOT_DECIDED in week.printed
-    words = {"nothing compared": "FAIL: nothing could be compared", "unclear": "UNCLEAR: "}
+    words = {"nothing compared": "FAIL  nothing could be compared", "unclear": "UNCLEAR: "}
     assert words[reason] in week.printed
 
 
@@ -284,8 +284,8 @@ def test_the_page_shows_the_demo_with_another_model_behind_the_name(tmp_path: Pa
     assert download[:3] == ["gh", "run", "download"]
     replayed = run_pytest(demo.folder, *replay[1:])
     assert replayed.code == 1
-    assert "0 calls made, 260 replayed" in replayed.stdout
-    assert "FAIL: the judge misses 6 of 25 violations that it found before" in replayed.lines
+    assert "0 calls, 260 replayed" in replayed.stdout
+    assert "FAIL  the judge misses 6 of 25 violations that it found before" in replayed.lines
     updated = run_pytest(demo.folder, *update[1:])
     assert updated.code == 0
     assert "this update accepts a loss: 6 cases newly wrong" in " ".join(updated.stdout.split())

@@ -36,7 +36,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_no_model_but_the_judge_is_asked(labelled: Labelled) -> None:
-    assert "3 calls made, 0 replayed" in labelled.output
+    assert "3 calls, 0 replayed" in labelled.output
     recorded = sorted(path.name for path in labelled.suite.cassettes.rglob("*.yaml"))
     assert recorded == [f"run-{number}.e1.judge-default.yaml" for number in (1, 2, 4)]
 
@@ -146,7 +146,7 @@ def unlabelled(unlabelled_once: Labelled, pytester: pytest.Pytester) -> Labelled
 def test_runs_without_a_label_are_judged_for_the_rate_alone(
     pytester: pytest.Pytester, unlabelled: Labelled, workers: list[str]
 ) -> None:
-    assert "4 calls made, 0 replayed" in unlabelled.output
+    assert "4 calls, 0 replayed" in unlabelled.output
     reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
     done = pytester.runpytest(unlabelled.suite.option, *reports, *workers)
     done.assert_outcomes(passed=3, failed=1, skipped=1)
@@ -155,7 +155,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     assert sentence in printed
     assert "not corrected: 3 labels; at least 20 are needed." in printed
     assert "1 judged without a label" in printed
-    assert "0 calls made, 4 replayed" in printed
+    assert "0 calls, 4 replayed" in printed
     assert sentence in (unlabelled.folder / "r.html").read_text("utf-8")
     assert sentence in (unlabelled.folder / "r.md").read_text("utf-8")
     results = results_in(unlabelled.suite.results)
@@ -269,7 +269,7 @@ def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: La
 
 def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
     done = pytester.runpytest(labelled.suite.option, "--jrh-report=r.html", "--jrh-report=r.md")
-    assert {"Report: r.html", "report: r.md"} <= set(done.outlines)
+    assert any(line.startswith("report      r.html, r.md ") for line in done.outlines)
     assert main(["merge", labelled.suite.option, "outputs"]) == 1
 
 

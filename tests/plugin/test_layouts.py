@@ -81,7 +81,7 @@ def test_the_gate_decides_and_results_are_written(
     layout.lay_out(project, monkeypatch)
     done = pytester.runpytest(*layout.arguments)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    told = "FAIL: the judge is wrong on 4 of 8 cases; min_accuracy 95% allows 0"
+    told = "FAIL  the judge is wrong on 4 of 8 cases; min_accuracy 95% allows 0"
     assert told in done.outlines
     assert len(written(project.folder)) == 8
 
@@ -95,7 +95,7 @@ def test_the_gate_decides_with_workers_and_with_a_baseline(
     layout.lay_out(project, monkeypatch)
     done = pytester.runpytest(*layout.arguments, BASELINE, "-n", "2")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    assert any(line.startswith(("FAIL: ", "! UNCLEAR: ")) for line in done.outlines)
+    assert any(line.startswith(("FAIL  ", "UNCLEAR  ")) for line in done.outlines)
     assert len(written(project.folder)) == 8
 
 

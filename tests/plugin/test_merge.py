@@ -74,7 +74,7 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     project.rules(LAX, LIMIT)
     assert merge(BASELINE, "-v", *shards) == 1
     assert section(merge.lines, "regressions (3):") == REGRESSED
-    assert f"FAIL: {BROKEN}" in merge.lines
+    assert f"FAIL  {BROKEN}" in merge.lines
     told = merge.lines
     [report] = (project.folder / "outputs/lax/tiny").glob("*_report.json")
     merged = json.loads(report.read_text("utf-8"))
@@ -90,10 +90,10 @@ def test_a_threshold_holds_for_all_shards_together(
 ) -> None:
     project.rules(LAX, "{min_accuracy: 0.5}")
     assert merge(*shards) == 0
-    assert "! UNCLEAR: the judge always says 0" in merge.lines
+    assert "UNCLEAR  the judge always says 0" in merge.lines
     project.rules(LAX, "{min_accuracy: 0.6}")
     assert merge(*shards) == 1
-    told = "FAIL: the judge is wrong on 4 of 8 cases; min_accuracy 60% allows 3"
+    told = "FAIL  the judge is wrong on 4 of 8 cases; min_accuracy 60% allows 3"
     assert told in merge.lines
 
 
@@ -198,10 +198,7 @@ def test_reports_and_annotations_tell_of_all_shards(
         "--jrh-report=all.md",
         *shards,
     )
-    assert [line for line in merge.lines if line.lower().startswith("report: ")] == [
-        "report: all.md",
-        "Report: all.html",
-    ]
+    assert any(line.startswith("report      all.html, all.md ") for line in merge.lines)
     assert BROKEN.replace("_", r"\_") in Path("all.md").read_text("utf-8")
     assert Path("step.md").read_text("utf-8") == Path("all.md").read_text("utf-8")
     assert BROKEN.removeprefix("the") in Path("all.html").read_text("utf-8")

@@ -125,7 +125,7 @@ def test_the_plan_is_what_is_made(probed: Probed) -> None:
     assert probed.asked == 24 + 6 + 12
     rows = re.findall(r"^judge .*? +0 +(\d+) ", probed.plan, re.MULTILINE)
     assert sum(map(int, rows)) == probed.asked
-    assert f"{probed.calls} calls made" in probed.output
+    assert f"{probed.calls} calls" in probed.output
 
 
 @WORKERS
@@ -140,7 +140,7 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
             "format_invariance * 6 * 1 *16.7%*1 satisfied*",
             "prompt_injection *12 * 0 *0.0%*",
             "Probes: suite panel, judge kind one",
-            "0 calls made*",
+            "0 calls*",
         ]
     )
     data = report(probed.probed)
@@ -229,7 +229,7 @@ def test_a_baseline_and_a_gate_know_the_cases(pytester: pytest.Pytester, probed:
     done = pytester.runpytest(probed.probed.option)
     done.assert_outcomes(passed=23, xfailed=1)
     assert done.ret == 0
-    passed = "PASS: the judge agrees with all 6 labels"
+    passed = "PASS  the judge agrees with all 6 labels"
     assert passed in " ".join(done.outlines)
     config.write_text(f"{text}gate:\n  proof: true\n  probes: {{{PROBE}: {{}}}}\n", "utf-8")
     done = pytester.runpytest(probed.probed.option)
@@ -296,7 +296,7 @@ def test_a_probe_alone_has_its_base_cases_made_and_judged_once(
     assert server.count("judge") == 3 * (15 + 3)
     assert re.search(r"^judge .*? 0 +54 ", plan, re.MULTILINE)
     # What the base cases took is counted too.
-    assert f"{server.count()} calls made" in done.stdout
+    assert f"{server.count()} calls" in done.stdout
     calls = server.count()
     assert "18 passed" in run_pytest(pytester.path, suite.option, env=server.environment).stdout
     assert server.count() == calls

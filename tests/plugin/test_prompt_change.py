@@ -44,7 +44,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> N
     shown = unfolded(markdown)
     words = [word for word in shown.split() if re.search(r"\w", word)]
     assert len(words) < 250, shown
-    title = "FAIL: the new prompt misses 6 of 25 violations that it found before"
+    title = "FAIL  the new prompt misses 6 of 25 violations that it found before"
     assert shown.startswith(f"## ❌ {title}\n")
     for text in (
         "Misses 6 of 25 violations (24%, ",
@@ -73,7 +73,7 @@ def unfolded(markdown: str) -> str:
 
 
 # What a version or a machine decides is left out of the documents.
-_OF_THE_MACHINE = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls made", "=")
+_OF_THE_MACHINE = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls", "=")
 
 
 def without_machine(lines: Iterable[str]) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(
     )
     done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", *workers)
     assert done.code == pytest.ExitCode.TESTS_FAILED
-    assert "FAIL: 54 cases have no verdict (54 unrecorded)" in done.lines
+    assert "FAIL  54 cases have no verdict (54 unrecorded)" in done.lines
     assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
     assert "54 cases:" in done.lines
     assert not any(line.startswith("record it:") for line in done.lines)
@@ -127,7 +127,7 @@ def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
     done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     shown = readme.split("```text\n")[1].split("```")[0]
-    title = "FAIL: the new prompt misses 6 of 25 violations that it found before"
+    title = "FAIL  the new prompt misses 6 of 25 violations that it found before"
     assert f"{title}\nNo new false alarms (0 of 29); chance does as much in 2 of 100." in shown
     assert shown in "\n".join(done.lines)
 

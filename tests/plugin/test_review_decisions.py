@@ -170,7 +170,7 @@ def test_a_plan_asks_nobody_about_what_was_rejected(
     planned = pytester.runpytest_inprocess(
         reviewed.option, "--jrh-plan", "-k", "run-1 and agent_perturbation"
     )
-    planned.stdout.fnmatch_lines(["0 calls, *"])
+    planned.stdout.fnmatch_lines(["*0 calls, *"])
     assert decisions_path(reviewed.negatives).read_bytes() == decisions
     pytester.runpytest_inprocess(
         reviewed.option, "-k", "run-1 and agent_perturbation", "--jrh-record-mode=none"

@@ -44,4 +44,4 @@ def test_another_map_is_another_verdict_without_a_call(
     set_map(suite, {"yes": 1, "partly": 0, "no": 0})
     lax = pytester.runpytest(suite.option, *ONE, "-v")
     lax.assert_outcomes(passed=1, failed=1, deselected=6)
-    assert any(line.startswith("0 calls made, ") for line in lax.outlines)
+    assert any("  0 calls, " in line for line in lax.outlines)

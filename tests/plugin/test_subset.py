@@ -65,7 +65,7 @@ def test_a_baseline_of_all_cases_is_compared_on_these_alone(
     result = pytester.runpytest(option, BASELINE, SMOKE, "-v", "--jrh-report=part.md")
     assert result.ret == pytest.ExitCode.OK
     assert "(subset smoke)" in (project.folder / "part.md").read_text("utf-8")
-    assert "PASS: the judge is as good as before on 4 cases (subset smoke)" in result.outlines
+    assert "PASS  the judge is as good as before on 4 cases (subset smoke)" in result.outlines
     assert "4 of 4 cases of the baseline compared" in result.stdout.str()
     assert "not comparable" not in result.stdout.str()
     assert (project.folder / FILE).read_bytes() == before
@@ -76,7 +76,7 @@ def test_a_subset_is_named_and_decided_by_the_limits(
 ) -> None:
     option = project.rules(TINY, "{min_accuracy: 0.5}\nsubset: {smoke: 5}")
     result = pytester.runpytest(option, SMOKE)
-    assert "! 5 of 8 cases in this session." in result.outlines
+    assert "  5 of 8 cases in this session" in result.outlines
     assert "--jrh-update-baseline" not in result.stdout.str()
     assert session_of(project.folder / RESULTS) == {
         "cases": 5,
@@ -181,7 +181,7 @@ def test_a_panel_judges_the_same_cases_and_a_scale_has_its_levels(
         suite.config.write_text(f"{text}\nsubset: {{smoke: 1}}\n", encoding="utf-8")
     options = [recorded.panel.option, recorded.scale.option]
     result = pytester.runpytest(*options, SMOKE, "-rA", "-v")
-    text = "! 2 of 4 cases of suite panel in this session."
+    text = "2 of 4 cases of suite panel in this session"
     assert text in " ".join(result.stdout.str().split())
     [level, kind, strict] = selected(result)
     assert "score_" in level or "score_" in kind or "score_" in strict

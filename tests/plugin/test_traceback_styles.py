@@ -38,7 +38,7 @@ def test_one_case_is_explained_and_the_others_are_listed(
     assert "3 more, whole with -v." in lines
     assert RUBRIC not in lines
     assert lines.count(HEADLINE) == 1
-    assert sum(line.startswith("run it again: pytest --jrh-config=") for line in lines) == 1
+    assert sum(line.startswith("run it again: pytest -v --jrh-config=") for line in lines) == 1
     assert not any(line.startswith("rubric-1: ") for line in lines)
 
 

@@ -51,7 +51,7 @@ def test_what_a_client_raises_concerns_its_case_alone(pytester: pytest.Pytester)
         assert f"The client of `pytest_jrh_complete` raised {said}" in words
     assert "Traceback" not in done.stdout
     # Planner and first summary of each case.
-    assert "6 calls made (6 without an answer, which may be billed), 0 replayed" in words
+    assert "6 calls (6 without an answer, which may be billed), 0 replayed" in words
     assert done.lines.count("    conftest.py:7 in complete") == 3
 
 

@@ -33,7 +33,6 @@ BASE = Path("/work")
 def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None:
     session = session_about(tmp_path, make_case())
     [result] = session.results
-    session = replace(session, commands={result.case_id: "pytest a"})
     text = explained_text(session, result, 0)
     assert text.splitlines() == [
         "The judge gave 0 (satisfied); the right answer is 1 (violated).",
@@ -41,9 +40,8 @@ def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None
         "    - Order 17 is outside the window, so I cannot refund it.",
         "    + I have refunded order 17 in full.",
     ]
-    # Among others it has the command that shows it whole.
-    others = judged(misses(2))
-    text = explained_text(replace(session, results=[result, *others]), result, 2)
+    session = replace(session, commands={result.case_id: "pytest a"})
+    text = explained_text(session, result, 2)
     assert text.splitlines()[-2:] == ["run it again: pytest -v a", "2 more, whole with -v."]
 
 
