@@ -34,7 +34,6 @@ from pytest_jrh.reports.case_facts import (
     case_basis,
     compared_texts,
     edited_role,
-    label_basis,
     label_votes,
     meant,
     score_text,
@@ -369,7 +368,8 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
     for reason in filter(None, reasons):
         lines.append(shortened(f"{_INDENT}{one_line(reason)}", WIDTH))
     if case is not None and not case.outcome.edits and not result.spec.derived:
-        lines.append(f"the label: {label_basis(session, result).text}")
+        right = score_text(result, result.label, session)
+        lines.append(f"expected: {right}, {case_basis(case, altered=result.extra.altered)}")
         lines += _prose("\n".join(label_votes(case)))
         lines += _turns(case)
     elif case is not None and not result.spec.derived:

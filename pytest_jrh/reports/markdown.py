@@ -89,7 +89,9 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         # Outside of the fold a line is enough.
         line = Sentence(doubt.in_a_line, "warning") if isinstance(doubt, Cases) else doubt
         warnings.append(line)
-    others = [block for block in session_said.doubts if not _is_warning(block)]
+    others = [
+        block for block in session_said.doubts if isinstance(block, Cases) or not _is_warning(block)
+    ]
     for block in session_said.answer:
         if isinstance(block, ReadFirst | Line):
             open_parts += markdown_parts(warnings)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Level, Weight
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair, PromptChange
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.probes import ProbeTable
     from pytest_jrh.stats.statistics import Statistics
     from pytest_jrh.stats.wording import Word
@@ -105,6 +107,7 @@ _MOST_ROWS = 8
 # More than a person reads at once.
 _MOST_READ = 30
 _LONGEST_RUBRIC = 40
+_MOST_RATES = 2
 _CONTEXT = 400
 
 
@@ -152,16 +155,30 @@ def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> I
         interrupted = []
         yield from wrong_labels(session, suite)
         decision = session.decisions.get(suite)
-        for clause in decision.beside if decision is not None else ():
-            yield Sentence(clause)
+        if decision is not None:
+            yield from map(Sentence, _beside(decision))
         yield from _figures(session, suite, bars=bars)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
     if cases := worst_cases(session):
         yield ReadFirst(tuple(cases))
+    for sentence in islice(violated_sentences(session), _MOST_RATES):
+        yield Line("violated", sentence)
     yield from labels_line(session)
     yield from next_lines(session)
+
+
+def _beside(decision: Decision) -> Iterator[str]:
+    """What stands below the headline, without the judges that it counts: the table has them."""
+    first, others = decision.reasons[:1], decision.reasons[1:]
+    for place, clause in enumerate(decision.beside):
+        if place < len(others):
+            other = others[place]
+            is_alike = (other.word, other.kind) == (first[0].word, first[0].kind)
+            if is_alike and other.judge != first[0].judge:
+                continue
+        yield clause
 
 
 def _interrupted(session: Session) -> list[Block]:
@@ -566,8 +583,6 @@ def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session, skips=skips)
-    for sentence in violated_sentences(session):
-        yield Sentence(sentence)
     if not any(table.is_finding for table in session.probes):
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:

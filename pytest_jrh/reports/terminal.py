@@ -88,7 +88,9 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     warnings = sum(map(_is_warning, doubts))
     head_lines = _fitted(head, display.width, room - min(warnings, 1))
     room = max(room - len(head_lines), min(warnings, 1))
-    doubt_lines = list(_in_a_line(doubts, display.width))
+    doubt_lines = list(block_lines(doubts, display.width, indent=len(GAP)))
+    if len(doubt_lines) > room:
+        doubt_lines = list(_in_a_line(doubts, display.width))
     if warnings > room:
         more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
         doubt_lines = [*doubt_lines[: room - 1], Styled(more, "yellow")]

@@ -484,10 +484,6 @@ def _beside(
     let through, and what was left out on purpose.
     """
     for reason in reasons[1:]:
-        is_counted = (reason.word, reason.kind) == (reasons[0].word, reasons[0].kind)
-        if is_counted and reason.judge != reasons[0].judge:
-            # The headline says how many more judges there are.
-            continue
         yield f"{reason.word}: {reason.text}" if reason.word != word else reason.text
     by_judge = grouped((of.judge, of) for of in session.sets)
     for judge, of_judge in by_judge.items():

@@ -32,8 +32,8 @@ def replayed(folder: Path, *arguments: str) -> Done:
 def test_judge_of_words_misses_what_was_done_and_one_of_acts_does_not(tmp_path: Path) -> None:
     done = replayed(tmp_path)
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    assert "acts   12/12          0/25" in done.lines
-    assert "words   0/12          0/25" in done.lines
+    assert "acts    0 of 12       0 of 25" in done.lines
+    assert "words  12 of 12       0 of 25" in done.lines
     kinds: Counter[str] = Counter()
     runs = {run.run_id: run.messages for run in load_inspect_eval_runs(tmp_path / LOG)}
     cases = [case for path in tmp_path.rglob("agent_*s.jsonl") for case in load_cases(path)]

@@ -257,7 +257,7 @@ def test_a_gate_that_decides_nothing_is_an_error_and_no_drift(
     assert server.count() == ASKED
     assert (week.code, week.calls) == (1, []), week.printed
     assert NOT_DECIDED in week.printed
-    words = {"nothing compared": "FAIL  nothing could be compared", "unclear": "UNCLEAR: "}
+    words = {"nothing compared": "FAIL  nothing could be compared", "unclear": "UNCLEAR  "}
     assert words[reason] in week.printed
 
 

@@ -48,11 +48,12 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
     )
     # What is explained above is neither listed again in pytest's summary nor in the answer.
     brief.stdout.no_fnmatch_line("FAILED *")
-    brief.stdout.no_fnmatch_line("wrong, worst first*")
-    brief.stdout.no_fnmatch_line("* calls*")
+    brief.stdout.no_fnmatch_line("read first*")
     assert len(brief.outlines) <= 30
     listed = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE, "--tb=no")
-    listed.stdout.fnmatch_lines(["FAILED rubric-1: As planned (run-2)", "wrong, worst first (1):"])
+    listed.stdout.fnmatch_lines(
+        ["FAILED rubric-1: As planned (run-2)", "read first  run-2  rubric-1: As planned"]
+    )
     result = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE, "-v")
     result.stdout.fnmatch_lines(
         [
@@ -146,7 +147,9 @@ def test_why_cases_were_not_made_is_said_without_rs(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option)
-    result.stdout.fnmatch_lines(["  2 without a case: the transcript has no assistant turn"])
+    result.stdout.fnmatch_lines(
+        ["*left out: 2 without a case (2 the transcript has no assistant turn)"]
+    )
 
 
 def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
@@ -160,8 +163,8 @@ def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
             "No verdict (unrecorded): the judge's call is not recorded. *",
             "cassette: "
             "inputs/cassettes/tiny/agent_perturbation/rubric-1/run-4.e1.judge-default.yaml",
-            "1 case unrecorded. With an API key, *",
-            "  pytest *",
+            "next        pytest *",
+            "            with an API key this records 1 case, and only what is missing",
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")

@@ -235,10 +235,10 @@ def test_a_baseline_and_a_gate_know_the_cases(pytester: pytest.Pytester, probed:
     done = pytester.runpytest(probed.probed.option)
     assert done.ret == 0
     told = (
-        f"UNCLEAR: {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other runs are not "
+        f"UNCLEAR  {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other runs are not "
         "proven to keep to it"
     )
-    assert told in " ".join(done.outlines)
+    assert told.replace("  ", " ") in " ".join(done.stdout.str().split())
 
 
 def test_results_of_earlier_sessions_are_kept_and_shards_merge(
@@ -266,7 +266,7 @@ def test_what_people_decide_about_a_base_case_holds_for_its_probes(
     done = pytester.runpytest(probed.panel.option, "-rs")
     done.assert_outcomes(skipped=4)
     done.stdout.fnmatch_lines(
-        ["*rejected in review: contradicts the tool", "Reviewed by people: 1 rejected."]
+        ["*rejected in review: contradicts the tool", "*Reviewed by people: 1 rejected."]
     )
 
 

@@ -35,9 +35,8 @@ def test_each_defect_is_found_by_its_own_probe_and_by_no_other(tmp_path: Path) -
     assert {judge: probe for (judge, probe), number in wrong.items() if number} == {
         judge: probe for judge, probe in FOUND_BY.items() if probe is not None
     }
-    findings = re.findall(
-        r"^! judge (\w+): (\w+) turns \d+ of \d+ right verdicts", done.stdout, re.MULTILINE
-    )
+    row = r"^(\w+) +0 of \d+ +0 of \d+ +(\w+) \d+ of \d+$"
+    findings = re.findall(row, done.stdout, re.MULTILINE)
     assert findings == [(judge, probe) for judge, probe in FOUND_BY.items() if probe is not None]
     assert sum(number > 0 for number in wrong.values()) == len(PROBES)
     assert not set(PROBES) - set(judged)

@@ -45,13 +45,16 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> N
     words = [word for word in shown.split() if re.search(r"\w", word)]
     assert len(words) < 250, shown
     title = "FAIL  the new prompt misses 6 of 25 violations that it found before"
-    assert shown.startswith(f"## ❌ {title}\n")
+    assert shown.startswith(f"## ❌ {title.replace('  ', ': ')}\n")
     for text in (
-        "Misses 6 of 25 violations (24%, ",
-        "No false alarm on 29 clean runs (0%, ",
-        "| `refund_within_policy` | 7/10 (was 10/10) | 0/9 (was 0/9) |",
-        "which is also the judge; the authors of pytest-jrh checked 12 blind",
-        "Next: read the 6 cases;",
+        "no new false alarms (0 of 29); chance does as much in 2 of 100",
+        "| `refund_within_policy` | 3 of 10 | 0 | 0 of 9 |",
+        "54 by the judge's own model; people checked 12, 0 wrong (20 needed)",
+        "**Read first: damaged-kettle, ",
+        "<del>back.</del><strong>back, and next week",
+        "<td>old prompt</td><td>violated</td>",
+        "3 more in the report.",
+        "wrong label: r; right: fix judge.md; meant so: --jrh-update-baseline",
     ):
         assert text in shown
 
@@ -117,7 +120,7 @@ def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(
     assert "54 cases:" in done.lines
     assert not any(line.startswith("record it:") for line in done.lines)
     start = next(
-        number for number, line in enumerate(done.lines) if line.startswith("54 cases unrecorded.")
+        number for number, line in enumerate(done.lines) if line.startswith("next        pytest")
     )
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     assert "\n".join(done.lines[start : start + 2]) in readme
@@ -128,7 +131,7 @@ def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     shown = readme.split("```text\n")[1].split("```")[0]
     title = "FAIL  the new prompt misses 6 of 25 violations that it found before"
-    assert f"{title}\nNo new false alarms (0 of 29); chance does as much in 2 of 100." in shown
+    assert f"{title}\n      no new false alarms (0 of 29); chance does as much in 2 of 100" in shown
     assert shown in "\n".join(done.lines)
 
 
@@ -152,8 +155,9 @@ def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project
     )
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     summary = (project / "summary.md").read_text("utf-8")
-    assert "<ins>Judge by the purpose of the rubric rather than by its letter." in summary
-    assert summary.count("Why the judge of the baseline gave 1 (violated)") == 6
+    assert "<strong>Judge by the purpose of the rubric rather than by its letter." in summary
+    # One is open, two are folded.
+    assert summary.count("<tr><td>old prompt</td><td>violated</td>") == 3
     found = bodies(Page.of((project / "report.html").read_text("utf-8")))
     refused = []
     for body in found.values():

@@ -63,7 +63,7 @@ def test_a_judge_and_a_source_of_the_project_are_used(
 ) -> None:
     result = pytester.runpytest_subprocess("-v", "chats.jrh.yml", *arguments)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["No false alarm on 1 clean run *"])
+    result.stdout.fnmatch_lines(["*0 false alarms on 1 satisfied case"])
 
 
 def test_a_probe_and_a_report_of_the_project_are_used(

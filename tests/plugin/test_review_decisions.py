@@ -48,9 +48,8 @@ def test_a_rejected_case_is_skipped_and_an_edited_label_is_what_the_verdict_is_h
     # Six cases were made; that of run 4 has no verdict, because its judge's recording is gone.
     result.stdout.fnmatch_lines(
         [
-            "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
-            "! 1 decision is void, because the case was made in another way since.",
-            "  rubric-1: *(run-2)",
+            "*! 1 decision is void, because the case was made in another way since*",
+            "*Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
         ]
     )
 
@@ -107,7 +106,7 @@ def test_frozen_suites_obey_and_keep_their_file(
     frozen.stdout.fnmatch_lines(
         [
             "SKIPPED * rejected in review: contradicts the tool",
-            "Reviewed by people: 1 edited, 1 rejected.",
+            "*Reviewed by people: 1 edited, 1 rejected.",
         ]
     )
     assert (suite.negatives / "agent_perturbations.jsonl").read_bytes() == before
@@ -120,7 +119,7 @@ def test_frozen_suites_obey_and_keep_their_file(
     assert records(suite.negatives)["run-2"]["expected"] == 0
     again = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
     again.assert_outcomes(passed=1)
-    again.stdout.fnmatch_lines(["Reviewed by people: 1 edited."])
+    again.stdout.fnmatch_lines(["*Reviewed by people: 1 edited."])
 
 
 def test_the_judge_is_asked_about_the_edited_transcript(
@@ -154,7 +153,7 @@ def test_workers_obey_and_no_worker_opens_a_page(
     result.stdout.fnmatch_lines(
         [
             "jrh: the review page is not supported under xdist; review with -n0",
-            "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
+            "*Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
         ]
     )
     assert records(reviewed.negatives)["run-2"]["human_reviewed"] is True

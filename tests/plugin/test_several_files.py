@@ -134,7 +134,7 @@ def test_runs_that_are_added_cost_their_own_calls_and_need_no_update(tmp_path: P
         grown = run_pytest(tmp_path, suite.option, record, *GATE, "-v", env=server.environment)
         assert len(server.requests) == 6 * first
     assert grown.code == pytest.ExitCode.OK, grown.stdout
-    assert "UNCLEAR: 2 of 12 cases compared: 10 cases not in the baseline" in grown.stdout
+    assert "UNCLEAR  2 of 12 cases compared: 10 cases not in the baseline" in grown.stdout
     assert "new since the baseline (10):" in grown.lines
 
 

@@ -57,7 +57,7 @@ def regressed(results: list[CaseResult], **rules: Any) -> Session:
 def test_a_fail_is_an_error_with_the_cases_to_read_first() -> None:
     kind, properties, message = read(regressed(judged(misses(6), rubrics=("tone",))))
     assert (kind, list(properties)) == ("error", ["title"])
-    assert properties["title"].startswith("FAIL the judge misses 6 of 12 violations")
+    assert properties["title"].startswith("FAIL: the judge misses 6 of 12 violations")
     worst = message.split("\n")
     assert len(worst) == 3
     assert worst[0] == "run-000, tone: perturbation (missed): The order is late."

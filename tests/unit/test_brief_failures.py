@@ -33,7 +33,7 @@ BASE = Path("/work")
 def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None:
     session = session_about(tmp_path, make_case())
     [result] = session.results
-    text = explained_text(session, result, 0)
+    text = explained_text(replace(session, commands={}), result, 0)
     assert text.splitlines() == [
         "The judge gave 0 (satisfied); the right answer is 1 (violated).",
         "    It was refunded once.",

@@ -97,7 +97,7 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     path = written(tmp_path, f"case,label,verdict,old\n{lost}b,1,1,1\nc,0,0,0\n", "lost.csv")
     assert main(["check", ONE, str(path), "--baseline", "old"]) == 1
     printed = capsys.readouterr().out
-    assert "FAIL: the judge misses 8 of 9 violations that it found before" in printed
+    assert "FAIL  the judge misses 8 of 9 violations that it found before" in printed
     # Nothing is called a rubric in a table without rubrics.
     assert "\n  lost0 - missed\n" in printed
     assert "Misses 8 of 9 violations" in printed
@@ -141,7 +141,7 @@ def test_results_of_two_sessions_with_one_judge_are_compared(
     for judge in ((), ("--judge=judge",)):
         assert main(["check", ONE, new, "--verdict=score", *judge, "--baseline", old]) == 1
         printed = capsys.readouterr().out
-        assert "FAIL: the judge misses 10 of 20 violations that it found before" in printed
+        assert "FAIL  the judge misses 10 of 20 violations that it found before" in printed
 
 
 def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_asked_for(
@@ -268,7 +268,7 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     assert main(["check", ONE, "verdicts.csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     # The answer is last, and says what is next.
-    assert lines[-1].startswith("Next: read the case")
+    assert lines[-1].startswith("next        read the case")
     [line] = [line for line in lines if line.startswith("To judge the runs anew")]
     command = line.partition("run_id and label: ")[2]
     assert command == "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"

@@ -130,7 +130,7 @@ def test_where_nothing_is_wrong_few_lines_say_so() -> None:
     lines = printed(session_of(judged(right), before=judged(right)))
     assert lines[:2] == [
         "PASS  the judge is as good as before on 48 cases",
-        "      0 of 24 missed, 0 false alarms on 24 satisfied cases",
+        "      0 of 24 violations missed, 0 false alarms on 24 satisfied cases",
     ]
     assert len(lines) <= 7
 
@@ -170,7 +170,6 @@ def test_money_that_was_paid_is_said_whatever_is_printed() -> None:
 def test_a_session_without_a_verdict_has_no_table() -> None:
     lines = printed(session_of([make_result(make_spec(run), "refused") for run in "ab"]))
     assert lines[0] == "FAIL  2 cases have no verdict (2 refused)"
-    assert "! left out: 2 unscored" in lines
     assert not any("missed" in line for line in lines)
 
 
