@@ -270,10 +270,10 @@ class Reporter:
         concluded = conclude(
             runs,
             EndSettings(
-<<<<<<< HEAD
                 Session(
                     (),
                     wall_seconds=time.monotonic() - self._started,
+                    review_command=self._review_command(),
                     record_command=self._commands.record_all(
                         [ready.suite for ready in suites], results.values()
                     ),
@@ -282,17 +282,6 @@ class Reporter:
                     model_changes=self._session.model_changes,
                     redactor=self._session.redactor,
                     folder=self._folder,
-=======
-                baseline=self._baseline,
-                reports=self._options.reports,
-                redactor=self._session.redactor,
-                folder=self._folder,
-                origin=session_origin(runs, self._folder, recordings),
-                update_command=self._commands.update_baseline,
-                review_command=self._review_command(),
-                record_command=self._commands.record_all(
-                    [ready.suite for ready in suites], results.values()
->>>>>>> 373e3b4e (Adapt what holds the terminal's words)
                 ),
                 self._baseline,
                 self._options.reports,

@@ -93,12 +93,6 @@ class EndSettings:
     baseline: BaselineFile
     reports: Sequence[Path]
     update_command: Callable[[Suite], str]
-<<<<<<< HEAD
-=======
-    record_command: str = ""
-    review_command: str = ""
-    wall_seconds: float = 0.0
->>>>>>> 373e3b4e (Adapt what holds the terminal's words)
     stopped: bool = False
     reviewed: bool = False
 
@@ -200,11 +194,6 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         nodes=nodes,
         commands=commands,
         rubrics=rubrics,
-<<<<<<< HEAD
-=======
-        record_command=settings.record_command,
-        review_command=settings.review_command,
->>>>>>> 373e3b4e (Adapt what holds the terminal's words)
         extents=extents,
         grounds={run.name: run.grounds for run in runs},
         earlier=earlier,

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The terminal's section: figures, changes, decision, panels."""
-=======
-"""The terminal's section: the answer in few lines, and with `-v` what it rests on (rules J)."""
->>>>>>> 65d6c4c5 (Show money first while cases run, below what pytest writes)
+"""The terminal's section: the answer in few lines, and with `-v` what it rests on."""
 
 from __future__ import annotations
 
