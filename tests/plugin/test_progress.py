@@ -18,8 +18,8 @@ def test_a_line_now_and_then_says_how_far_it_is_and_none_when_quiet(tmp_path: Pa
     with ModelServer(delay=0.2) as server:
         lines = run(files, server).splitlines()
         quiet = run(files, server, "-q")
-    assert any(line.startswith("jrh: 0 of 2 cases | ") for line in lines), lines
-    assert "of 2 cases" not in quiet
+    assert any(line.startswith("jrh 0/2 | ") for line in lines), lines
+    assert "jrh 0/2" not in quiet
 
 
 def run(files: SuiteFiles, server: ModelServer, *arguments: str) -> str:

@@ -61,7 +61,7 @@ def test_the_readme_shows_what_is_printed_of_a_strong_judge(
     monkeypatch.setenv("COLUMNS", "80")
     readme = (ROOT / "README.md").read_text("utf-8")
     [(command, decision)] = re.findall(
-        r"^    python -m pytest_jrh (check .+)\n\n```text\n(FAIL: [^`]+)```",
+        r"^    python -m pytest_jrh (check .+)\n\n```text\n(FAIL  [^`]+)```",
         readme,
         re.MULTILINE,
     )
