@@ -101,7 +101,7 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
     capture = config.pluginmanager.get_plugin("capturemanager")
     # While an item runs, what goes to the terminal is captured too.
     uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
-    line = ProgressLine(reporter, time.monotonic(), uncaptured)
+    line = ProgressLine(reporter, time.monotonic(), uncaptured, interval=INTERVAL)
     if reporter.isatty:
         line.interval, line.is_live = TERMINAL_INTERVAL, True
         # The last column would wrap.
