@@ -243,12 +243,12 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
     """What was taken for what."""
     table, scale = checked.table, checked.table.values.scale
     parts = []
-    for role, column in checked.table.columns.taken().items():
+    for role, column in checked.columns.taken().items():
         parts.append(f"{role}: {column}")
-        if role == "cluster" and checked.table.columns.parts:
-            names = listed(f"{name.removesuffix('_id')}s" for name in checked.table.columns.parts)
+        if role == "cluster" and checked.columns.parts:
+            names = listed(f"{name.removesuffix('_id')}s" for name in checked.columns.parts)
             parts[-1] += f" ({names} by {column.removesuffix('_id')})"
-    if baseline and not checked.table.columns.baseline:
+    if baseline and not checked.columns.baseline:
         parts.append(f"baseline: {baseline}")
     unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
     lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{unused}"), width)

@@ -43,7 +43,7 @@ from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
     from pytest_jrh.sources.tables import Table
-    from pytest_jrh.sources.verdict_tables import CaseKey
+    from pytest_jrh.sources.verdict_tables import CaseKey, Columns
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.figures import Reliability
 
@@ -96,6 +96,11 @@ class CheckedTable:
     table: VerdictTable
     session: Session
     judge_names: tuple[str, ...]
+
+    @property
+    def columns(self) -> Columns:
+        """Which column was taken for what."""
+        return self.table.columns
 
     @property
     def results(self) -> Sequence[CaseResult]:

@@ -38,7 +38,7 @@ def written(tmp_path: Path, text: str, name: str = "verdicts.csv") -> Path:
 
 def test_a_table_of_an_agent_judge_has_the_known_figures_clustered_by_task() -> None:
     checked = check_table(AGENT_JUDGE)
-    assert checked.table.columns.cluster == "task"
+    assert checked.columns.cluster == "task"
     assert len({result.spec.cluster_id for result in checked.results}) == 55
 
 
