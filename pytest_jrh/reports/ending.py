@@ -449,8 +449,6 @@ class _MadeCases:
             outputs.problem(f"{target} was not written: {cause(error)}.")
             return index
         outputs.record_files[target] = index
-        if target.exists():
-            outputs.paths.append(target)
         return index
 
 

@@ -261,7 +261,6 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
                     for path, text in files.items():
                         # A record of another session may hold what is a secret here.
                         atomic_write(path, outputs.redactor.text(text))
-                    outputs.paths += files
                 except OSError as error:
                     unwritten.append(f"{next(iter(files))}: {cause(error)}")
         for result in of_case:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 
 class Outputs:
-    """What a suite leaves: `paths` are the files that are there now, `problems` sentences about
-    those that are not.
+    """What a suite leaves: `problems` are sentences about files that could not be written.
 
     `failed` says that something is missing on the disk that should be there. `records` says where
     the cases of this session lie, rejected ones too; without a JSONL that is in the spools.
@@ -40,7 +39,6 @@ class Outputs:
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
-        self.paths: list[Path] = []
         self.problems: list[str] = []
         self.failed = False
         self.records = RecordIndex()
@@ -57,8 +55,6 @@ class Outputs:
             atomic_write(path, text)
         except OSError as error:
             self.problem(f"{path} was not written: {cause(error)}.")
-        else:
-            self.paths.append(path)
 
     def write_json(self, path: Path, value: Any, *, sort: bool = False) -> None:
         """Write a value as JSON, without secrets."""

@@ -100,7 +100,6 @@ def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> 
         "cases/agent_positives/agent_perturbations.jsonl",
         "outputs/refunds/results.jsonl",
     }
-    assert {str(path.relative_to(tmp_path)) for path in done.paths} == names(tmp_path)
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
 
 
@@ -123,7 +122,6 @@ def test_everything_of_rands_is_written_and_listed(tmp_path: Path) -> None:
         "outputs/refunds/openai_gpt-4.1-mini_report.json",
         "outputs/refunds/synthetic_agent_perturbation.csv",
     }
-    assert {str(path.relative_to(tmp_path)) for path in done.paths} == names(tmp_path)
 
 
 def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -453,6 +451,6 @@ def test_case_without_edits_has_its_transcript_where_it_was_judged_wrong(tmp_pat
     case = make_case(P, edited=False)
     [original] = debug_files(case, tmp_path / "cases/agent_positives")
     for outcome in ("agree", "disagree"):
-        written = write(rand_suite(tmp_path), [P], [make_result(P, outcome)], [case])
-        assert (original in written.paths) == (outcome == "disagree")
+        write(rand_suite(tmp_path), [P], [make_result(P, outcome)], [case])
+        assert original.exists() == (outcome == "disagree")
     assert "[0] user" in original.read_text("utf-8")
