@@ -191,7 +191,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     for mistake in mistakes(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
-    display = Display(folder, workspace=folder, width=width, verbosity=arguments.verbose)
+    display = Display(folder, width=width, verbosity=arguments.verbose)
     config = (folder / arguments.jrh_config).resolve()
     judge = imported(arguments.judge, key="--judge") if arguments.judge else None
     ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)

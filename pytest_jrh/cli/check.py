@@ -161,7 +161,7 @@ def _check_file(options: argparse.Namespace) -> int:
         return _refuse(error, options.words)
     written, problems = write_reports(reports, checked.session)
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
-    display = Display(folder, workspace=folder, width=width, verbosity=options.verbose)
+    display = Display(folder, width=width, verbosity=options.verbose)
     previous = ""
     first = [*_columns_lines(checked, options.baseline, display.width), ""]
     more = ["", *wrapped(_next_step(checked), display.width)]

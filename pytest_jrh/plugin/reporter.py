@@ -203,7 +203,6 @@ class Reporter:
     def _print_section(self, terminalreporter: pytest.TerminalReporter) -> None:
         display = Display(
             folder=self._folder,
-            workspace=self._config.rootpath,
             width=terminalreporter._tw.fullwidth,
             verbosity=terminalreporter.verbosity,
             # With -rs or -ra pytest lists every skip with its whole reason.

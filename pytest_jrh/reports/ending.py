@@ -538,7 +538,7 @@ def ending_lines(
             of_report = list(report.last_lines(concluded.session, display))
             last += of_report if report.is_for_runner else map(_plain, of_report)
         lines += map(Styled, concluded.updates)
-        if display.verbosity > 0:
+        if display.verbosity > 0 and concluded.folders:
             folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
             lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 class JsonReport(Report):
     """The figures of each judge and what the gate decides about each suite, for programs."""
 
-    name = "JSON"
     suffix = ".json"
 
     def text(self, session: Session) -> str:

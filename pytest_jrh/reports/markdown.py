@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 class MarkdownReport(Report):
     """What matters most, for a pull request or a step's summary."""
 
-    name = "Markdown"
     suffix = ".md"
     variable = "GITHUB_STEP_SUMMARY"
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 class HtmlReport(Report):
     """Everything, to be opened in a browser."""
 
-    name = "HTML"
     suffix = ".html"
 
     def write(self, path: Path, session: Session) -> None:

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 class Display:
     """How the ending is printed.
 
-    Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
-    not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
-    made are left out. `explained` are cases whose reason is printed above, and `written` the files
-    of reports.
+    Paths are named relative to `folder`. `verbosity` is pytest's. Without `skips` the reasons of
+    cases that could not be made are left out. `explained` are cases whose reason is printed above,
+    and `written` the files of reports.
     """
 
     folder: Path
-    workspace: Path
     width: int = 80
     verbosity: int = 0
     skips: bool = True
@@ -42,7 +40,6 @@ class Report:
     Whatever it needs much code for, it imports when it is asked.
     """
 
-    name: ClassVar[str]
     suffix: ClassVar[str] = ""
     """How the names of its files end that `--jrh-report` names."""
     is_for_runner: ClassVar[bool] = False

@@ -54,8 +54,6 @@ _MOST_OF_DIFF = 2  # lines
 class TerminalReport(Report):
     """The answer, at the very end of a session, and with `-v` what it rests on."""
 
-    name = "terminal"
-
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if display.verbosity > 0 and session.results:
             yield from block_lines(said(session).details, display.width, verbose=True)
@@ -352,13 +350,12 @@ _CHANGED = " -> "
 class Annotation(Report):
     """What GitHub shows beside the changed prompt of a pull request; in its jobs alone."""
 
-    name = "annotation"
     is_for_runner = True
 
     def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if os.environ.get("GITHUB_ACTIONS") != "true":
             return []
-        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
+        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.folder)
         return map(Styled, annotation_lines(session, workspace))
 
 

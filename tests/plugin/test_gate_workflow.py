@@ -18,6 +18,7 @@ from tests.support.fork_server import python
 from tests.unit.test_workflows import ROOT, steps
 
 CONFIG = "inputs/configs/refund_agent.yml"
+RUN = "https://github.com/o/r/actions/runs/7"
 LAX = "examples/prompt_change/refund_agent.yml"
 # GitHub as far as the workflow sees it: the comments of a pull request.
 GH = """
@@ -131,6 +132,7 @@ def test_a_pull_request_has_one_comment_and_one_annotation_that_follow_it(tmp_pa
     assert annotation.startswith("::error file=examples/prompt_change/judge.md,line=")
     stranger, comment = pull_request.comments()
     assert "FAIL: the new prompt misses 6 of 25 violations that it found before" in comment
+    assert f"[run]({RUN}) · [report]({RUN}#artifacts)" in comment
     code, printed = pull_request.push(CONFIG)
     assert code == pytest.ExitCode.OK
     assert "::" not in [line[:2] for line in printed.splitlines()]

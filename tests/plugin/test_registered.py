@@ -20,8 +20,6 @@ from pytest_jrh.reports.report import Report
 
 
 class Applause(Report):
-    name = "applause"
-
     def lines(self, session, display):
         yield Styled("Applause!")
 

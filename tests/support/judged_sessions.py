@@ -75,7 +75,7 @@ def gate_texts(decision: Decision, nodes: Mapping[str, str] | None = None) -> li
 
 def styled(session: Session, width: int = 80, verbosity: int = 0) -> list[Styled]:
     """All that the terminal says of a session."""
-    display = Display(Path("/repo"), Path("/repo"), width, verbosity)
+    display = Display(Path("/repo"), width, verbosity)
     report = TerminalReport()
     return [*report.lines(session, display), *report.last_lines(session, display)]
 

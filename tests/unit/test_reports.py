@@ -25,11 +25,9 @@ def test_every_report_of_the_package_is_in_the_table() -> None:
         importlib.import_module(module.name)
     ours = {kind for kind in Report.__subclasses__() if kind.__module__.startswith("pytest_jrh.")}
     assert {type(report) for report in REPORTS} == ours
-    assert len({report.name for report in REPORTS}) == len(REPORTS)
 
 
 class Broken(Report):
-    name = "broken"
     suffix = ".broken"
 
     def text(self, session: Session) -> str:
@@ -37,7 +35,6 @@ class Broken(Report):
 
 
 class Told(Report):
-    name = "told"
     suffix = ".md"
     variable = "TOLD_FILE"
 

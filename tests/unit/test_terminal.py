@@ -65,7 +65,7 @@ def test_the_answer_says_what_got_worse_what_to_read_and_what_next() -> None:
 
 def test_the_last_line_has_the_report_and_the_cost() -> None:
     session = session_of(judged(misses(1)))
-    display = Display(Path("/repo"), Path("/repo"), written=(Path("/repo/out/report.html"),))
+    display = Display(Path("/repo"), written=(Path("/repo/out/report.html"),))
     line = answer_lines(session, display)[-1].text
     assert line.startswith("report      out/report.html  ")
     assert line.endswith("  48 calls, 96 replayed, $0.0480")
@@ -142,7 +142,7 @@ def test_what_was_kept_of_an_interrupted_session_is_said() -> None:
 
 def test_a_case_that_is_explained_above_is_only_named() -> None:
     session = session_of(judged(misses(2)))
-    display = Display(Path("/repo"), Path("/repo"), explained=frozenset())
+    display = Display(Path("/repo"), explained=frozenset())
     first = next(each for each in session.results if each.outcome == "disagree").case_id
     lines = [
         line.text for line in answer_lines(session, replace(display, explained=frozenset([first])))
