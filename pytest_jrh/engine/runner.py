@@ -37,7 +37,7 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
-from pytest_jrh.reports.case_facts import ReportedCase, case_lines
+from pytest_jrh.reports.case_facts import case_lines
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class CaseRunner:
             cassette=attempt.judging.answered_from if attempt.judging else None,
             command=self._settings.rerun_command(spec),
             unchanged=unchanged,
-            facts=case_lines(ReportedCase(result, case)),
+            facts=case_lines(result, case),
         )
         return replace(result, why=Why(text=detail))
 

@@ -221,14 +221,6 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """What to do next, and the command that does it, where there is one."""
-
-    advice: str
-    command: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Fold:
     """Blocks that are to be seen where somebody asks for them: in the terminal with `-v`."""
 
@@ -247,17 +239,7 @@ class Section:
 
 
 Block: TypeAlias = (
-    Headline
-    | Sentence
-    | Line
-    | Points
-    | Table
-    | Cases
-    | ReadFirst
-    | Diff
-    | Command
-    | Fold
-    | Section
+    Headline | Sentence | Line | Points | Table | Cases | ReadFirst | Diff | Fold | Section
 )
 
 

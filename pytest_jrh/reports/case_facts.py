@@ -4,20 +4,17 @@ label is wrong, and the columns of the HTML table. The ledger has all that is kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import JUDGED, UNSCORED, majority
+from pytest_jrh.core.model import majority
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import dollars, one_line, shortened
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
-from pytest_jrh.reports.gate import compared_pairs
-from pytest_jrh.reports.topics import not_shown_line, state_text
+from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -173,21 +170,6 @@ def _calls(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
     return calls
 
 
-class EarlierVerdict(NamedTuple):
-    """What the judge of the baseline gave, with its meaning, and why, where that was kept."""
-
-    given: str
-    reasoning: str
-
-
-def earlier_verdict(result: CaseResult, session: Session) -> EarlierVerdict | None:
-    """What was said of a case when the baseline was written; None where it was not kept."""
-    verdict = session.earlier.get(result.case_id)
-    if verdict is None or not verdict.reasoning:
-        return None
-    return EarlierVerdict(score_text(result, verdict.score, session), verdict.reasoning)
-
-
 class Voice(NamedTuple):
     """What one of those who looked at a case says of it.
 
@@ -290,250 +272,12 @@ def blind_scores(session: Session, result: CaseResult) -> dict[str, int]:
     return scores
 
 
-class WhoSaid:
-    """Who gives which score to a case: verifier, people, the baseline, the judges of a panel."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._before = {pair.now.case_id: pair for pair in compared_pairs(session)}
-        self._panels: dict[str, list[CaseResult]] = {}
-        for result in session.results:
-            if result.judge and result.outcome in JUDGED:
-                self._panels.setdefault(made_case_id(result), []).append(result)
-
-    def sentence(self, result: CaseResult, case: Case | None) -> str:
-        """Name everybody's score for one case, that of the judge last; empty without a verdict."""
-        if result.outcome not in JUDGED:
-            return ""
-        names_by_score: dict[int | None, list[str]] = {}
-        for name, score in self._scores(result, case):
-            names_by_score.setdefault(score, []).append(name)
-        parts = []
-        for score, names in names_by_score.items():
-            parts.append(f"{score_text(result, score, self._session)}: {', '.join(names)}")
-        return f"{'; '.join(parts)}."
-
-    def _scores(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:
-        if result.label is not None:
-            yield "the label", result.label
-        if case is not None and case.outcome.verification is not None:
-            yield "the verifier", verifier_score(case)
-        if result.extra.review in _DECIDED:
-            yield "a person in the review", result.label
-        grounds = self._session.grounds.get(result.spec.suite)
-        for label in grounds.people if grounds is not None else ():
-            if label.case_digest == result.case_digest and label.label is not None:
-                yield f"{one_line(label.reviewer)}{', blind' if label.blind else ''}", label.label
-        pair = self._before.get(result.case_id)
-        if pair is not None:
-            judge = "the same judge" if pair.same_judge else "the judge"
-            yield f"{judge} in the baseline", pair.before.score
-        if result.base_scores:
-            yield "this judge on the unchanged case", result.base_score
-        for of_panel in self._panels.get(made_case_id(result), ()):
-            if of_panel.judge != result.judge:
-                yield f"judge {one_line(of_panel.judge)}", of_panel.score
-        yield "this judge", result.score
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedCase:
-    """A result, and what else a report has read of its case.
-
-    `case` is the made one. `change` is what has become of the verdict since the baseline, and
-    `who_said` knows what everybody else gives to it.
-    """
-
-    result: CaseResult
-    case: Case | None = None
-    change: str = ""
-    who_said: WhoSaid | None = None
-
-
-def case_lines(reported: ReportedCase) -> Iterator[tuple[str, str]]:
-    """The lines of a case in HTML and Markdown, as title and text."""
-    result, case, who_said = reported.result, reported.case, reported.who_said
+def case_lines(result: CaseResult, case: Case) -> Iterator[tuple[str, str]]:
+    """What is to be known of a case beside its verdicts, as title and text."""
     if line := not_shown_line(result):
         yield "Shown to the judge", line
-    if who_said and (sentence := who_said.sentence(result, case)):
-        yield "Who says what", sentence
-    if decided := _reviewed(reported):
-        note = "" if case is None or case.review is None else case.review.note
+    decided = result.extra.review or (case.review.action if case.review is not None else "")
+    if decided:
+        note = case.review.note if case.review is not None else ""
         text = _DECIDED.get(decided, decided)
         yield "Reviewed by a person", f"{text}: {note}." if note else f"{text}."
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A column of the HTML report's table: `text` is what it says of a case, empty where there is
-    nothing to say, and `meaning` explains it.
-
-    The table has it in sessions for which it is `shown`, and may be `filtered` by it. `key` is its
-    name in addresses, where that is not the title, and `kind` the colour of its pill.
-    """
-
-    title: str
-    meaning: str
-    text: Callable[[ReportedCase], str]
-    number: bool = False
-    filtered: bool = False
-    shown: Callable[[Session], bool] = lambda _: True
-    kind: Callable[[ReportedCase], str] = lambda _: ""
-    key: str = ""
-
-    @property
-    def page_name(self) -> str:
-        """The name of its column in addresses of the page."""
-        return self.key or self.title
-
-
-_CHANGE_KINDS = {"regression": "bad", "fix": "good"}
-_OUTCOME_KINDS = {"agree": "good", "disagree": "bad", **dict.fromkeys(UNSCORED, "warn")}
-
-
-def _run(reported: ReportedCase) -> str:
-    spec = reported.result.spec
-    epoch = "" if spec.epoch == 1 else f", epoch {spec.epoch}"
-    target = "" if spec.target_score is None else f", score {spec.target_score}"
-    return f"{spec.run_id}{epoch}{target}"
-
-
-def _changed_by(reported: ReportedCase) -> str:
-    spec = reported.result.spec
-    return f"{spec.variant} of {spec.base}" if spec.derived else ""
-
-
-def _right(reported: ReportedCase) -> str:
-    label = reported.result.label if reported.case is None else reported.case.expected
-    return "" if label is None else str(label)
-
-
-def _given(reported: ReportedCase) -> str:
-    result = reported.result
-    if result.score is None:
-        return "a tie" if result.repeated else ""
-    return str(result.score)
-
-
-def _reviewed(reported: ReportedCase) -> str:
-    review = None if reported.case is None else reported.case.review
-    return reported.result.extra.review or ("" if review is None else review.action)
-
-
-def _cost(reported: ReportedCase) -> str:
-    spending = reported.result.spending.all
-    return "" if spending.unpriced else dollars(spending.cost)
-
-
-def _shown(reported: ReportedCase) -> str:
-    """One of few words, by which cases can be picked."""
-    result = reported.result
-    return "not shown" if not_shown_line(result) else state_text(result)
-
-
-FACTS: tuple[Fact, ...] = (
-    Fact(
-        "outcome",
-        "What the case came to: agree where the judge gave the right score.",
-        lambda reported: reported.result.outcome,
-        filtered=True,
-        kind=lambda reported: _OUTCOME_KINDS.get(reported.result.outcome, "plain"),
-    ),
-    Fact(
-        "since the baseline",
-        "What has become of the verdict since the baseline was written; by flicker where the judge "
-        "is the same as then.",
-        lambda reported: reported.change,
-        filtered=True,
-        shown=lambda session: any(
-            decision.comparison is not None for decision in session.decisions.values()
-        ),
-        kind=lambda reported: _CHANGE_KINDS.get(reported.change.partition(" (")[0], ""),
-        key="change",
-    ),
-    Fact(
-        "suite",
-        "The config that the case belongs to.",
-        lambda reported: reported.result.spec.suite,
-        filtered=True,
-        shown=lambda session: len({result.spec.suite for result in session.results}) > 1,
-    ),
-    Fact(
-        "rubric",
-        "The criterion that the case is judged by.",
-        lambda reported: reported.result.spec.rubric_id,
-        filtered=True,
-    ),
-    Fact(
-        "test",
-        "How the case was made: which kind of test it belongs to.",
-        lambda reported: reported.result.spec.test,
-        filtered=True,
-    ),
-    Fact("run", "The agent's run that the case was made of.", _run),
-    Fact(
-        "changed by",
-        "What a probe has changed in a case, and of which test that is.",
-        _changed_by,
-        shown=lambda session: any(result.spec.derived for result in session.results),
-        key="variant",
-    ),
-    Fact(
-        "judge",
-        "The member of the panel that judged.",
-        lambda reported: reported.result.judge,
-        filtered=True,
-        shown=lambda session: any(result.judge for result in session.results),
-    ),
-    Fact(
-        "reasoning",
-        "Whether the judge's reasoning ends in another score than it gave.",
-        lambda reported: REASONING_DISAGREES if reasoning_disagrees(reported.result) else "",
-        filtered=True,
-        shown=lambda session: any(map(reasoning_disagrees, session.results)),
-        kind=lambda _: "warn",
-    ),
-    Fact(
-        "right",
-        "The score that a right judge gives: in a binary suite 1 where the rubric is violated.",
-        _right,
-        number=True,
-        filtered=True,
-    ),
-    Fact(
-        "given",
-        "The score that the judge gave; of repeats the most frequent one.",
-        _given,
-        number=True,
-        filtered=True,
-    ),
-    Fact(
-        "shown",
-        "Whether what the judge sent holds the edited turns, or all turns of a run as it is.",
-        _shown,
-        filtered=True,
-        shown=lambda session: any(map(not_shown_line, session.results)),
-        kind=lambda reported: "warn" if not_shown_line(reported.result) else "",
-    ),
-    Fact(
-        "flicker",
-        "Whether repeats of the judge on the same case gave different scores.",
-        lambda reported: "flickers" if reported.result.flickers else "",
-        filtered=True,
-        shown=lambda session: any(result.repeated for result in session.results),
-        kind=lambda _: "warn",
-    ),
-    Fact(
-        "review",
-        "What a person decided about the case on the review page.",
-        _reviewed,
-        filtered=True,
-        shown=lambda session: any(result.extra.review for result in session.results),
-    ),
-    Fact(
-        "cost",
-        "What the calls of the case cost, replayed ones included.",
-        _cost,
-        number=True,
-    ),
-)

@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports.blocks import WEIGHTS, Cases, Cell, Command, Diff, Fold, Sentence
+from pytest_jrh.reports.blocks import Cases, Cell
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
 from pytest_jrh.stats.changes import LEVEL
 from pytest_jrh.stats.figures import NONE
@@ -17,7 +16,7 @@ from pytest_jrh.stats.limits import limit_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.blocks import Weight
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.changes import SetChange
@@ -31,18 +30,8 @@ MOST_UNSCORED = 5
 _MOST_SETS = 12
 
 
-def headline(decision: Decision) -> str:
-    """The word and why, in a line."""
-    return f"{decision.word}: {decision.headline}" if decision.word else decision.headline
-
-
 def _as_sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
-
-
-def decision_blocks(decision: Decision) -> list[Block]:
-    """What stands below the headline."""
-    return [Sentence(_as_sentence(text)) for text in decision.beside]
 
 
 def certainty_sentences(decision: Decision) -> Iterator[str]:
@@ -97,31 +86,6 @@ def _set_name(change: SetChange) -> str:
     return f"{name} by {one_line(change.judge)}" if change.judge else name
 
 
-def how_sure(decision: Decision) -> list[Block]:
-    """The fold with the figures behind the decision; none where there are none."""
-    sentences = tuple(map(Sentence, certainty_sentences(decision)))
-    return [Fold("How sure is this?", sentences)] if sentences else []
-
-
-def gate_blocks(decision: Decision, session: Session) -> list[Block]:
-    """The cases, the decision, the figures behind it, and what to do."""
-    return [
-        *gate_cases(decision, session),
-        Sentence(headline(decision), WEIGHTS[decision.word]),
-        *decision_blocks(decision),
-        *how_sure(decision),
-        *update_blocks(decision),
-    ]
-
-
-def update_blocks(decision: Decision) -> list[Block]:
-    """The command that updates the baseline, where that is what to do."""
-    if not decision.update_command:
-        return []
-    advice = "If the cases that the baseline does not have are new, update it with:"
-    return [Command(advice, decision.update_command)]
-
-
 def gate_cases(decision: Decision, session: Session) -> list[Cases]:
     """The cases that changed, count against a limit, or are missing; no list is empty."""
     lists: list[Cases] = []
@@ -166,14 +130,6 @@ CHANGE_MEANING = (
 )
 PLACE = 3
 """Where it stands in the table: behind the number of cases, the accuracy and its interval."""
-_CONTEXT = 400
-
-
-def compared_pairs(session: Session) -> Iterator[Pair]:
-    """The cases that are compared with a baseline, before and now."""
-    for decision in session.decisions.values():
-        if decision.comparison is not None:
-            yield from decision.comparison.pairs
 
 
 class Changes:
@@ -223,27 +179,3 @@ def _right(scores: tuple[int, ...], result: CaseResult) -> float:
     """The share of a case's repeats that are right; of one verdict 0 or 1."""
     right = sum(score == result.label for score in scores)
     return right / len(scores) if scores else 0.0
-
-
-def prompt_blocks(session: Session, suite: str, *, is_open: bool = False) -> list[Block]:
-    """The prompts of judges that changed since the baseline, compared word by word."""
-    blocks: list[Block] = []
-    for change in session.prompt_changes:
-        if change.now.suite != suite:
-            continue
-        of = f"judge {one_line(change.now.judge)}" if change.now.judge else "the judge"
-        another = f"The baseline's verdicts are those of another judge than {of} is now"
-        if change.before is None:
-            why = "; its prompt was not kept (--jrh-update-baseline keeps it)."
-            blocks.append(Sentence(another + why))
-        elif change.before == change.now.text:
-            why = (
-                ", and yet the prompt that is kept beside the baseline is the present one: the "
-                "model or another setting has changed."
-            )
-            blocks.append(Sentence(another + why))
-        else:
-            pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
-            title = f"What changed in the prompt of {of}"
-            blocks.append(Fold(title, (Diff(tuple(pieces)),), is_open=is_open))
-    return blocks

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import MADE, majority
-from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Line
 from pytest_jrh.reports.case_facts import blind_scores, label_basis, score_name
 from pytest_jrh.stats.figures import decimal, percent, range_text
@@ -200,47 +200,6 @@ def _rest_texts(counts: Mapping[str, int], by: str, remarks: Mapping[str, str]) 
     ]
 
 
-def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tuple[str, bool]:
-    """What the labels of a suite rest on, and how far people agree with them, in one sentence; and
-    whether that is a reason to doubt the figures. Empty where no case was made. With `brief` it
-    fits a line of a terminal, without the verifier's name where that is the judge's.
-    """
-    grounds = session.grounds[suite]
-    results = _made_results(session, suite)
-    counts = rest_counts(results, grounds)
-    by, whose = f"by {grounds.verifier or 'the verifier'}", ""
-    if grounds.kin and brief:
-        by = "by the judge's own model"
-    elif grounds.kin:
-        whose = ", which is also the judge"
-    parts = _rest_texts(counts, by, {"confirmed": whose})
-    if not parts:
-        return "", False
-    text = f"Labels: {', '.join(parts)}"
-    # How many confirmed labels people found wrong; None where they labelled no such case.
-    wrong = None
-    people = blind_labels(grounds.people)
-    verifier = verifier_against_people(results, people, ordinal=grounds.ordinal)
-    if verifier is not None and verifier.false_confirmations.n:
-        wrong = verifier.false_confirmations.count
-    number = f"{wrong:,}" if wrong else "none"
-    blind, by_whom = counts["blind"], _by_whom(results, grounds)
-    if blind and brief:
-        text += f"; {blind:,} checked blind{by_whom}"
-        if wrong is not None:
-            text += f", {number} wrong"
-    elif blind:
-        text += f"; {by_whom.removeprefix(' by ') or 'people'} checked {blind:,} blind"
-        if wrong is not None:
-            text += f" and found {number} wrong"
-        if blind < FEWEST_LABELS:
-            text += f" (at least {FEWEST_LABELS} are needed to correct figures by them)"
-    doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
-    if grounds.kin and counts["blind"] < FEWEST_LABELS:
-        doubtful = True
-    return f"{text}.", doubtful
-
-
 def found_wrong(session: Session, suite: str) -> list[CaseResult]:
     """The cases whose label most of the people who looked at them blind give otherwise, each once
     of a panel.
@@ -292,25 +251,6 @@ def labels_line(session: Session) -> list[Line]:
         of = f"{one_line(suite)}: " if len(session.grounds) > 1 else ""
         lines.append(Line("labels", f"{of}{text}", "warning" if is_doubtful else ""))
     return lines
-
-
-_MOST_PEOPLE = 2
-_LONGEST_PERSON = 26
-
-
-def _by_whom(results: Iterable[CaseResult], grounds: Grounds) -> str:
-    """Who labelled cases of these blind; empty where the names are not known."""
-    digests = {result.case_digest for result in results}
-    names = []
-    for label in grounds.people:
-        if label.blind and label.label is not None and label.case_digest in digests:
-            names.append(shortened(one_line(label.reviewer), _LONGEST_PERSON))
-    people = list(filter(None, dict.fromkeys(names)))
-    if not people:
-        return ""
-    if len(people) > _MOST_PEOPLE:
-        return f" by {people[0]} and {len(people) - 1} more"
-    return f" by {' and '.join(people)}"
 
 
 def _agreement_text(annotators: Agreement, unit: str) -> str:

@@ -23,7 +23,6 @@ NOTE = (
     "turned: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
     "intervals, row by row."
 )
-WHAT_PROBES_DO = "A probe changes a case in a way that must not change its verdict."
 _MOST_NAMED = 3
 _TWICE = 2
 _STEPS = 5
@@ -45,16 +44,6 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
     if findings or not any(table.total.n for table in tables):
         return findings
     return ["No probe turns verdicts more often than by chance (5%, by Holm's method)."]
-
-
-def finding_blocks(tables: Sequence[ProbeTable], *, brief: bool = False) -> list[Block]:
-    """The findings as warnings; with `brief` in few words, or a sentence that there is none."""
-    blocks: list[Block] = []
-    for table in tables:
-        if table.is_finding:
-            short = f"{_turned(table, tables)} ({range_text(table.total.rate)}%)"
-            blocks.append(Sentence(short if brief else _finding(table, tables), "warning"))
-    return blocks or [*map(Sentence, finding_sentences(tables) if brief else ())]
 
 
 def _turned(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:

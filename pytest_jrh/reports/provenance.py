@@ -12,13 +12,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.reports.blocks import Fold, Points, Sentence
+from pytest_jrh.reports.blocks import Points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from pytest_jrh.reports.blocks import Block
 
 
 _PATIENCE = 3.0
@@ -138,7 +136,6 @@ _LONGEST = 500
 
 
 _MOST_POINTS = 100
-_MOST_JUDGES = 10
 _CHANGES: Mapping[Change, str] = {
     "": "",
     "same": ", as in the baseline",
@@ -215,17 +212,3 @@ def provenance_points(origin: SessionOrigin) -> list[Points]:
     """Where the figures come from; nothing where it is not known."""
     points = tuple(islice(origin_lines(origin), _MOST_POINTS))
     return [Points(points)] if points else []
-
-
-def provenance_blocks(origin: SessionOrigin) -> list[Block]:
-    """The judges, and folded away all the rest; nothing where it is not known."""
-    points = provenance_points(origin)
-    if not points:
-        return []
-    judges: list[str] = []
-    for suite in origin.suites:
-        judges += _judge_lines(suite, origin)
-    blocks: list[Block] = []
-    for line in judges[:_MOST_JUDGES]:
-        blocks.append(Sentence(f"{line[:1].upper()}{line[1:]}"))
-    return [*blocks, Fold("Where these figures come from", tuple(points))]

@@ -30,7 +30,7 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
 )
 from pytest_jrh.reports.case_facts import label_basis, score_name
-from pytest_jrh.reports.gate import Changes, certainty_sentences, compared_pairs, gate_cases
+from pytest_jrh.reports.gate import Changes, certainty_sentences, gate_cases
 from pytest_jrh.reports.grounds import (
     label_sentences,
     labels_line,
@@ -243,12 +243,6 @@ class _Counts:
         """The larger one of its shares, by which rows are sorted."""
         alarms = self.alarms.value if self.alarms is not None else None
         return max(self.missed.value or 0, alarms or 0)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether more or fewer were wrong before."""
-        missed = self.missed_before not in (None, self.missed.count)
-        return missed or self.has_other_alarms
 
     @property
     def has_other_alarms(self) -> bool:
@@ -622,7 +616,7 @@ def _details(session: Session) -> Iterator[Block]:
         blocks: list[Block] = [*sentences, *lists]
         if blocks:
             yield Section(f"How sure is this?{of}", tuple(blocks))
-    changes = Changes(compared_pairs(session))
+    changes = Changes(session.pairs.values())
     for section in sections(session.table):
         table = topics.figures_table(section, changes.about(section.total))
         note = "In parentheses: 95% intervals."

@@ -383,19 +383,6 @@ def suite_names(session: Session) -> list[str]:
     return list(suites or session.extents)
 
 
-def subtitle(session: Session) -> str:
-    """Name the suites, and count their verdicts; without any result, say that it was interrupted:
-    such a session is reported only then.
-    """
-    counts = session.table.overall.counts
-    suites = suite_names(session)
-    named = f"{'suite' if len(suites) == 1 else 'suites'} {', '.join(suites)}"
-    if not session.results:
-        return f"{named}: interrupted before any case was judged"
-    verdicts = counted(counts.n, "verdict")
-    return f"{named}: {verdicts}, {counts.agree:,} right, {counts.disagree:,} wrong"
-
-
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:
     """The scores on offer for each ordinal rubric, by suite and rubric id."""
     return {key: rubric.scores for key, rubric in rubrics.items() if rubric.scores}

@@ -16,7 +16,6 @@ from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
-    Command,
     Fold,
     Points,
     Row,
@@ -33,7 +32,6 @@ from pytest_jrh.stats.figures import (
     percent,
     range_text,
     reasons,
-    section_warnings,
 )
 from pytest_jrh.stats.panels import made_case_id
 
@@ -61,18 +59,6 @@ def extent_blocks(session: Session) -> list[Block]:
         if extent.cases < extent.of and not extent.interrupted:
             blocks.append(Sentence(f"{cases}{of} in this session"))
     return blocks
-
-
-def recording_blocks(session: Session) -> list[Block]:
-    """The command that records the cases that are unrecorded, where there are any."""
-    missing = sum(result.outcome == "unrecorded" for result in session.results)
-    if not session.record_command or not missing:
-        return []
-    advice = (
-        f"{counted(missing, 'case')} unrecorded. With an API key, this records only what is "
-        "missing:"
-    )
-    return [Command(advice, session.record_command)]
 
 
 def figures_table(section: figures.Section, changes: Changes) -> Table:
@@ -145,11 +131,6 @@ def panel_blocks(session: Session) -> list[Block]:
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
     return sections
-
-
-def warning_blocks(section: figures.Section) -> list[Block]:
-    """Where a judge judges nothing."""
-    return [Sentence(warning, "warning") for warning in section_warnings(section)]
 
 
 def more_figures(section: figures.Section) -> list[Block]:
