@@ -52,7 +52,6 @@ the table itself."""
 # Of one case, and of all together, so that a large report is searched as fast.
 _LONGEST_SEARCHED = 4_000
 _MOST_SEARCHED = 4_000_000
-_ONE_LINE = 10_000
 _LISTED = (
     "The list has {:,} of {:,} cases: regressions first, then other wrong verdicts. The figures "
     "are of all."

@@ -204,7 +204,9 @@ def test_figures_lead_to_their_cases_and_back(opened: Any, report: Path) -> None
     wait_for(page, LISTED, 4)
 
 
-def test_on_a_phone_list_and_case_are_two_views(opened: Any, report: Path) -> None:
+def test_on_a_phone_list_and_case_are_two_views(
+    opened: Any, report: Path, results: Sequence[CaseResult]
+) -> None:
     page = opened(report, width=390)
     assert page.is_hidden("#case")
     page.click("#list a >> nth=1")
@@ -215,10 +217,14 @@ def test_on_a_phone_list_and_case_are_two_views(opened: Any, report: Path) -> No
     page.wait_for_selector("#list li:nth-child(2) a:focus")
     page.keyboard.press("Enter")
     page.wait_for_selector("#case:not([hidden])")
-    # The browser's way back leads to the list, too.
+    # The browser's way back leads to the list, too, also where a link has opened the case.
     page.go_back()
-    page.wait_for_selector("#rail")
-    assert page.is_hidden("#case")
+    page.wait_for_selector("#case", state="hidden")
+    page = opened(report, of(results[0]), width=390)
+    assert page.is_hidden("#rail")
+    page.go_back()
+    page.wait_for_selector("#case", state="hidden")
+    assert page.is_visible("#rail")
 
 
 def test_what_is_shown_is_in_the_address(opened: Any, report: Path) -> None:

@@ -105,6 +105,8 @@ async function start() {
   $("search").value = view.query;
   if (view.query) await loadTexts();
   refresh();
+  // The way back from a case that a link has opened leads to the list, too.
+  if (row && !view.row && !isWide()) keep();
   if (row) await open(row, { focus: "title", turn });
   else if (isWide() && shown.length) await open(shown[0]);
   root.dataset.ready = "yes";
