@@ -48,9 +48,10 @@ function long(text, nodes = (part) => [part], most = LONGEST) {
   return [...nodes(text.slice(0, most)), "… ", more];
 }
 
-// A command with a button that copies it.
+// A command with a button that copies it, but for one that stands for another: `pytest ... --lf`.
 function command(text) {
   const code = make("code", {}, text);
+  if (text.includes(" ... ")) return make("div", { class: "command" }, code);
   const copy = make("button", { type: "button", class: "copy" }, "copy");
   copy.addEventListener("click", () => {
     getSelection().selectAllChildren(code);
