@@ -413,7 +413,7 @@ class CaseRunner:
             await self._judgment(Attempt(case.spec, review.obeyed(case)), ready)
 
     async def _until_finalized(self, review: ReviewDesk, *, placed: bool) -> None:
-        """Wait for Finalize without the case's place, which others need, if `placed`."""
+        """Wait for the end of a review without the case's place, which others need, if `placed`."""
         if self._finalized is None:
             # One for all: every change of the review wakes all listeners.
             self._finalized = asyncio.create_task(review.board.until_finalized())

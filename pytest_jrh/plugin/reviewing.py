@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_jrh.review.blind import LabelBoard
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
+    from pytest_jrh.store.baseline import BaselineFile
     from pytest_jrh.store.labels import PersonLabel
 
 
@@ -113,9 +114,15 @@ class Reviewing:
     """The review of one pytest process; decisions hold in all, the page is open in one at most."""
 
     def __init__(
-        self, config: pytest.Config, options: Options, suites: LoadedSuites, redactor: Redactor
+        self,
+        config: pytest.Config,
+        options: Options,
+        suites: LoadedSuites,
+        redactor: Redactor,
+        baseline: BaselineFile,
     ) -> None:
         self._config = config
+        self._baseline = baseline
         self._options = options
         self._suites = suites
         self._redactor = redactor
@@ -186,7 +193,7 @@ class Reviewing:
 
         if self._labels is not None:
             return Labelling(self._labels).page()
-        return Deciding(desk.board, suites, people).page()
+        return Deciding(desk.board, suites, people, self._baseline.content).page()
 
     @cached_property
     def desk(self) -> ReviewDesk | None:

@@ -89,8 +89,8 @@ class SuiteSession:
         folder = config.invocation_params.dir
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
         self.commands = Commands(options, folder, lambda name: self.suites.named(name).suite)
-        self.reviewing = Reviewing(config, options, self.suites, self.redactor)
         self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
+        self.reviewing = Reviewing(config, options, self.suites, self.redactor, self.baseline)
         self.selected: set[str] = set()
         self.named_configs: tuple[Path, ...] = ()
         self._token = session_token(config)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html import unescape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.reports.page import BODIES, FOLDER, page_html, printable
@@ -35,6 +37,7 @@ from pytest_jrh.reports.page_cases import (
 )
 from pytest_jrh.review.prompts import agent_templates
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
+from pytest_jrh.stats.baseline import short
 from pytest_jrh.store.decisions import CallEdit, holds_acts, is_editable
 from pytest_jrh.store.ledger import edit_note
 
@@ -42,10 +45,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, Message
+    from pytest_jrh.core.model import Case, CaseResult, Message
     from pytest_jrh.reports.page_cases import JsonValues
     from pytest_jrh.review.blind import Assigned, LabelBoard
     from pytest_jrh.review.board import ReviewBoard, Reviewed
+    from pytest_jrh.stats.baseline import Baseline
     from pytest_jrh.store.labels import PersonLabel
 
 
@@ -95,19 +99,26 @@ def _words(case: Case) -> dict[int, str]:
     return score_words(case.levels, ordinal=case.mode == "ordinal")
 
 
-def review_row(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonValues:
-    """A case as one entry of the list of those to decide about."""
+def review_row(
+    reviewed: Reviewed,
+    people: Iterable[PersonLabel] = (),
+    before: Mapping[str, CaseResult] = MappingProxyType({}),
+) -> JsonValues:
+    """A case as one entry of the list of those to decide about; `before` are the verdicts of a
+    baseline on it, by judge.
+    """
     entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
-    judges = []
+    judges, tags = [], []
     for name, judgment in entry.judged.items():
         is_wrong = judgment.score != case.expected
         judges.append({"key": "", "name": name, "score": judgment.score, "wrong": is_wrong})
+        if is_wrong and name in before and before[name].score == case.expected:
+            tags.append("regression")
     kind = "right" if judges and not entry.rejected else "not judged"
     if any(judge["wrong"] for judge in judges):
         kind = "missed" if case.expected else "false alarm"
         if case.mode == "ordinal":
             kind = "wrong"
-    tags = []
     labels = {person.label for person in people} - {None}
     if labels:
         tags.append("label checked" if labels == {case.expected} else "label in doubt")
@@ -141,10 +152,17 @@ def review_row(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonVa
     }
 
 
-def review_body(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonValues:
+def review_body(
+    reviewed: Reviewed,
+    people: Iterable[PersonLabel] = (),
+    before: Mapping[str, CaseResult] = MappingProxyType({}),
+) -> JsonValues:
     """All else of a case to decide about: how it was made, and what judges and people say of it."""
     entry, case, words = reviewed.entry, reviewed.case, _words(reviewed.case)
     judged: list[JsonValues] = []
+    for name, line in before.items():
+        who = f"{one_line(name)} before".strip()
+        judged += judge_voices(who, line.verdicts, case.expected, words)
     for name, judgment in entry.judged.items():
         judged += judge_voices(one_line(name) or "judge", judgment.verdicts, case.expected, words)
     turns = case_turns(case, entry.case)
@@ -227,13 +245,18 @@ class _Draft(RequestBody):
 class Deciding:
     """What the page can ask for on which people decide about the cases of a session.
 
-    `people` gave labels blind, in earlier sessions.
+    `people` gave labels blind, in earlier sessions; `baseline` has earlier verdicts.
     """
 
     def __init__(
-        self, board: ReviewBoard, suites: Sequence[Suite], people: Iterable[PersonLabel] = ()
+        self,
+        board: ReviewBoard,
+        suites: Sequence[Suite],
+        people: Iterable[PersonLabel] = (),
+        baseline: Baseline | None = None,
     ) -> None:
         self._board = board
+        self._earlier = {} if baseline is None else baseline.cases
         self._templates = agent_templates(suites)
         # What each person said last.
         self._people: dict[str, dict[str, PersonLabel]] = {}
@@ -272,15 +295,21 @@ class Deciding:
         }
 
     def _row(self, reviewed: Reviewed) -> JsonValues:
-        row: JsonValues = printable(review_row(reviewed, self._said_blind(reviewed)))
+        row: JsonValues = printable(review_row(reviewed, *self._said(reviewed)))
         return row
 
-    def _said_blind(self, reviewed: Reviewed) -> Collection[PersonLabel]:
-        return self._people.get(reviewed.entry.digest, {}).values()
+    def _said(self, reviewed: Reviewed) -> tuple[Collection[PersonLabel], Mapping[str, CaseResult]]:
+        """What people said of a case blind, and its judges when the baseline was written."""
+        entry, before = reviewed.entry, {}
+        for name in entry.judged:
+            line = self._earlier.get(case_id(replace(entry.case.spec, judge=name or None)))
+            if line is not None and short(line.case_digest) == short(entry.digest):
+                before[name] = line
+        return self._people.get(entry.digest, {}).values(), before
 
     def _case(self, request: PageRequest) -> object:
         reviewed = self._board.get(request.names["key"])
-        return printable(review_body(reviewed, self._said_blind(reviewed)))
+        return printable(review_body(reviewed, *self._said(reviewed)))
 
     def _turn(self, request: PageRequest) -> object:
         """A turn to be edited: its text and calls, as they were made, and before all edits."""

@@ -22,8 +22,10 @@ from pytest_jrh.review import serving as server_module
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
+from pytest_jrh.stats.baseline import Baseline
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.labels import PersonLabel
+from pytest_jrh.store.ledger import case_result
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
 from tests.support.made_cases import make_act_case
 
@@ -332,6 +334,29 @@ def test_what_people_said_blind_is_a_voice_and_puts_the_label_in_doubt(tmp_path:
     voices = reply(answer, PageRequest({"key": row["key"]}))[1]["voices"]
     assert [(voice["who"], voice["word"], voice["why"]) for voice in voices[1:]] == [
         ("ann, blind", "satisfied", "no refund")
+    ]
+
+
+def test_a_verdict_that_was_right_in_the_baseline_is_a_regression_beside_what_was_said(
+    tmp_path: Path,
+) -> None:
+    suite = review_suite(tmp_path)
+    board = ReviewBoard(open_stores([suite]))
+    for number in range(2):
+        board.add(made_case(number))
+        board.set_verdict(made_case(number), Judgment((Verdict(0, "kept to it"),)))
+    said = [Verdict(1, "refunds it")]
+    lines = [case_result(case.spec, case, verdicts=said) for case in map(made_case, range(2))]
+    # One of another version of the case says nothing of this one.
+    lines[1] = replace(lines[1], case_digest="0" * 64)
+    deciding = Deciding(board, [suite], (), Baseline({line.case_id: line for line in lines}))
+    rows = deciding.news(-1)[1]["rows"]
+    assert [row["tags"] for row in rows] == [["regression"], []]
+    answer = next(answer for _, path, answer in deciding.routes() if path == "/cases/{key}")
+    voices = reply(answer, PageRequest({"key": rows[0]["key"]}))[1]["voices"]
+    assert [(voice["who"], voice["word"], voice["wrong"]) for voice in voices[1:]] == [
+        ("before", "violated", False),
+        ("judge", "satisfied", True),
     ]
 
 
