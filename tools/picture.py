@@ -56,10 +56,10 @@ def served(*options: str) -> Iterator[str]:
 
 
 def take_of_review(tab: Any) -> None:
-    """A case that the judge missed, and a prompt with a line more than its default."""
-    with served("--jrh-review") as address:
+    """A case that the judge misses now, and a prompt with a line more than its default."""
+    with served("--jrh-review", f"--jrh-baseline={BASELINE}") as address:
         tab.goto(address)
-        tab.wait_for_selector("#filters button[aria-pressed=true]:has-text('missed')")
+        tab.wait_for_selector("#filters button[aria-pressed=true]:has-text('regressions')")
         tab.wait_for_selector("#sub:not(:has-text('still to be made'))")
         tab.screenshot(path=DOCS / "review_case.png")
         tab.click("text=Agent Templates")

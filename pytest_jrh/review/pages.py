@@ -120,7 +120,7 @@ def review_row(
         if case.mode == "ordinal":
             kind = "wrong"
     labels = {person.label for person in people} - {None}
-    if labels:
+    if labels and not entry.rejected:
         tags.append("label checked" if labels == {case.expected} else "label in doubt")
     word = "undecided"
     if entry.rejected:
