@@ -107,7 +107,7 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
             1,
         )
     # Each case once, though it has two judges.
-    assert "*Reviewed by people: 3 undecided.\n" in rest
+    assert "Reviewed by people: 3 undecided.\n" in rest
 
 
 def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stays(
