@@ -53,11 +53,11 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.altKey || event.metaKey || event.ctrlKey || document.querySelector("dialog[open]")) return;
   if (event.target.closest("input, textarea, select")) {
-    if (event.key === "Escape") leaveField(event.target);
+    if (event.key === "Escape") toRow();
     return;
   }
   const isInList = event.target.closest("#list");
-  if (event.key === "Escape") return escape();
+  if (event.key === "Escape") return isWide() ? toRow() : back();
   let name = keys[event.key];
   if (isInList && event.key === "ArrowDown") name = "next";
   if (isInList && event.key === "ArrowUp") name = "previous";
@@ -67,15 +67,9 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-function leaveField(field) {
-  field.blur();
+function toRow() {
   const row = view.row ?? shown[0];
   if (row) link(row).focus({ preventScroll: true });
-}
-
-function escape() {
-  if (!isWide()) back();
-  else if (view.row) link(view.row).focus();
 }
 
 $("search").addEventListener("input", async () => {

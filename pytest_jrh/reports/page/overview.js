@@ -9,7 +9,7 @@ const BLOCKS = {
   Diff: drawDiff,
   Fold: (block) => make("details", { open: block.is_open ? "" : null }, make("summary", {}, block.title), drawBlocks(block.blocks)),
   Section: (block) => make("section", {}, make("h2", {}, block.title), drawBlocks(block.blocks)),
-  Table: (block) => (hasBars(block) ? drawBars(block) : drawTable(block)),
+  Table: drawTable,
   Cases: drawCases,
 };
 const drawBlocks = (blocks) => blocks.flatMap((block) => BLOCKS[block.type](block));
@@ -30,20 +30,29 @@ function drawDiff(block) {
 // A name that may be broken behind its underscores and hyphens.
 const breakable = (name) => name.split(/(?<=[_/-])/).flatMap((part, place) => (place ? [make("wbr", {}), part] : [part]));
 
+// Cells with a share are bars with their numbers beside them.
+const hasShare = (cell) => cell.share !== null;
+const hasBars = (block) => block.rows.some((row) => row.cells.some(hasShare));
+
 function drawTable(block) {
-  const titles = [block.first, ...block.titles].map((title, place) => {
-    const meaning = place && block.meanings.length ? block.meanings[place - 1] : null;
-    return title ? make("th", { scope: "col", title: meaning }, title) : make("td", {});
+  const isBar = block.titles.map((_, place) => block.rows.some((row) => hasShare(row.cells[place])));
+  const first = block.first ? make("th", { scope: "col" }, block.first) : make("td", {});
+  const titles = block.titles.map((title, place) => make("th", { scope: "col", colspan: isBar[place] ? "2" : null, title: block.meanings[place] }, title));
+  const lines = block.rows.map((row) => {
+    const cells = row.cells.map((cell, place) => drawCell(cell, isBar[place], block.titles[place], row.name));
+    return make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), cells);
   });
-  const lines = block.rows.map((row) => make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), row.cells.map((cell, place) => drawCell(cell, block.titles[place]))));
   const caption = block.caption ? make("caption", {}, block.caption) : null;
-  return make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": block.caption || `table by ${block.first}` }, make("table", { class: "plain" }, caption, make("thead", {}, make("tr", {}, titles)), make("tbody", {}, lines)));
+  const table = make("table", { class: hasBars(block) ? "bars" : "plain" }, caption, make("thead", {}, make("tr", {}, first, titles)), make("tbody", {}, lines));
+  return hasBars(block) ? table : make("div", { class: "scroll" }, table);
 }
 
-function drawCell(cell, title) {
+function drawCell(cell, isBar, title, name) {
+  const colour = cell.share > 0 ? "bad" : cell.weight;
   const range = cell.range ? make("small", {}, ` ${cell.range}`) : null;
-  const heat = cell.heat ? ` heat-${cell.heat}` : "";
-  return make("td", { class: `${cell.weight}${heat}`, "data-of": title, title: cell.reason || null }, cell.text, range);
+  const number = make("td", { class: `${isBar ? "count" : "alone"} ${colour} heat-${cell.heat}`, "data-of": title, title: cell.reason || null }, cell.text, range);
+  if (!isBar) return number;
+  return [hasShare(cell) ? drawBar(cell, `${name}, ${title}`) : make("td", { class: "bar" }), number];
 }
 
 function drawCases(block) {
@@ -74,26 +83,6 @@ function drawBar(cell, name) {
   if (before !== null) bar.append(draw("circle", { class: "before", cx: percent(before), cy: 9, r: before === share ? 6.5 : 4.5 }));
   bar.append(draw("circle", { class: "now", cx: percent(share), cy: 9, r: 4.5 }));
   return make("td", { class: "bar" }, bar);
-}
-
-const hasShare = (cell) => cell.share !== null;
-const hasBars = (block) => block.rows.some((row) => row.cells.some(hasShare));
-
-function drawBars(block) {
-  const columns = block.titles.map((title, place) => ({ title, isBar: block.rows.some((row) => hasShare(row.cells[place])) }));
-  const head = columns.map(({ title, isBar }) => make("th", { scope: "col", colspan: isBar ? "2" : null }, title));
-  const lines = block.rows.map((row) => {
-    const cells = row.cells.map((cell, place) => {
-      const { title, isBar } = columns[place];
-      const isWrong = hasShare(cell) && cell.share > 0;
-      const colour = isWrong ? "bad" : cell.weight;
-      const number = make("td", { class: `count ${colour}${isBar ? "" : " alone"}`, "data-of": title }, cell.text);
-      if (!isBar) return number;
-      return [hasShare(cell) ? drawBar(cell, `${row.name}, ${title}`) : make("td", { class: "bar" }), number];
-    });
-    return make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), cells);
-  });
-  return make("table", { class: "bars" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, block.first), head)), make("tbody", {}, lines));
 }
 
 // The name of a row, which picks its cases where the list can be filtered by them.
