@@ -21,7 +21,7 @@ from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.text import one_line, visible
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.reports.page import BODIES, FOLDER, page_html, printable
 from pytest_jrh.reports.page_cases import (
     bare_turns,
@@ -392,11 +392,11 @@ def _call_edit(messages: Sequence[Message], index: int, typed: _CallText) -> Cal
 
     What was words stays words, and an emptied field of anything else leaves the argument out.
     """
-    before: Mapping[str, Any] = {}
-    for act in calls_of_turn(messages, index):
-        arguments = act.call.get("arguments")
-        if act.number == typed.call and isinstance(arguments, dict):
-            before = arguments
+    acts = calls_of_turn(messages, index)
+    before = acts[typed.call].call.get("arguments") if 0 <= typed.call < len(acts) else {}
+    if not isinstance(before, dict):
+        message = f"the arguments of the call are {brief(before)}, no object: it stays as it is"
+        raise InputError(Problem(message))
     arguments = {}
     for key, text in typed.arguments.items():
         if isinstance(before.get(key), str):

@@ -277,6 +277,24 @@ def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) 
     assert page.client.get(f"/cases/{page.rows[0]['key']}/turns/2").json()["calls"] == []
 
 
+def test_a_call_whose_arguments_are_no_object_is_never_changed_unseen(page: Page) -> None:
+    case = make_act_case()
+    messages = list(case.messages)
+    [call] = messages[1]["tool_calls"]
+    messages[1] = {**messages[1], "tool_calls": [{**call, "arguments": "{oops"}]}
+    outcome = replace(case.outcome, messages=tuple(messages))
+    page.board.add(replace(case, outcome=outcome))
+    row = page.rows[1]
+    [shown] = page.client.get(f"/cases/{row['key']}/turns/1").json()["calls"]
+    assert shown["arguments"] == {}
+    edit = {"call": 0, "arguments": {}, "result": "other"}
+    answer = page.post(
+        f"/cases/{row['key']}/turns/1", digest=row["digest"], content="", calls=[edit]
+    )
+    assert answer.status_code == 409
+    assert "the arguments of the call are '{oops', no object" in answer.json()["error"]
+
+
 @pytest.mark.parametrize(
     ("address", "body", "status"),
     [
