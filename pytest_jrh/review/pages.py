@@ -99,6 +99,17 @@ def _words(case: Case) -> dict[int, str]:
     return score_words(case.levels, ordinal=case.mode == "ordinal")
 
 
+def _labels(case: Case) -> list[tuple[int, str, str]]:
+    """The labels that a case can have: the score, its key, and the whole of what it means."""
+    if case.mode == "binary":
+        return [(score, word[0], word) for score, word in _words(case).items()]
+    labels = []
+    for level in case.levels:
+        key = str(level.score) if level.score in range(10) else ""
+        labels.append((level.score, key, f"{level.score}: {level.label}"))
+    return labels
+
+
 def review_row(
     reviewed: Reviewed,
     people: Iterable[PersonLabel] = (),
@@ -183,7 +194,7 @@ def review_body(
             editable.append(index)
     return {
         **case_body(turns, voices, case=case),
-        "labels": list(words.items()),
+        "labels": _labels(case),
         "editable": editable,
         "closed": closed,
         "void": reviewed.void.action if reviewed.void else "",
@@ -196,7 +207,9 @@ def label_row(assigned: Assigned) -> JsonValues:
     word = value = ""
     if label is not None and not assigned.is_open:
         value = "none" if label.label is None else str(label.label)
-        word = "cannot tell" if label.label is None else _words(case)[label.label]
+        word = "cannot tell" if label.label is None else str(label.label)
+        if case.mode == "binary" and label.label is not None:
+            word = _words(case)[label.label]
     return {
         "key": assigned.key,
         "number": assigned.number,
@@ -212,7 +225,12 @@ def label_row(assigned: Assigned) -> JsonValues:
 def bare_body(assigned: Assigned) -> JsonValues:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    return {**case_body(bare_turns(case.messages), ()), "labels": list(_words(case).items())}
+    is_scale = case.mode == "ordinal"
+    return {
+        **case_body(bare_turns(case.messages), (), rubric={"levels": []}),
+        "labels": _labels(case),
+        "question": f"{'Which level of' if is_scale else 'Does the run violate'} {case.rubric.id}?",
+    }
 
 
 class _Decision(RequestBody):

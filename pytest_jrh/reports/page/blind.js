@@ -78,16 +78,16 @@ async function load() {
 // ---- One case
 
 onCase.push((row, body) => {
-  $("title").textContent = `Does the run violate ${rubricOf(row).id}?`;
   $("about").replaceChildren(`Case ${row.number}`);
   if (!body) return $("voices").replaceChildren();
+  $("title").textContent = body.question;
   const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
   if (prompts.some((prompt) => !seenPrompts.has(prompt))) showTurns(true);
   for (const prompt of prompts) seenPrompts.add(prompt);
-  const isScale = body.labels.length !== 2 || !["satisfied", "violated"].every((word, score) => body.labels[score][1] === word);
-  const answers = [...body.labels.map(([score, word]) => [isScale ? String(score) : word[0], String(score), isScale ? `${score} ${word}` : word]), ["c", "none", "cannot tell"]];
-  $("voices").replaceChildren(drawRubric(row, body), make("section", { id: "answers", "aria-label": "Your label" },
-    answers.map(([key, value, word]) => make("button", { type: "button", "data-do": "answer", value, "data-key": key, "aria-keyshortcuts": key, "aria-pressed": String(value === row.value) }, make("span", { dir: "auto" }, word), make("kbd", {}, key))),
+  const answers = [...body.labels, ["none", "c", "cannot tell"]].map(([value, key, word]) =>
+    make("button", { type: "button", "data-do": "answer", value, "data-key": key, "aria-keyshortcuts": key || null, "aria-pressed": String(String(value) === row.value) },
+      make("span", { dir: "auto" }, word), key ? make("kbd", {}, key) : null));
+  $("voices").replaceChildren(drawRubric(row, body), make("section", { id: "answers", "aria-label": "Your label" }, answers,
     make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" }), make("kbd", {}, "n")),
     make("p", { class: "muted" }, row.is_blind ? null : "What you label now does not count as blind. ", button("undo", "Take back", "u"))));
 });

@@ -72,8 +72,8 @@ onCase.push((row, body) => {
 });
 
 function drawDecision(row, body) {
-  const labels = body.labels.map(([score, word]) => make("option", { value: score, selected: score === row.label ? "" : null }, word));
-  const was = row.label === row.made_label ? null : make("span", { class: "muted" }, ` was ${body.labels.find(([score]) => score === row.made_label)?.[1]}`);
+  const labels = body.labels.map(([score, , word]) => make("option", { value: score, selected: score === row.label ? "" : null }, word));
+  const was = row.label === row.made_label ? null : make("span", { class: "muted" }, ` was ${body.labels.find(([score]) => score === row.made_label)?.[2]}`);
   return make("section", { id: "decision", "aria-label": "Your decision" },
     row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so it no longer counts.`) : null,
     make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label" }, labels), was),
