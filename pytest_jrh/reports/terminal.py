@@ -135,22 +135,24 @@ def _report_line(session: Session, display: Display) -> list[Styled]:
 
 def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     """The lines of blocks; where there is not room for all, without the rows of tables beyond the
-    worst, then without sentences, and then with tables of the first suite alone.
+    worst, then without one sentence after the other, and then with tables of the first suite alone.
     """
-    short = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
-    tables = [block for block in short if not isinstance(block, Sentence) or block.weight]
+    lines = list(block_lines(blocks, width))
+    kept = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
+    for block in reversed(kept):
+        if len(lines) > room:
+            lines = list(block_lines(kept, width))
+        if len(lines) > room and isinstance(block, Sentence) and not block.weight:
+            kept.remove(block)
+    if len(lines) <= room:
+        return lines
     suites = 0
-    first = []
-    for block in tables:
+    first: list[Block] = []
+    for block in kept:
         suites += isinstance(block, Headline)
         if suites == 1 or isinstance(block, Headline):
             first.append(block)
-    versions: tuple[Sequence[Block], ...] = (blocks, short, tables, first)
-    for version in versions:
-        lines = list(block_lines(version, width))
-        if len(lines) <= room:
-            break
-    return lines
+    return list(block_lines(first, width))
 
 
 def _in_a_line(blocks: Iterable[Block], width: int) -> Iterator[Styled]:
