@@ -379,7 +379,7 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
         if len(changed) > _MOST_CHANGED:
             lines[-1] = f"{_INDENT}... ({counted(len(changed) - _MOST_CHANGED + 1, 'more line')})"
     command = session.commands.get(result.case_id, "")
-    if command:
+    if command and len(session.results) > 1:
         # So the case is explained whole.
         lines.append(f"run it again: {visible(command).replace('pytest ', 'pytest -v ', 1)}")
     if more:

@@ -206,11 +206,13 @@ def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
         pairs = _pairs(session, section)
         rows = sorted(_section_rows(section, pairs), key=lambda row: -row.worst)
         total = rows[0] if len(rows) == 1 else _counts("all", section.total, pairs)
-        if section.total.counts.disagree or bars:
+        # Of a case that is looked at again the headline says it all.
+        is_alone = section.total.counts.n == 1 and session.decisions
+        if bars or (section.total.counts.disagree and not is_alone):
             shown = rows if len(rows) == 1 else [*rows, total]
             first = "level" if section.mode == "ordinal" else "rubric"
             yield _counts_table(first, shown)
-        else:
+        elif not is_alone:
             yield Sentence(total.sentence)
     if bars:
         yield from turned_table([table for table in session.probes if table.suite == suite])
@@ -512,7 +514,7 @@ def next_lines(session: Session) -> list[Block]:
     steps = ["wrong label: r", f"right: fix {_judge_file(session)}"]
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
-    if regressed and not topics.extent_blocks(session):
+    if regressed and not session.is_part:
         steps.append("meant so: --jrh-update-baseline")
     return [Line("next", "; ".join(steps), command=session.review_command)]
 
@@ -599,7 +601,7 @@ def _warnings(session: Session, section: figures.Section) -> list[str]:
         reason.kind == "useless" and reason.judge == section.judge for reason in decision.reasons
     )
     # Of a part of a suite nobody expects both classes.
-    if is_said or topics.extent_blocks(session):
+    if is_said or session.is_part:
         of_total = (figures.doubt(section.total), figures.one_class(section.total))
         warnings = [warning for warning in warnings if warning not in of_total]
     return warnings

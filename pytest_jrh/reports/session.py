@@ -288,6 +288,11 @@ class Session:
                 by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
         return by_judge
 
+    @property
+    def is_part(self) -> bool:
+        """Whether not all cases of all suites have a result."""
+        return any(extent.cases < extent.of for extent in self.extents.values())
+
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """The cases that are compared with a baseline, by id."""

@@ -188,6 +188,10 @@ def block_lines(
             case Line(title, text, weight, command):
                 head = f"{title:<{_TITLE_ROOM}}"
                 style = _STYLES.get(weight, "")
+                whole = f"{head}{one_line(command)}{GAP}{one_line(text)}"
+                if command and columns(whole) <= width:
+                    yield Styled(whole, style)
+                    continue
                 if command:
                     # Never cut, so that it can be copied.
                     yield Styled(f"{head}{one_line(command)}", style)

@@ -202,7 +202,7 @@ def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
     pytester.runpytest("--lf", *workers).assert_outcomes(failed=2, errors=1)
     case = pytester.runpytest(BINARY[0], *workers)
     case.assert_outcomes(passed=1)
-    assert "  1 of 8 cases in this session" in case.outlines
+    assert any(line.endswith("(7 cases deselected)") for line in case.outlines)
 
 
 def test_a_suite_that_stays_out_needs_no_options(

@@ -104,7 +104,7 @@ def test_the_printed_command_runs_the_same_case(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, layout: Layout
 ) -> None:
     layout.lay_out(project, monkeypatch)
-    first = pytester.runpytest(*layout.arguments, "-k", "run-3 and agent_perturbation")
+    first = pytester.runpytest(*layout.arguments, "-k", "run-3")
     [command] = [line for line in first.outlines if line.startswith("run it again: ")]
     pytest_, *arguments = shlex.split(command.removeprefix("run it again: "))
     assert pytest_ == "pytest"

@@ -43,13 +43,12 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
             "The judge gave 0 (satisfied); the right answer is 1 (violated).",
             "    Nothing is wrong with this.",
             "    + I have thought about it again and did it that way: ok-marker-violation",
-            "run it again: pytest -v *",
         ]
     )
     # What is explained above is neither listed again in pytest's summary nor in the answer.
     brief.stdout.no_fnmatch_line("FAILED *")
     brief.stdout.no_fnmatch_line("read first*")
-    assert len(brief.outlines) <= 30
+    assert len(brief.outlines) <= 25
     listed = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE, "--tb=no")
     listed.stdout.fnmatch_lines(
         ["FAILED rubric-1: As planned (run-2)", "read first  run-2  rubric-1: As planned"]
@@ -127,7 +126,7 @@ def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
     pytester.makeini("[pytest]")
     folder = pytester.mkdir("sub")
     monkeypatch.chdir(folder)
-    first = pytester.runpytest_inprocess("..", "-k", "run-2 and agent_perturbation")
+    first = pytester.runpytest_inprocess("..", "-k", "run-2")
     again = pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:])
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["*::agent_perturbation::rubric-1::run-2?e1? FAILED *"])

@@ -40,7 +40,9 @@ def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None
         "    - Order 17 is outside the window, so I cannot refund it.",
         "    + I have refunded order 17 in full.",
     ]
-    session = replace(session, commands={result.case_id: "pytest a"})
+    # Among others it has the command that shows it whole.
+    several = [result, *judged(misses(2))]
+    session = replace(session, results=several, commands={result.case_id: "pytest a"})
     text = explained_text(session, result, 2)
     assert text.splitlines()[-2:] == ["run it again: pytest -v a", "2 more, whole with -v."]
 
