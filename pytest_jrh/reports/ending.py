@@ -18,6 +18,7 @@ from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, counted, escape_commands
+from pytest_jrh.reports.grounds import found_wrong
 from pytest_jrh.reports.json_values import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
@@ -238,6 +239,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> tuple[Decision, list[Prompt
         run.left_out,
         accepts=settings.baseline.updating,
         part=part,
+        wrong_labels=len(found_wrong(run.results, run.grounds)),
     )
     decision = decide(run.results, suite.gate, held)
     # Verdicts that are missing are recorded first: there is one next command.

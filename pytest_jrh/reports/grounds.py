@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.model import MADE, majority
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Line
-from pytest_jrh.reports.case_facts import blind_scores, label_basis, score_name
+from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
@@ -200,22 +200,23 @@ def _rest_texts(counts: Mapping[str, int], by: str, remarks: Mapping[str, str]) 
     ]
 
 
-def found_wrong(session: Session, suite: str) -> list[CaseResult]:
+def found_wrong(results: Iterable[CaseResult], grounds: Grounds) -> list[CaseResult]:
     """The cases whose label most of the people who looked at them blind give otherwise, each once
     of a panel.
     """
+    people = blind_labels(grounds.people)
     made: dict[str, CaseResult] = {}
-    for result in _made_results(session, suite):
-        blind = [*blind_scores(session, result).values()]
-        most = majority(blind) if blind else None
-        if result.label is not None and most not in (None, result.label):
+    for result in results:
+        votes = people.get(result.case_digest, ()) if not result.spec.derived else ()
+        if votes and result.label is not None and majority(votes) not in (None, result.label):
             made.setdefault(made_case_id(result), result)
     return list(made.values())
 
 
 def wrong_labels(session: Session, suite: str) -> list[Block]:
     """The labels that people found wrong, with whose they are and who said so."""
-    wrong = found_wrong(session, suite)
+    grounds = session.grounds.get(suite)
+    wrong = found_wrong(_made_results(session, suite), grounds) if grounds is not None else []
     if not wrong:
         return []
     named = []
@@ -240,7 +241,7 @@ def labels_line(session: Session) -> list[Line]:
         parts = _rest_texts(counts, f"by {by}", {})
         if not parts:
             continue
-        text, wrong = ", ".join(parts), len(found_wrong(session, suite))
+        text, wrong = ", ".join(parts), len(found_wrong(results, grounds))
         if counts["blind"]:
             text += f"; people checked {counts['blind']:,}, {wrong:,} wrong"
             if counts["blind"] < FEWEST_LABELS:

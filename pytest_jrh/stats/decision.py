@@ -74,7 +74,8 @@ class Held:
     `widths` are the scales of ordinal rubrics; `others` are judges of which the baseline has the
     verdicts of another judge; `subjects` say how a judge is spoken of. `left_out` are cases that a
     marker or another plugin has skipped. `common` compares what both sides have, and is never PASS.
-    A session that `accepts` writes the baseline. `part` names a subset of the suite.
+    A session that `accepts` writes the baseline. `part` names a subset of the suite, and
+    `wrong_labels` are so many that people found wrong.
     """
 
     baseline: Baseline | None
@@ -86,6 +87,7 @@ class Held:
     common: bool = False
     accepts: bool = False
     part: str = ""
+    wrong_labels: int = 0
 
     def subject(self, judge: str) -> str:
         """How a judge is spoken of."""
@@ -474,7 +476,8 @@ def _pass_text(session: _Session) -> str:
             return f"{text}; {points(session.rules.max_drop)} may be lost"
     if session.sets:
         return compared_text(subject, session.sets, several=several)
-    return judged_text(subject, session.judged, several=several)
+    wrong_labels = session.held.wrong_labels
+    return judged_text(subject, session.judged, wrong_labels, several=several)
 
 
 def _beside(

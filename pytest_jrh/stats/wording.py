@@ -129,7 +129,9 @@ def compared_text(subject: str, sets: Sequence[SetChange], *, several: bool) -> 
     return f"{subject} {verb} as good as before on {cases}"
 
 
-def judged_text(subject: str, judged: Sequence[CaseResult], *, several: bool) -> str:
+def judged_text(
+    subject: str, judged: Sequence[CaseResult], wrong_labels: int, *, several: bool
+) -> str:
     """What verdicts that are compared with labels alone come to, but for those of probes."""
     judged = [result for result in judged if not result.spec.derived] or judged
     wrong = sum(result.outcome == "disagree" for result in judged)
@@ -137,6 +139,10 @@ def judged_text(subject: str, judged: Sequence[CaseResult], *, several: bool) ->
         verb = "are" if several else "is"
         cases = counted(len(judged), "case")
         return f"{subject} {verb} wrong on {wrong:,} of {cases}, as the limits allow"
+    if wrong_labels:
+        labels = counted(len(judged), "label")
+        verb = "give" if several else "gives"
+        return f"{subject} {verb} {labels}, of which people found {wrong_labels:,} wrong"
     every = "all " if len(judged) > 1 else ""
     verb = "agree" if several else "agrees"
     return f"{subject} {verb} with {every}{counted(len(judged), 'label')}"

@@ -763,3 +763,11 @@ def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
         decision = decide(results, GateRules(), Held(baseline, scope_of(results)))
         assert (decision.compared, len(decision.regressions)) == (12, lost)
         assert (decision.word == "FAIL") is (lost > 0)
+
+
+def test_a_judge_that_gives_wrong_labels_does_not_agree_with_all() -> None:
+    results = judged(right, runs=2)
+    scope = Scope.of(result.case_id for result in results)
+    held = Held(None, scope, wrong_labels=2)
+    decision = decide(results, GateRules(), held)
+    assert decision.headline == "the judge gives 8 labels, of which people found 2 wrong"
