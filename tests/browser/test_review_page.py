@@ -171,7 +171,11 @@ def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
     wait_open(page, "support-000")
     page.wait_for_selector(".editor")
     assert page.input_value("#edit-0") == NEW_TEXT
-    page.keyboard.press("Escape")
+    page.click("#turns button:has-text('Whole transcript')")
+    wait_saved(page)
+    page.keyboard.press("e")
+    page.wait_for_selector(".editor")
+    assert page.input_value("#edit-0") == NEW_TEXT
     page.click(".editor button:has-text('Cancel')")
     wait_saved(page)
     page.click("#bar [data-do=next]")

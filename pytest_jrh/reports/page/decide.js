@@ -41,7 +41,7 @@ function take(rows) {
   inTurn(async () => {
     if (!view.row) await start();
     else if (!isOther(view.row, drawn)) return;
-    else if (editing) toast("This case was changed while you edit it.");
+    else if (isEditing()) toast("This case was changed while you edit it.");
     else await reopen();
   })();
 }
@@ -90,7 +90,7 @@ async function decide(action) {
   const row = view.row;
   if (!row || !progress) return;
   if (row.decision === REJECTED) return toast("The verifier rejected this case: nothing can be decided about it.");
-  if (editing) return toast("Save or cancel the text that you are editing first.");
+  if (isEditing()) return toast("Save or cancel the text that you are editing first.");
   const following = action === "withdrawn" ? null : nextUndecided(row);
   const note = $("note")?.value ?? "";
   if (!(await told(row, "decision", { action, note }))) return;
@@ -131,15 +131,17 @@ $("voices").addEventListener("change", (event) => {
 // ---- Editing a turn: its text, each argument of its calls, their results
 
 let editing = null;
+// The whole transcript is drawn without the editor, whose text is kept.
+const isEditing = () => editing !== null && $("turns").querySelector(".editor") !== null;
 
 async function edit(index, { focus = true } = {}) {
   const row = view.row;
   const wanted = index ?? editableTurn();
-  if (wanted === undefined || editing?.index === wanted) return;
+  if (wanted === undefined || (isEditing() && editing.index === wanted)) return;
   await tried(async () => {
     const turn = await ask(`/cases/${row.key}/turns/${wanted}`);
     if (view.row !== row) return;
-    if (editing) showTurns(true);
+    if (isEditing()) showTurns(true);
     toTurn(wanted, { focus: false });
     openEditor(row, wanted, turn);
     if (focus) editing.fields[0].input.focus({ preventScroll: true });

@@ -6,7 +6,6 @@ class Refused extends Error {
   constructor(answer) {
     super(answer.error);
     this.problems = answer.problems ?? [];
-    this.isGone = answer.error === GONE;
   }
 }
 
@@ -107,6 +106,5 @@ function showFinished(text) {
 $("word").hidden = true;
 $("headline").after(make("progress", { id: "progress", "aria-label": "done" }));
 $("sub").after(make("p", { id: "banner", role: "status", hidden: "" }));
-const finishButton = make("button", { type: "button", id: "finish", "data-do": "finish" }, "Finish");
-$("actions").append(finishButton);
+$("actions").append(make("button", { type: "button", id: "finish", "data-do": "finish" }, "Finish"));
 source.rows = [];
