@@ -32,7 +32,7 @@ def opened(sessions: Sessions, session: Session, **settings: Any) -> Any:
 
 def runs(page: Any) -> list[str]:
     """The runs of the cases that the list shows."""
-    rows = page.locator("#list .where").all_inner_texts()
+    rows = page.locator("#list .where").all_text_contents()
     return [found[0] for row in rows if (found := re.search(r"support-\d+", row))]
 
 
