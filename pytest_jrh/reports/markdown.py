@@ -63,9 +63,9 @@ _MOST_FOLDED = 2
 _MOST_EDITS = 3
 _MOST_VOICES = 2
 # Of what is open a screen: characters of a prompt's differences, of an edit's, and of a reason.
-_OPEN_PROMPT = 240
+_OPEN_PROMPT = 160
 _OPEN_EDIT = 180
-_OPEN_REASON = 72
+_OPEN_REASON = 64
 _WHOLE = 1_200
 # Of what a change leaves as it was, this much is shown beside it.
 _CONTEXT = 40
@@ -172,6 +172,10 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
         who, word = inert(clean(voice.who)), inert(voice.word)
         rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
     yield f"<table>{''.join(rows)}</table>"
+    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    if edit_room == _WHOLE and rubric is not None:
+        instructions = _cut(visible(clean(rubric.instructions)).strip(), _WHOLE)
+        yield f"<p>the rubric:</p><blockquote>{inert(instructions)}</blockquote>"
     if edit_room == _WHOLE and case.case_id in session.commands:
         command = entities(one_line(session.commands[case.case_id]))
         yield f"<p>run it again:<br><code>{command}</code></p>"
@@ -186,8 +190,10 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
             case Sentence(text, weight):
                 yield f"{_marked(prose(text), weight)}\n"
             case Line(title, text, weight, command):
-                shown = f"{preformatted(command)}\n\n" if command else ""
-                yield f"{shown}**{prose(title)}**: {_marked(prose(text), weight)}\n"
+                is_short = command and len(command) < _LONGEST_NAME // 2
+                inline = f"{code(command)}; " if is_short else ""
+                below = f"\n{preformatted(command)}\n" if command and not is_short else ""
+                yield f"**{prose(title)}**: {inline}{_marked(prose(text), weight)}\n{below}"
             case Diff(pieces, title):
                 yield f"{prose(title)}:\n"
                 yield f"{marked(pieces, _OPEN_PROMPT)}\n"
