@@ -76,6 +76,8 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
     return html, unescape(policy[1])
 
 
+# What is searched of reasons, in letters of one case.
+_LONGEST_SEARCHED = 2_000
 _POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
 
 
@@ -153,8 +155,12 @@ def review_row(
         judges=judges,
         node=entry.case_id,
     )
+    plan, verification = case.outcome.plan, case.outcome.verification
+    said = [judgment.shown.reasoning for judgment in entry.judged.values()]
+    said += [plan.thesis if plan else "", verification.rationale if verification else ""]
     return {
         **row,
+        "text": " ".join(said)[:_LONGEST_SEARCHED],
         "digest": entry.digest,
         "decision": word,
         "action": decision.action if decision else "",

@@ -36,6 +36,8 @@ const inTurn = (task) => (...values) => (last = last.then(() => task(...values))
 // New and changed rows; the open case is drawn again where it is another one now.
 function take(rows) {
   const changedRows = rows.filter(isNews);
+  texts ??= {};
+  for (const row of changedRows) texts[row.key] = row.text;
   if (!changedRows.length) return;
   put(changedRows);
   inTurn(async () => {
