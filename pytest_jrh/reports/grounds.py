@@ -5,7 +5,7 @@ reports share, and figures one by one for reports without texts.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from pytest_jrh.core.model import MADE, majority
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name
+from pytest_jrh.reports.session import run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
@@ -223,7 +224,10 @@ def wrong_labels(session: Session, suite: str) -> list[Block]:
     for result in wrong:
         basis = label_basis(session, result)
         label = score_name(session, result, result.label)
-        named.append(session.named(result.case_id, f"{label} by {basis.text}"))
+        case = session.named(result.case_id, f"{label} by {basis.text}")
+        rubric = f", {one_line(result.rubric_id)}" if session.has_rubrics else ""
+        # What people say is more than what was done to the run.
+        named.append(replace(case, title=f"{run_title(result, with_judge=False)}{rubric}"))
     verb = "label is" if len(wrong) == 1 else "labels are"
     title = f"{len(wrong):,} {verb} wrong, say people who did not see the answer."
     return [Cases(title, tuple(named), "bad", most=3)]
