@@ -52,6 +52,8 @@ Kind: TypeAlias = Literal[
 WRONG_BEFORE = "wrong in the baseline too"
 LEFT_TO_THE_GATE = "left to the gate"
 ACCEPTED = "accepted into the baseline"
+# Where even fewer cases are compared, chance loses all of them in more than `DOUBT` of sessions.
+_FEWEST_TO_TELL = 3
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
 
@@ -319,6 +321,7 @@ def _drops(session: _Session) -> Iterator[Reason]:
     """What each judge has lost beyond `max_drop`, and whether chance explains it."""
     rules = session.rules
     lost = [of for of in session.sets if of.drop > allowed_drop(of, rules) + _ROUNDING]
+    compared = Counter(pair.now.judge for pair in session.comparison.pairs)
     for judge, of_judge in grouped((of.judge, of) for of in lost).items():
         worse = [of for of in of_judge if of.adjusted < LEVEL - _ROUNDING]
         doubtful = [of for of in of_judge if of.doubt <= DOUBT + _ROUNDING]
@@ -329,6 +332,10 @@ def _drops(session: _Session) -> Iterator[Reason]:
         elif doubtful:
             chance = chance_text(min(of.doubt for of in doubtful))
             text = f"{subject} {loss_text(doubtful)}; {chance}"
+            yield Reason("UNCLEAR", "drop", text, judge, cases)
+        elif compared[judge] < _FEWEST_TO_TELL:
+            cases = tuple(sorted({case for of in of_judge for case in of.lost}))
+            text = f"{subject} {loss_text(of_judge)}; too few cases to tell"
             yield Reason("UNCLEAR", "drop", text, judge, cases)
 
 

@@ -148,6 +148,16 @@ def test_lost_cases_that_a_marker_skips_are_unclear() -> None:
     assert decided(LOST[6:], SOUND[6:], scope=scope, left_out=left_out).word == "PASS"
 
 
+@pytest.mark.parametrize(("lost", "word"), [(1, "UNCLEAR"), (2, "UNCLEAR"), (6, "FAIL")])
+def test_few_selected_cases_that_are_all_newly_wrong_are_never_pass(lost: int, word: str) -> None:
+    scope = Scope.of(
+        (result.case_id for result in LOST), (result.case_id for result in LOST[:lost])
+    )
+    decision = decided(LOST[:lost], SOUND, scope=scope)
+    assert decision.word == word
+    assert decision.headline.startswith(f"the judge misses {lost} of {lost} violation")
+
+
 @pytest.mark.parametrize("name", ALWAYS)
 def test_each_of_these_is_pass(name: str) -> None:
     now, before, held = ALWAYS[name]
