@@ -99,12 +99,11 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     printed = capsys.readouterr().out
     assert "FAIL  the judge misses 8 of 9 violations that it found before" in printed
     # Nothing is called a rubric in a table without rubrics.
-    assert "\n  lost0 - missed\n" in printed
-    assert "Misses 8 of 9 violations" in printed
+    assert "\nlabel   8 of 9       0        0 of 1\nread first  lost0: " in printed
     assert "baseline: old\n" in printed
     path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
     assert main(["check", ONE, str(path), "--baseline", "old"]) == 0
-    assert "Misses 1 of 2 violations" in capsys.readouterr().out
+    assert "\nlabel   1 of 2       0        0 of 1\n" in capsys.readouterr().out
     earlier = written(tmp_path, "case,verdict\nc,0\na,0\nb,1\n", "old.csv")
     assert main(["check", ONE, str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
     capsys.readouterr()
@@ -225,7 +224,7 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(
     assert sentence in printed
     assert "corrected by 40 labels, 2" in printed
     assert "Nothing says that the runs with a label were drawn at random" in printed
-    assert "Not in these figures: 360 judged without a label" in printed
+    assert "left out: 360 judged without a label" in printed
     html, markdown, values = (report.read_text("utf-8") for report in reports)
     assert sentence in html
     assert sentence in markdown
