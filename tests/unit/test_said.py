@@ -1,4 +1,4 @@
-"""A session as one list of blocks, which every report renders (rules I and J)."""
+"""A session as one list of blocks, which every report renders."""
 
 from __future__ import annotations
 
