@@ -98,7 +98,8 @@ def test_the_counts_name_void_decisions_and_count_the_cases_of_a_panel_once() ->
         reviewed("run-4", "undecided"),
     ]
     told = Session(results, nodes={results[3].case_id: "suite.yml::run-3"})
-    assert [line.text for line in block_lines(review_blocks(told), 100, verbose=True)] == [
+    lines = block_lines(review_blocks(told), 100, verbose=True, indent=0)
+    assert [line.text for line in lines] == [
         "Reviewed by people: 1 accepted, 1 rejected, 1 undecided.",
         "! 1 decision is void, because the case was made in another way since.",
         "  suite.yml::run-3",
