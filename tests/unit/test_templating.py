@@ -219,6 +219,14 @@ def test_a_mistake_is_reported_at_its_line_with_a_way_out(
     assert (hint or "") in (problem.hint or "")
 
 
+@pytest.mark.parametrize(
+    "source", ["{% if rubric %}" * 3_000, f"{{{{ {'(' * 3_000}rubric{')' * 3_000} }}}}"]
+)
+def test_a_template_that_is_nested_too_deeply_is_a_mistake(source: str) -> None:
+    (problem,) = problems_of(source)
+    assert problem.message == "not a jinja template: it is nested too deeply"
+
+
 def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
     messages = [
         problem.message
