@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.browser.material import hostile_case, made_case
+from tests.support.made_cases import called, make_act_case
 
 if TYPE_CHECKING:
     from tests.browser.opened import Sessions
@@ -66,3 +68,29 @@ def test_another_site_in_the_same_browser_can_neither_read_nor_decide(
         assert stranger.evaluate(ask, [origin + address, method]) in ("opaque", "no")
     assert not session.board.finalized
     stranger.close()
+
+
+def test_what_nobody_typed_into_is_saved_as_it_was(sessions: Sessions) -> None:
+    case = make_act_case()
+    messages = list(case.outcome.messages)
+    arguments = {**messages[1]["tool_calls"][0]["arguments"], "toString": "\u202ea\rb"}
+    messages[1] = called(messages[1], arguments)
+    messages[2] = {**messages[2], "content": "refunded\r\n96.0"}
+    session = sessions.start()
+    session.board.add(
+        replace(case, outcome=replace(case.outcome, messages=tuple(messages)), verified=True)
+    )
+    page = sessions.page(session)
+    page.click("[aria-label='Edit turn 1']")
+    page.wait_for_selector(".editor")
+    assert "toString: \\u202ea\\x0db" in page.inner_text(".editor .text")
+    page.fill("#edit-0", "I refund it.")
+    page.fill("#edit-2", "97.0")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".editor", state="detached")
+    [reviewed] = session.board.changes()[1]
+    turn, result = reviewed.case.messages[1:3]
+    assert turn["content"] == "I refund it."
+    assert turn["tool_calls"][0]["arguments"] == {**arguments, "amount": 97.0}
+    assert result["content"] == "refunded\r\n96.0"
+    assert sessions.complaints == []

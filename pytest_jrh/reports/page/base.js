@@ -26,6 +26,11 @@ function draw(tag, attributes, ...children) {
   return node;
 }
 
+// As `visible` of core/text.py writes it, for what reaches the page as it was made so that it can be edited.
+const UNSAFE = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\p{Cs}]/gu;
+const escaped = (char) => (char < "\u0100" ? "\\x" : "\\u") + char.charCodeAt(0).toString(16).padStart(char < "\u0100" ? 2 : 4, "0");
+const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSAFE, escaped);
+
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const button = (action, text, key) =>

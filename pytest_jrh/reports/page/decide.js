@@ -162,18 +162,21 @@ function openEditor(row, index, turn) {
   const key = `${row.key} ${index}`, draft = drafts.get(key);
   const fields = [];
   const field = (name, label, text, before, isLine) => {
-    const input = make(isLine ? "input" : "textarea", { id: `edit-${fields.length}`, "aria-label": label, dir: "auto", autocomplete: "off" });
-    input.value = draft?.[fields.length] ?? text;
+    const input = make(isLine ? "input" : "textarea", { id: `edit-${fields.length}`, "aria-label": visible(label), dir: "auto", autocomplete: "off" });
+    input.value = text;
+    // A browser keeps line ends in its own way: what nobody typed into is sent as it was.
+    const kept = input.value;
+    input.value = draft?.[fields.length] ?? kept;
     if (!isLine) input.rows = Math.min(20, Math.max(2, text.split("\n").length + text.length / 70));
-    fields.push({ ...name, input, text, before });
-    return make("label", { for: input.id }, make("span", {}, name.key ?? label), input);
+    fields.push({ ...name, input, text: kept, before, value: () => (input.value === kept ? text : input.value) });
+    return make("label", { for: input.id }, make("span", {}, visible(name.key ?? label)), input);
   };
   const parts = [field({}, `What the assistant says in [${index}]`, turn.text, turn.before.text, false)];
   turn.calls.forEach((call, number) => {
     const before = turn.before.calls[number] ?? call;
     parts.push(make("p", { class: "call" }, "→ ", make("b", {}, call.name)));
     for (const [name, text] of Object.entries(call.arguments)) {
-      parts.push(field({ call: number, key: name }, `${name} of ${call.name}`, text, before.arguments[name] ?? "", !text.includes("\n") && text.length < 80));
+      parts.push(field({ call: number, key: name }, `${name} of ${call.name}`, text, Object.hasOwn(before.arguments, name) ? before.arguments[name] : "", !/[\n\r]/.test(text) && text.length < 80));
     }
     if (call.result !== null) parts.push(field({ call: number, isResult: true }, `Result of ${call.name}`, call.result, before.result ?? "", false));
   });
@@ -182,9 +185,9 @@ function openEditor(row, index, turn) {
     make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", "Cancel", "Esc"), isOther(turn.text, turn.made.text) || isOther(turn.calls, turn.made.calls) ? button("asMade", "As made") : null));
   editing = { key, row, index, fields, problem, turn };
   const compare = () => {
-    preview.replaceChildren(...fields.flatMap(({ key: name, before, input }, place) => {
-      if (place && before === input.value) return [];
-      return [make("p", { dir: "auto" }, name ? `${name}: ` : null, marked(differences(before, input.value)))];
+    preview.replaceChildren(...fields.flatMap(({ key: name, before, value }, place) => {
+      if (place && before === value()) return [];
+      return [make("p", { dir: "auto" }, name ? `${visible(name)}: ` : null, marked(differences(visible(before), visible(value()))))];
     }));
     if (fields.some((one) => one.input.value !== one.text)) drafts.set(key, fields.map((one) => one.input.value));
     else drafts.delete(key);
@@ -206,12 +209,12 @@ async function save() {
   if (!drafts.has(key)) return cancel();
   const calls = turn.calls.map((call, number) => {
     const ofCall = fields.filter((one) => one.call === number);
-    const args = Object.fromEntries(ofCall.filter((one) => one.key !== undefined).map((one) => [one.key, one.input.value]));
-    return { call: number, arguments: args, result: ofCall.find((one) => one.isResult)?.input.value ?? null };
+    const args = Object.fromEntries(ofCall.filter((one) => one.key !== undefined).map((one) => [one.key, one.value()]));
+    return { call: number, arguments: args, result: ofCall.find((one) => one.isResult)?.value() ?? null };
   });
   // All calls of the turn, since what was saved of them before is replaced.
   const isCallEdited = isOther(turn.calls, turn.made.calls) || fields.slice(1).some((one) => one.input.value !== one.text);
-  await send(row, index, { content: fields[0].input.value, calls: isCallEdited ? calls : [] });
+  await send(row, index, { content: fields[0].value(), calls: isCallEdited ? calls : [] });
 }
 
 async function send(row, index, change) {
