@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.core.model import Plan, PlanStep
 from tests.browser.material import hostile_case, made_case
 from tests.support.made_cases import called, make_act_case
 
@@ -93,4 +94,18 @@ def test_what_nobody_typed_into_is_saved_as_it_was(sessions: Sessions) -> None:
     assert turn["content"] == "I refund it."
     assert turn["tool_calls"][0]["arguments"] == {**arguments, "amount": 97.0}
     assert result["content"] == "refunded\r\n96.0"
+    assert sessions.complaints == []
+
+
+def test_texts_of_a_megabyte_are_cut_until_they_are_asked_for(sessions: Sessions) -> None:
+    session = sessions.start()
+    case = made_case(0, new_text=f"edited {'W' * 1_000_000}")
+    plan = Plan("Thesis.", (PlanStep(4, "[1] " * 150_000, "Why."),))
+    session.board.add(replace(case, outcome=replace(case.outcome, plan=plan)))
+    page = sessions.page(session)
+    page.wait_for_selector("#turn-4.edited")
+    assert len(page.inner_text("#turn-4")) < 20_000
+    page.click("text=The plan of the edit")
+    page.evaluate("document.querySelector('#voices li .more').click()")
+    assert page.evaluate("document.querySelectorAll('#voices li a').length") == 150_000
     assert sessions.complaints == []

@@ -15,7 +15,8 @@ function make(tag, attributes, ...children) {
     if (name === "click") node.addEventListener("click", value);
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  // One by one: a call takes only so many arguments.
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined && child !== false) node.append(child);
   return node;
 }
 
@@ -49,7 +50,11 @@ function long(text, nodes = (part) => [part], most = LONGEST) {
   if (text.length <= most) return nodes(text);
   const rest = (text.length - most).toLocaleString("en");
   const more = make("button", { type: "button", class: "link more" }, `show ${rest} more characters`);
-  more.addEventListener("click", () => more.parentElement.replaceChildren(...nodes(text)));
+  more.addEventListener("click", () => {
+    const holder = more.parentElement;
+    holder.replaceChildren();
+    for (const node of nodes(text)) holder.append(node);
+  });
   return [...nodes(text.slice(0, most)), "… ", more];
 }
 
@@ -141,4 +146,4 @@ function joined(pieces) {
 }
 
 const MARKS = { same: "span", gone: "del", new: "ins" };
-const marked = (pieces) => pieces.map(([kind, text]) => make(MARKS[kind], {}, text));
+const marked = (pieces) => pieces.map(([kind, text]) => make(MARKS[kind], {}, long(text)));

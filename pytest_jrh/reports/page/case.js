@@ -62,7 +62,7 @@ function drawTurn(turn) {
   const who = make("div", { class: "who" }, make("b", {}, isLeftOut ? "" : `[${turn.index}]`), turn.role, flag, look.verb?.(turn));
   const name = turn.name ? make("div", { class: "call" }, make("span", { class: "muted" }, "← "), make("b", {}, turn.name)) : null;
   const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part));
-  const why = (turn.why ?? []).map(([title, text]) => make("p", { class: "muted", dir: "auto" }, make("b", {}, `${title}: `), text));
+  const why = (turn.why ?? []).map(([title, text]) => make("p", { class: "muted", dir: "auto" }, make("b", {}, `${title}: `), make("span", {}, long(text))));
   const reasons = why.length ? make("details", { class: "why" }, make("summary", {}, "why this edit"), why) : null;
   return make("div", { class: `turn ${role}${turn.state ? " edited" : ""}`, id: isLeftOut ? null : `turn-${turn.index}`, tabindex: "-1" },
     who, make("div", { class: "said" }, name, parts, reasons));
@@ -159,8 +159,8 @@ function drawRubric(row, body) {
 }
 
 function drawPlan(plan, cite) {
-  const steps = plan.steps.map((step) => make("li", { dir: "auto" }, make("div", {}, ...cite(`[${step.turn}] ${step.goal}`)), make("div", { class: "muted" }, step.rationale)));
-  return make("details", {}, make("summary", {}, "The plan of the edit"), make("p", { dir: "auto" }, plan.thesis), make("ol", {}, steps));
+  const steps = plan.steps.map((step) => make("li", { dir: "auto" }, make("div", {}, long(`[${step.turn}] ${step.goal}`, cite)), make("div", { class: "muted" }, long(step.rationale))));
+  return make("details", {}, make("summary", {}, "The plan of the edit"), make("p", { dir: "auto" }, long(plan.thesis)), make("ol", {}, steps));
 }
 
 function drawVoices(row, body) {
