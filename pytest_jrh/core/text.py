@@ -17,8 +17,10 @@ GAP = "  "
 _NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_NAME = 60
+# The joiners U+200C and U+200D are part of words and of emoji.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
@@ -36,7 +38,7 @@ class Styled(NamedTuple):
 
 
 def visible(text: str) -> str:
-    r"""Write control characters, and those that reorder or break lines, as escapes (`\x1b`).
+    r"""Write control characters, and those that reorder, break or hide text, as escapes (`\x1b`).
 
     Newlines and tabs stay; a lone surrogate becomes U+FFFD.
     """

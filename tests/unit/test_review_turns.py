@@ -128,6 +128,8 @@ def test_nothing_that_reorders_or_erases_text_is_left_in_it(text: str) -> None:
 
 def test_newlines_and_tabs_stay() -> None:
     assert visible("a\tb\r\nc") == "a\tb\nc"
+    # A model reads what is hidden; the joiners of words and of emoji stay.
+    assert visible("\u200b\U000e0041 \u0645\u200c\u06cc") == "\\u200b\\ue0041 \u0645\u200c\u06cc"
 
 
 def test_a_row_says_what_the_list_needs_and_no_more() -> None:

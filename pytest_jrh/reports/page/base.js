@@ -28,8 +28,8 @@ function draw(tag, attributes, ...children) {
 }
 
 // As `visible` of core/text.py writes it, for what reaches the page as it was made so that it can be edited.
-const UNSAFE = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\p{Cs}]/gu;
-const escaped = (char) => (char < "\u0100" ? "\\x" : "\\u") + char.charCodeAt(0).toString(16).padStart(char < "\u0100" ? 2 : 4, "0");
+const UNSAFE = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}\u{e0000}-\u{e007f}]/gu;
+const escaped = (char) => (char < "\u0100" ? "\\x" : "\\u") + char.codePointAt(0).toString(16).padStart(char < "\u0100" ? 2 : 4, "0");
 const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSAFE, escaped);
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
