@@ -15,6 +15,7 @@ from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.wording import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session
 
 
-MEANINGS = {0: "satisfied", 1: "violated"}
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}

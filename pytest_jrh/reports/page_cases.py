@@ -23,7 +23,6 @@ from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.case_facts import (
-    MEANINGS,
     case_basis,
     label_votes,
     meant,
@@ -40,6 +39,7 @@ from pytest_jrh.reports.session import (
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.stats.wording import MEANINGS
 from pytest_jrh.store.decisions import holds_acts
 from pytest_jrh.store.records import BY_HAND
 

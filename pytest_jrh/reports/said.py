@@ -582,8 +582,7 @@ def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
     if not any(table.is_finding for table in session.probes):
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:
-        right = f"{panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
-        yield Sentence(f"panel of {one_line(panel.suite)}: the majority is right in {right}")
+        yield Sentence(f"panel of {one_line(panel.suite)}: {topics.majority_sentence(panel)}")
 
 
 def _is_read_first(cases: Cases) -> bool:

@@ -86,15 +86,14 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
 
 def left_out_blocks(session: Session, *, skips: bool) -> list[Block]:
     """What the figures leave out, how much of each, and with `skips` why there is no case."""
-    overall = session.table.overall
     parts = []
-    for kind, number in left_out(overall):
+    for kind, number in left_out(session.results):
         # Of these the decision speaks.
         if kind != "unscored" or not session.decisions:
             parts.append(f"{number:,} {kind}")
     if not parts:
         return []
-    if overall.counts.no_case and skips:
+    if session.table.overall.counts.no_case and skips:
         parts[0] += f" ({_why_no_case(session)})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]
@@ -103,7 +102,7 @@ def left_out_blocks(session: Session, *, skips: bool) -> list[Block]:
 def _why_no_case(session: Session) -> str:
     """Why cases could not be made, those of one kind counted together, most first."""
     kinds: Counter[str] = Counter()
-    for result in session.results:
+    for result in _made_once(session.results):
         if result.outcome == "no_case":
             # Without what a model or a person wrote on the one case.
             reason = ": ".join(one_line(result.why.text).split(": ")[:2])
@@ -170,6 +169,19 @@ def majority_text(panel: Panel) -> str:
     if undecided := len(panel.without_vote):
         text += f"; {counted(undecided, 'case')} without a majority"
     return text
+
+
+def majority_sentence(panel: Panel) -> str:
+    """How often the majority of a panel is right; where there is none in some cases, how often."""
+    right, cases = panel.accuracy.count or 0, counted(panel.accuracy.n, "case")
+    if not panel.without_vote:
+        return f"the majority is right in {right:,} of {cases}"
+    undecided, judges = len(panel.without_vote), counted(len(panel.judges), "judge")
+    text = f"no majority in {undecided:,} of {cases} ({judges})"
+    others = panel.accuracy.n - undecided
+    if right == others:
+        return f"{text}; right in the other {others:,}" if others else text
+    return f"{text}; right in {right:,} of the other {others:,}"
 
 
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")

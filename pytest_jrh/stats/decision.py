@@ -29,6 +29,7 @@ from pytest_jrh.stats.intervals import estimate_kappa, grouped
 from pytest_jrh.stats.limits import Limit, flip_of, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import accuracy_of, answered
 from pytest_jrh.stats.wording import (
+    MEANINGS,
     Word,
     about_sets,
     allowed_drop,
@@ -413,7 +414,10 @@ def _useless(session: _Session) -> Iterator[Reason]:
             [label] = labels
             text = f"every label is {label}, so that a judge that always says {label} is right"
         elif len(answers) == 1:
-            text = f"{subject} always says {answers.pop()}"
+            [answer] = answers
+            is_binary = all(result.target is None for result in of_judge)
+            meaning = f" ({MEANINGS[answer]})" if is_binary and answer in MEANINGS else ""
+            text = f"{subject} always says {answer}{meaning}"
         else:
             # As if no two cases shared a run; the lower bound alone is asked for, at 95%.
             kappa = estimate_kappa(pairs, range(len(pairs)), 0.9)
@@ -494,7 +498,7 @@ def _beside(
     let through, and what was left out on purpose.
     """
     for reason in reasons[1:]:
-        yield f"{reason.word}: {reason.text}" if reason.word != word else reason.text
+        yield f"also unclear: {reason.text}" if reason.word != word else reason.text
     by_judge = grouped((of.judge, of) for of in session.sets)
     for judge, of_judge in by_judge.items():
         whose = f"{session.held.subject(judge)}: " if len(by_judge) > 1 else ""

@@ -10,10 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.formulas import SIGNIFICANCE
 from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import kappa_of, tabulate
+from pytest_jrh.stats.wording import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -306,16 +309,22 @@ def sections(table: StatisticsTable) -> list[Section]:
     return with_cases
 
 
-def left_out(statistics: Statistics) -> list[tuple[str, int]]:
-    """What the figures leave out, and how much of each."""
-    counts = statistics.counts
-    all_kinds = [
-        ("without a case", counts.no_case),
-        ("unscored", counts.unscored),
-        ("not to be judged", counts.generated),
-        ("judged without a label", counts.unlabelled),
-    ]
-    return [(kind, number) for kind, number in all_kinds if number]
+def left_out(results: Iterable[CaseResult]) -> list[tuple[str, int]]:
+    """What the figures leave out, and how many cases of each: of several judges each case once."""
+    cases: dict[str, set[str]] = {kind: set() for kind in _LEFT_OUT}
+    for result in results:
+        kind = "unscored" if result.outcome in UNSCORED else result.outcome
+        if kind in cases and not result.spec.derived:
+            cases[kind].add(made_case_id(result))
+    return [(_LEFT_OUT[kind], len(of_kind)) for kind, of_kind in cases.items() if of_kind]
+
+
+_LEFT_OUT = {
+    "no_case": "without a case",
+    "unscored": "unscored",
+    "generated": "not to be judged",
+    "unlabelled": "judged without a label",
+}
 
 
 def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
@@ -360,7 +369,6 @@ def tie_sentence(statistics: Statistics) -> str:
     )
 
 
-_MEANINGS = {0: "satisfied", 1: "violated"}
 # Of a judge that is right in 80% of the cases of either label.
 _SOUND = 0.6
 _FEWEST_VERDICTS = 4
@@ -419,21 +427,22 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
         return ""
     name = "weighted kappa" if statistics.mode == "ordinal" else "kappa"
     kappa = statistics.figures[name.replace(" ", "_")]
-    if rubrics > 1 and kappa.upper is not None and kappa.upper < _SOUND:
+    upper = kappa.upper
+    if rubrics > 1 and upper is not None and upper < _SOUND:
         is_ordinal = statistics.mode == "ordinal"
         shown = [case for case in statistics.judged if (case.target is not None) == is_ordinal]
-        kappa = kappa_of(shown, 1 - SIGNIFICANCE / rubrics)
-    is_worthless = kappa.upper is not None and kappa.upper < _SOUND
+        upper = kappa_of(shown, 1 - SIGNIFICANCE / rubrics).upper
+    is_worthless = upper is not None and upper < _SOUND
     if _is_constant(statistics) and (rubrics == 1 or is_worthless):
         [answer] = _occurring(matrix.labels, matrix.columns)
         verdict = str(answer)
-        if statistics.mode == "binary" and answer in _MEANINGS:
-            verdict = f"{answer} ({_MEANINGS[answer]})"
+        if statistics.mode == "binary" and answer in MEANINGS:
+            verdict = f"{answer} ({MEANINGS[answer]})"
         return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
     if not is_worthless:
         return ""
     interval = range_text(kappa, "number")
-    return f"Worth little: {name} {decimal(kappa.value)} ({interval}); 0 is chance."
+    return f"Worth little: {name} {decimal(kappa.value)} where 0 is chance ({interval})."
 
 
 def _is_constant(statistics: Statistics) -> bool:
@@ -454,8 +463,8 @@ def one_class(statistics: Statistics) -> str:
         return ""
     [label] = _occurring(matrix.labels, matrix.rows)
     cases = f"Only cases of score {label}"
-    if statistics.mode == "binary" and label in _MEANINGS:
-        cases = f"Only {_MEANINGS[label]} cases"
+    if statistics.mode == "binary" and label in MEANINGS:
+        cases = f"Only {MEANINGS[label]} cases"
     return f"{cases}: a judge that always says {label} would get 100%."
 
 

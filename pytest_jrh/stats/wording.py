@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Word: TypeAlias = Literal["PASS", "UNCLEAR", "FAIL", ""]
 """What is decided; empty where nothing is to be decided."""
 
+MEANINGS = {0: "satisfied", 1: "violated"}
+"""What a binary score means."""
+
 _ROUNDING = 1e-9
 _MOST_NAMED = 3
 

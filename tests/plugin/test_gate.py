@@ -72,7 +72,7 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(
     assert result.outlines.count(f"FAIL  {BROKEN}") == 1
     told = " ".join(result.outlines)
     assert "8 of 8 cases of the baseline compared: 3 regressions, 0 fixes." in told
-    assert "      UNCLEAR: the new prompt always says 0" in result.outlines
+    assert "      also unclear: the new prompt always says 0 (satisfied)" in result.outlines
 
 
 LAXER = {"passed": 4, "xfailed": 4}
@@ -88,7 +88,14 @@ CHANCE = (
     [
         (LAX, "{max_drop: 0.05}", BASELINE, LAXER, True, f"UNCLEAR  {CHANCE}"),
         (LAX, "{unclear: fail}", BASELINE, LAXER, False, f"UNCLEAR  {CHANCE}"),
-        (LAX, "{min_recall: 0}", "-rx", LAXER, True, "UNCLEAR  the judge always says 0"),
+        (
+            LAX,
+            "{min_recall: 0}",
+            "-rx",
+            LAXER,
+            True,
+            "UNCLEAR  the judge always says 0 (satisfied)",
+        ),
         (
             *(LAX, "{max_false_alarms: 0, min_recall: 0.3}", "-rx", LAXER, False),
             "FAIL  the judge misses 4 of 4 violations; min_recall 30% allows 2",

@@ -80,7 +80,10 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     merged = json.loads(report.read_text("utf-8"))
     whole = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v")
     start = whole.outlines.index(told[0])
-    end = whole.outlines.index("      UNCLEAR: the new prompt always says 0", start) + 1
+    end = (
+        whole.outlines.index("      also unclear: the new prompt always says 0 (satisfied)", start)
+        + 1
+    )
     # How long all of it took is not known of shards.
     spending = [line.partition(" | 0.")[0] for line in whole.outlines[start:end]]
     assert told[: end - start] == spending
@@ -92,7 +95,7 @@ def test_a_threshold_holds_for_all_shards_together(
 ) -> None:
     project.rules(LAX, "{min_accuracy: 0.5}")
     assert merge(*shards) == 0
-    assert "UNCLEAR  the judge always says 0" in merge.lines
+    assert "UNCLEAR  the judge always says 0 (satisfied)" in merge.lines
     project.rules(LAX, "{min_accuracy: 0.6}")
     assert merge(*shards) == 1
     told = "FAIL  the judge is wrong on 4 of 8 cases; min_accuracy 60% allows 3"

@@ -59,7 +59,7 @@ def test_the_answer_is_the_last_that_is_printed_and_figures_are_for_v(
     assert result.outlines[start + 1 : -2] == [
         "FAIL  1 case has no verdict (1 unrecorded)",
         "      the judge misses 1 of 2 violations",
-        "      UNCLEAR: the judge is not shown to be better than chance",
+        "      also unclear: the judge is not shown to be better than chance",
         "rubric    missed  false alarms",
         "rubric-1  1 of 2        0 of 3",
         "  left out: 2 without a case",

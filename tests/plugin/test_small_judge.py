@@ -46,7 +46,7 @@ def test_the_recorded_verdicts_replay_red_and_are_said_to_be_no_better_than_chan
     done = run_pytest(project, f"--jrh-config={CONFIG}", "--tb=no", "--junitxml=small.xml")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert outcomes(project / "small.xml") == EXPECTED
-    assert "UNCLEAR: the judge is not shown to be better than chance" in "\n".join(done.lines)
+    assert "also unclear: the judge is not shown to be better than chance" in "\n".join(done.lines)
     assert any("  0 calls, " in line for line in done.lines)
 
 

@@ -400,7 +400,7 @@ UNCLEAR = [
         cases("." * 5, "x" * 5),
         cases("." * 5, "x" * 5),
         {},
-        "the judge always says 1",
+        "the judge always says 1 (violated)",
     ),
     Row(
         "labels of one class",
@@ -623,7 +623,7 @@ class TestCases:
         decision = decided(panel("x" * 8 + "." * 16, "x" * 4 + "." * 20, "." * 24), before)
         words = [(reason.judge, reason.word) for reason in decision.reasons]
         assert words == [("j0", "FAIL"), ("j1", "UNCLEAR")]
-        assert decision.beside[0].startswith("UNCLEAR: judge j1 misses 4 of 24 violations")
+        assert decision.beside[0].startswith("also unclear: judge j1 misses 4 of 24 violations")
 
     def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side(self) -> None:
         other = make_result(

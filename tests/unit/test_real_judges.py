@@ -71,4 +71,6 @@ def test_judges_are_worth_little_where_even_the_upper_end_of_kappa_is_low() -> N
         "outcome:qwen2.5:14b",
         "step:llama3.1:8b",
     }
-    assert said["step:llama3.1:8b"] == ["Worth little: kappa -0.01 (-0.04 to 0.01); 0 is chance."]
+    assert said["step:llama3.1:8b"] == [
+        "Worth little: kappa -0.01 where 0 is chance (-0.04 to 0.01)."
+    ]

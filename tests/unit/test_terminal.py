@@ -250,10 +250,10 @@ def test_a_panel_is_a_table_of_judges_and_with_verbose_their_agreement() -> None
     [
         (always(1), "Constant verdict: 1 (violated) for all 48 cases."),
         (always(0), "Constant verdict: 0 (satisfied) for all 48 cases."),
-        (coin(), "Worth little: kappa -0.08 (-0.45 to 0.31); 0 is chance."),
+        (coin(), "Worth little: kappa -0.08 where 0 is chance (-0.45 to 0.31)."),
         (
             lambda spec, expected: 1 - expected,
-            "Worth little: kappa -1.00 (-1.00 to -0.70); 0 is chance.",
+            "Worth little: kappa -1.00 where 0 is chance (-1.00 to -0.70).",
         ),
     ],
 )
@@ -262,7 +262,7 @@ def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) ->
     (section,) = session.table.judges
     assert all_warnings(section, ()) == [warning]
     # The decision says it already; without one the warning does.
-    assert "UNCLEAR: the judge " in "\n".join(printed(session))
+    assert "also unclear: the judge " in "\n".join(printed(session))
     assert Styled(f"! {warning}", "yellow") in styled(replace(session, decisions={}))
 
 
@@ -277,7 +277,7 @@ def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     assert all_warnings(constant, ()) == ["Constant verdict: 1 for all 30 cases."]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
     assert all_warnings(turned, ()) == [
-        "Worth little: weighted kappa -0.50 (-0.69 to -0.25); 0 is chance."
+        "Worth little: weighted kappa -0.50 where 0 is chance (-0.69 to -0.25)."
     ]
 
 

@@ -56,7 +56,7 @@ def only_on(rubric: str, answer: Answer) -> Answer:
     ("answer", "said"),
     [
         (always(1), "tone: constant verdict: 1 (violated) for all 48 cases."),
-        (lambda spec, label: 1 - label, "tone: worth little: kappa -1.00 ("),
+        (lambda spec, label: 1 - label, "tone: worth little: kappa -1.00 where 0 is chance ("),
         (coin(3), "tone: worth little: kappa "),
     ],
 )
@@ -136,9 +136,9 @@ def by_level(answer: Answer, runs: int = 10) -> list[CaseResult]:
 
 def test_ordinal_judges_that_are_worth_little_on_one_rubric_are_named() -> None:
     (turned,) = warnings_of(scored(lambda spec, label: 2 - label))
-    assert turned.startswith("Worth little: weighted kappa -1.00 (-1.00 to -0.")
+    assert turned.startswith("Worth little: weighted kappa -1.00 where 0 is chance (-1.00 to -0.")
     inverted = warnings_of(by_level(lambda spec, label: 2 - label))
-    assert inverted[-1].startswith("warm: worth little: weighted kappa -1.00 (")
+    assert inverted[-1].startswith("warm: worth little: weighted kappa -1.00 where 0 is chance (")
     assert warnings_of(by_level(always(1))) == ["warm: constant verdict: 1 for all 30 cases."]
     rng = random.Random(5)
     found = warnings_of(by_level(lambda spec, label: rng.randrange(3), runs=20))
