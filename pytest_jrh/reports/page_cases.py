@@ -10,6 +10,7 @@ wrong}`.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -441,7 +442,11 @@ class SessionCases:
             self._marked["regression"].update(decision.regressions)
             self._marked["by flicker"].update(decision.flickered)
             self._marked["fix"].update(decision.fixes)
-        self._marked["expected to fail"] = set(session.tolerated)
+        # What a baseline or a limit decides about is tolerated, too, and nobody expects it to fail.
+        wrong_before = {
+            case for case, before in session.earlier.items() if before.outcome == "disagree"
+        }
+        self._marked["expected to fail"] = set(session.tolerated & wrong_before)
         self._new_prompts = set()
         for change in session.prompt_changes:
             if change.before is not None and change.before != change.now.text:
@@ -461,7 +466,18 @@ class SessionCases:
         for result in session.results:
             pair = result.spec.suite, result.spec.rubric_id
             self._rubrics.setdefault(pair, str(len(self._rubrics)))
-        ranks = {result.case_id: rank for rank, result in enumerate(worst_results(session))}
+        in_order = [result.case_id for result in worst_results(session)]
+        # Then what probes turned: first of the worst judge, and of that by the worst probe.
+        turned: Counter[tuple[str, str]] = Counter()
+        for table in session.probes:
+            turned[table.suite, table.judge] += table.total.turned
+        tables = sorted(
+            session.probes,
+            key=lambda table: (-turned[table.suite, table.judge], -table.total.turned),
+        )
+        for table in tables:
+            in_order += table.cases
+        ranks = {case: rank for rank, case in enumerate(in_order)}
         order = {made: self._urgency(results, ranks) for made, results in self.groups.items()}
         self.groups = {
             made: self.groups[made] for made in sorted(self.groups, key=order.__getitem__)

@@ -174,7 +174,8 @@ def test_list_is_filtered_and_leads_to_cases_by_keys(opened: Any, report: Path) 
     page.keyboard.type("RUN-003 alarm")
     wait_for(page, LISTED, 1)
     page.fill("#search", "no such words")
-    page.wait_for_selector("#nothing:not([hidden])")
+    page.wait_for_selector("#nothing:has-text('No case matches.')")
+    assert page.is_hidden("#case")
     page.fill("#search", "")
     wait_for(page, LISTED, 24)
     # Out of the field to the list, through it by arrows, and into a case.
@@ -246,9 +247,21 @@ def test_what_is_shown_is_in_the_address(opened: Any, report: Path) -> None:
 
 
 def test_an_address_that_names_nothing_shows_what_is_wrong(opened: Any, report: Path) -> None:
-    page = opened(report, "#show=none&rubric=%5B&judge=__proto__&case=x&turn=zz")
+    page = opened(report, "#show=none&rubric=%5B&judge=__proto__&turn=zz")
     assert page.evaluate(LISTED) == 4
     assert page.inner_text("#place") == "1 of 4 regressions"
+
+
+def test_an_address_leads_to_its_case_or_says_that_there_is_none(opened: Any, report: Path) -> None:
+    page = opened(report, "#show=all")
+    last = page.get_attribute("#list li:last-child a >> nth=-1", "href")
+    page = opened(report, last)
+    row = page.locator("#list a[aria-current]").bounding_box()
+    assert row["y"] + row["height"] <= 900
+    page = opened(report, "#case=x")
+    assert page.inner_text("#nothing") == "This case is not in this report."
+    assert page.is_hidden("#case")
+    assert (page.evaluate(LISTED), page.evaluate(ADDRESS)) == (4, "#case=x")
 
 
 def test_the_search_finds_reasons_and_edits(opened: Any, report: Path) -> None:
@@ -293,6 +306,9 @@ def test_a_page_from_a_dark_screen_is_printed_dark_on_white(opened: Any, report:
     page.emulate_media(media="print", color_scheme="dark")
     ink = "getComputedStyle(document.querySelector('h1')).color"
     assert page.evaluate(ink) == "rgb(27, 28, 31)"
+    # Nothing is folded on paper, and nothing can be clicked.
+    assert page.locator("#details li >> nth=0").is_visible()
+    assert page.locator("button.link:visible, button.copy:visible").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

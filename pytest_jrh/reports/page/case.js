@@ -143,7 +143,8 @@ const citing = (turns) => (text) => {
 
 function drawVoice(voice, cite) {
   const head = make("header", {}, make("h3", { dir: "auto" }, voice.who), make("span", { class: "verdict" }, voice.word), voice.by ? make("span", { class: "by" }, voice.by) : null);
-  const why = voice.why ? make("p", { dir: "auto" }, long(voice.why, cite)) : null;
+  // A bare number is no reason.
+  const why = voice.why && !/^\d+$/.test(voice.why) ? make("p", { dir: "auto" }, long(voice.why, cite)) : null;
   return make("div", { class: `voice${voice.wrong ? " wrong" : ""}` }, head, why);
 }
 
@@ -218,29 +219,35 @@ async function open(row, { focus = "", turn = null } = {}) {
   showCase(row);
   showPlace();
   keep();
-  bringIntoView(row);
+  bringIntoView(row, focus || root.dataset.ready);
   if (focus === "title") $("title").focus({ preventScroll: true });
   else if (focus === "row") link(row).focus({ preventScroll: true });
   if (turn !== null) toTurn(turn);
 }
 
-function bringIntoView(row) {
+function bringIntoView(row, isAsked) {
   if (!isWide()) return scrollTo(0, 0);
   const rail = $("rail"), box = link(row).getBoundingClientRect(), sight = rail.getBoundingClientRect();
   const top = sight.top + $("tools").offsetHeight, bottom = Math.min(sight.bottom, innerHeight);
   if (box.top < top + 8) rail.scrollTop -= top + 8 - box.top;
   else if (box.bottom > bottom - 12) rail.scrollTop += box.bottom - bottom + 60;
   if (scrollY > $("desk").offsetTop) scrollTo(0, $("desk").offsetTop);
+  // What the page opens with leaves the figures in sight.
+  if (isAsked) link(row).scrollIntoView({ block: "nearest" });
   $("voices").scrollTop = 0;
+}
+
+function close() {
+  if (view.row) link(view.row).removeAttribute("aria-current");
+  view.row = body = null;
+  root.classList.remove("open");
+  $("case").hidden = true;
 }
 
 function back() {
   const row = view.row;
   if (!row) return;
-  link(row).removeAttribute("aria-current");
-  view.row = body = null;
-  root.classList.remove("open");
-  $("case").hidden = true;
+  close();
   keep();
   link(row).scrollIntoView({ block: "center" });
   link(row).focus({ preventScroll: true });

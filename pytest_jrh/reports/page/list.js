@@ -115,7 +115,7 @@ function matching() {
 }
 
 const FIFTY = 50;
-function refresh() {
+function refresh(missing = "") {
   shown = matching();
   // Only what matches is in the document, fifty to a list: those out of sight are not laid out.
   const lists = [];
@@ -123,7 +123,8 @@ function refresh() {
     lists.push(make("ul", {}, shown.slice(start, start + FIFTY).map((row) => make("li", {}, link(row)))));
   }
   $("list").replaceChildren(...lists);
-  $("nothing").hidden = shown.length > 0;
+  $("nothing").textContent = missing || "No case matches.";
+  $("nothing").hidden = shown.length > 0 && !missing;
   for (const choice of $("filters").children) choice.setAttribute("aria-pressed", String(choice.value === view.show));
   reach(shown.includes(view.row) ? view.row : shown[0]);
   showPlace();
@@ -191,6 +192,9 @@ function readAddress() {
     const value = address.get(name) ?? "";
     view.picked[name] = choices[name].includes(value) ? value : "";
   }
-  const turn = address.get("turn");
-  return { row: rowsByKey.get(address.get("case")) ?? null, turn: turn === null ? null : Number(turn) };
+  const turn = address.get("turn"), key = address.get("case"), row = rowsByKey.get(key) ?? null;
+  if (row && !show && !filterOf(view.show)[2](row)) view.show = "all";
+  // The rows of a served page come later.
+  const missing = key && !row && source.rows.length ? "This case is not in this report." : "";
+  return { row, turn: turn === null ? null : Number(turn), missing };
 }

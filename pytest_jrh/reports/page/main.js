@@ -16,6 +16,7 @@ Object.assign(keys, { j: "next", k: "previous", f: "whole" });
 // The list is another one: on a wide screen its first case is shown, unless the open one is in it.
 function changed() {
   refresh();
+  if (!shown.length) close();
   if (isWide() && shown.length && !shown.includes(view.row)) open(shown[0]);
   else keep();
 }
@@ -36,6 +37,9 @@ function pickRow(name) {
   changed();
   if (!isWide()) $("rail").scrollIntoView();
 }
+
+// What was said of the last action goes with the next one, but for words typed into a transcript.
+for (const kind of ["click", "keydown"]) addEventListener(kind, (event) => event.target.closest(".editor") || toast(), true);
 
 document.addEventListener("click", (event) => {
   const target = event.target.closest("[data-do], [data-turn], a[href^='#case=']");
@@ -94,14 +98,15 @@ addEventListener("popstate", () => {
 
 // Shows what the address asks for.
 async function start() {
-  const { row, turn } = readAddress();
+  const { row, turn, missing } = readAddress();
   for (const [name, value] of Object.entries(view.picked)) pick(name, value);
   $("search").value = view.query;
   if (view.query) await loadTexts();
-  refresh();
+  refresh(missing);
   // The way back from a case that a link has opened leads to the list, too.
   if (row && !view.row && !isWide()) keep();
   if (row) await open(row, { focus: "title", turn });
+  else if (missing) close();
   else if (isWide() && shown.length) await open(shown[0]);
   root.dataset.ready = "yes";
 }

@@ -40,16 +40,20 @@ function drawTable(block) {
   const titles = block.titles.map((title, place) => make("th", { scope: "col", colspan: isBar[place] ? "2" : null, title: block.meanings[place] }, title));
   const lines = block.rows.map((row) => {
     const cells = row.cells.map((cell, place) => drawCell(cell, isBar[place], block.titles[place], row.name));
-    return make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), cells);
+    const isClean = row.cells.every((cell) => /^0(\.00)?( of .*)?$/.test(cell.text) && !cell.before);
+    return make("tr", { class: `${row.level}${isClean ? " clean" : ""}` }, make("th", { scope: "row", dir: "auto" }, drawName(row)), cells);
   });
   const caption = block.caption ? make("caption", {}, block.caption) : null;
   const table = make("table", { class: hasBars(block) ? "bars" : "plain" }, caption, make("thead", {}, make("tr", {}, first, titles)), make("tbody", {}, lines));
-  return hasBars(block) ? table : make("div", { class: "scroll" }, table);
+  if (hasBars(block)) return table;
+  const isHot = block.rows.some((row) => row.cells.some((cell) => cell.heat));
+  const scroll = make("div", { class: "scroll" }, table);
+  return isHot ? [scroll, make("p", { class: "legend" }, "Amber: more than 10% turned. Red: more than half.")] : scroll;
 }
 
 function drawCell(cell, isBar, title, name) {
   const colour = cell.share > 0 ? "bad" : cell.weight;
-  const range = cell.range ? make("small", {}, ` ${cell.range}`) : null;
+  const range = cell.range && cell.range !== "-" ? make("small", {}, ` (${cell.range})`) : null;
   const number = make("td", { class: `${isBar ? "count" : "alone"} ${colour} heat-${cell.heat}`, "data-of": title, title: cell.reason || null }, cell.text, range);
   if (!isBar) return number;
   return [hasShare(cell) ? drawBar(cell, `${name}, ${title}`) : make("td", { class: "bar" }), number];
