@@ -161,6 +161,11 @@ class Commands:
         """The command that takes the suite's verdicts over into the baseline."""
         return self._of_suites([suite], ["--jrh-update-baseline"])
 
+    def review(self, suites: Sequence[Suite]) -> str:
+        """The command that opens the cases that failed for a decision."""
+        part = [] if self._options.subset is None else [f"--jrh-subset={self._options.subset}"]
+        return self._of_suites(suites, [*part, "--lf", "--jrh-review"])
+
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
         command = ["pytest", *self._chosen(suites)]
         if self._options.baseline is not None:

@@ -272,7 +272,7 @@ class Reporter:
                 Session(
                     (),
                     wall_seconds=time.monotonic() - self._started,
-                    review_command=self._review_command(),
+                    review_command=self._commands.review([ready.suite for ready in suites]),
                     record_command=self._commands.record_all(
                         [ready.suite for ready in suites], results.values()
                     ),
@@ -293,11 +293,6 @@ class Reporter:
         self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
         return concluded.passed
-
-    def _review_command(self) -> str:
-        """What opens the cases that failed for a decision: the same command with two options."""
-        same = "... " if self._config.invocation_params.args else ""
-        return f"pytest {same}--lf --jrh-review"
 
     def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:
         """Let `--lf` select the cases that a decision fails for, as their items are xfailed."""

@@ -206,7 +206,7 @@ def voices(session: Session, result: CaseResult, case: Case | None) -> list[Voic
         add(VERIFIER.name, verifier_score(case), verification.rationale)
     for label in session.blind_labels.get((result.suite, result.case_digest), ()):
         if label.label is not None:
-            add(f"{one_line(label.reviewer)}, blind", label.label, label.note)
+            add(f"{_person(label.reviewer)}, blind", label.label, label.note)
     prompts = {change.now.judge for change in session.prompt_changes if change.is_reworded}
     is_new = result.judge in prompts
     pair = session.pairs.get(result.case_id)
@@ -251,7 +251,7 @@ def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     if not blind or result.label is None:
         return LabelBasis(by, certainty)
     if majority([*blind.values()]) == result.label:
-        people = "a person" if len(blind) == 1 else f"{len(blind):,} people"
+        people = next(iter(blind)) if len(blind) == 1 else f"{len(blind):,} people"
         return LabelBasis(f"{by}, {people} blind", 1)
     others = []
     for person, score in blind.items():
@@ -268,8 +268,13 @@ def blind_scores(session: Session, result: CaseResult) -> dict[str, int]:
     scores: dict[str, int] = {}
     for label in session.blind_labels.get((result.suite, result.case_digest), ()):
         if label.label is not None:
-            scores[shortened(one_line(label.reviewer), _LONGEST_PERSON) or "a person"] = label.label
+            scores[_person(label.reviewer)] = label.label
     return scores
+
+
+def _person(reviewer: str) -> str:
+    """What somebody is called who labelled a case."""
+    return shortened(one_line(reviewer), _LONGEST_PERSON) or "a person"
 
 
 def case_lines(result: CaseResult, case: Case) -> Iterator[tuple[str, str]]:

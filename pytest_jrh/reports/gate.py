@@ -39,7 +39,8 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost; how many cases were compared.
     """
     for limit in decision.limits:
-        yield _as_sentence(limit_text(limit, one_line(limit.judge) or "the judge"))
+        subject = f"judge {one_line(limit.judge)}" if limit.judge else "the judge"
+        yield _as_sentence(limit_text(limit, subject))
     if decision.comparison is not None:
         fixes = len(decision.fixes)
         yield (
@@ -59,11 +60,15 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost.sort(key=lambda change: (change.adjusted, change.p_value))
     for change in lost[:_MOST_SETS]:
         before, now = change.before, change.now
-        yield _as_sentence(
-            f"{_set_name(change)}: {len(change.lost):,} lost and {len(change.won):,} won of "
+        # An identifier keeps its case.
+        name = _set_name(change)
+        if not change.name:
+            name = f"{name[:1].upper()}{name[1:]}"
+        yield (
+            f"{name}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
             f"before, in {now.wrong:,} of {now.verdicts:,} now: p = {change.p_value:.3g}, "
-            f"{change.adjusted:.3g} adjusted"
+            f"{change.adjusted:.3g} adjusted."
         )
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."

@@ -247,9 +247,9 @@ def labels_line(session: Session) -> list[Line]:
             continue
         text, wrong = ", ".join(parts), len(found_wrong(results, grounds))
         if counts["blind"]:
-            text += f"; people checked {counts['blind']:,}, {wrong:,} wrong"
+            text += f"; people checked {counts['blind']:,}, {wrong or 'none'} wrong"
             if counts["blind"] < FEWEST_LABELS:
-                text += f" ({FEWEST_LABELS} needed)"
+                text += f" ({FEWEST_LABELS - counts['blind']} more to rely on them)"
         is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
         if grounds.kin and counts["blind"] < FEWEST_LABELS:
             is_doubtful = True

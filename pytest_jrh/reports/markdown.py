@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import near_changes
@@ -30,6 +31,7 @@ from pytest_jrh.reports.case_facts import shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.topics import not_shown_line
+from pytest_jrh.stats.figures import NONE
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
@@ -63,9 +65,9 @@ _MOST_FOLDED = 2
 _MOST_EDITS = 3
 _MOST_VOICES = 2
 # Of what is open a screen: characters of a prompt's differences, of an edit's, and of a reason.
-_OPEN_PROMPT = 160
+_OPEN_PROMPT = 130
 _OPEN_EDIT = 180
-_OPEN_REASON = 64
+_OPEN_REASON = 54
 _WHOLE = 1_200
 # Of what a change leaves as it was, this much is shown beside it.
 _CONTEXT = 40
@@ -127,13 +129,21 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
     """The first case open, two more folded, and how many there are beside them."""
     first, folded = block.cases[0], block.cases[1 : 1 + _MOST_FOLDED]
     yield f"**Read first: {prose(_case_title(first))}**\n"
-    yield "".join(_case(first, session, _OPEN_EDIT, _OPEN_REASON)) + "\n"
+    whole = "".join(_case(first, session, _WHOLE, _WHOLE))
+    opened = "".join(_case(first, session, _OPEN_EDIT, _OPEN_REASON))
+    yield f"{opened}\n"
+    if whole != opened:
+        yield f"<details><summary>whole</summary>{whole}</details>"
     for case in folded:
         body = "".join(_case(case, session, _WHOLE, _WHOLE))
         summary = inert(shortened(_case_title(case), _LONGEST_NAME))
         yield f"<details><summary>{summary}</summary>{body}</details>"
     if more := len(block.cases) - 1 - len(folded):
-        yield f"\n{more:,} more in the report.\n"
+        text = f"{more:,} more in the report"
+        for link in ci_links(session.page):
+            if link.title == "report":
+                text = f"[{text}]({link.url})"
+        yield f"\n{text}.\n"
     elif folded:
         yield ""
 
@@ -190,13 +200,14 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
             case Sentence(text, weight):
                 yield f"{_marked(prose(text), weight)}\n"
             case Line(title, text, weight, command):
-                is_short = command and len(command) < _LONGEST_NAME // 2
-                inline = f"{code(command)}; " if is_short else ""
-                below = f"\n{preformatted(command)}\n" if command and not is_short else ""
-                yield f"**{prose(title)}**: {inline}{_marked(prose(text), weight)}\n{below}"
+                above = f"\n\n{preformatted(command)}\n\n" if command else " "
+                yield f"**{prose(title)}**:{above}{_marked(prose(text), weight)}\n"
             case Diff(pieces, title):
                 yield f"{prose(title)}:\n"
-                yield f"{marked(pieces, _OPEN_PROMPT)}\n"
+                opened, whole = marked(pieces, _OPEN_PROMPT), marked(pieces, _WHOLE)
+                yield f"{opened}\n"
+                if whole != opened:
+                    yield f"<details><summary>whole</summary>{whole}</details>\n"
             case Points(sentences):
                 for sentence in sentences:
                     yield f"- {prose(sentence)}"
@@ -216,6 +227,14 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     if table.caption:
         yield f"{prose(table.caption)}\n"
+    # Where nothing was wrong before, nothing is said of it.
+    kept = []
+    for at, title in enumerate(table.titles):
+        if title != "before" or any(row.cells[at].text not in _NOTHING for row in table.rows):
+            kept.append(at)
+    titles = tuple(table.titles[at] for at in kept)
+    rows = tuple(replace(row, cells=tuple(row.cells[at] for at in kept)) for row in table.rows)
+    table = replace(table, titles=titles, rows=rows)
     yield _table_row([prose(table.first), *map(prose, table.titles)])
     yield _table_row(["---", *("---:" for _ in table.titles)])
     worst = [row for row in table.rows if row.level != "total"]
@@ -230,6 +249,9 @@ def _table(table: Table) -> Iterator[str]:
     yield ""
     if len(worst) > table.most:
         yield f"{len(worst) - table.most:,} more rows are in the report.\n"
+
+
+_NOTHING = ("0", NONE)
 
 
 def _table_row(cells: Iterable[str]) -> str:
@@ -290,7 +312,8 @@ def marked(pieces: Iterable[Piece], longest: int) -> str:
     """
     shown: list[str] = []
     room = longest
-    for piece in near_changes([*pieces], _CONTEXT):
+    context = _CONTEXT // 2 if longest == _OPEN_PROMPT else _CONTEXT
+    for piece in near_changes([*pieces], context):
         text = visible(piece.text)
         # Nothing that is new is crowded out by what is gone.
         cut = _cut(text, max(room // 2, 0) if piece.kind == "gone" else room, counts=False)
@@ -315,7 +338,8 @@ def _cut(text: str, longest: int, *, counts: bool = True) -> str:
     return (
         f"{text[:longest]}\n{ELLIPSIS} ({more:,} more characters)"
         if counts
-        else f"{text[:longest]}{ELLIPSIS}"
+        # Never in the middle of a word.
+        else f"{text[: longest + 1].rpartition(' ')[0] or text[:longest]} {ELLIPSIS}"
     )
 
 

@@ -55,7 +55,7 @@ from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.statistics import accuracy_of, bias_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Level, Weight
@@ -101,6 +101,11 @@ def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
 
 
 _ORDER: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
+_VERBS: Mapping[Word, tuple[str, str]] = {
+    "FAIL": ("fails", "fail"),
+    "UNCLEAR": ("is unclear", "are unclear"),
+    "PASS": ("passes", "pass"),
+}
 _MOST_SUITES = 3
 # So many rows still fit a glance.
 _MOST_ROWS = 8
@@ -144,7 +149,12 @@ def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
     if len(headlines) == 1:
         return headlines[0].text
     suites = [headline.suite for headline in headlines if headline.word == session.word]
-    return listed(suites, _MOST_SUITES)
+    names = listed(suites, _MOST_SUITES)
+    if not session.word:
+        return names
+    one, many = _VERBS[session.word]
+    verb = one if len(suites) == 1 else many
+    return f"{len(suites):,} of {counted(len(headlines), 'suite')} {verb}: {names}"
 
 
 def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> Iterator[Block]:
@@ -511,7 +521,8 @@ def next_lines(session: Session) -> list[Block]:
     if session.is_table:
         cases = {made_case_id(result) for result in wrong}
         return [Line("next", f"read {_to_read(wrong, cases)}; where a label is wrong, correct it")]
-    steps = ["wrong label: r", f"right: fix {_judge_file(session)}"]
+    fix = _judge_to_fix(session)
+    steps = ["in the browser, r rejects a wrong label", f"where labels are right, fix {fix}"]
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
     if regressed and not session.is_part:
@@ -531,12 +542,21 @@ def _to_read(wrong: Sequence[CaseResult], cases: set[str]) -> str:
     return f"the {counted(number, 'case')} of {name} first, of {len(cases):,}"
 
 
-def _judge_file(session: Session) -> str:
-    """What is to be changed of a judge that is wrong: its prompt's file, where that is known."""
+def _judge_to_fix(session: Session) -> str:
+    """What is to be changed of a judge that is wrong: its prompt's file, where that is known; of
+    several judges the one that the decision of its suite is about.
+    """
     files = {change.now.file for change in session.prompt_changes if change.now.file}
     if len(files) == 1:
         return one_line(files.pop().replace("\\", "/").rpartition("/")[2])
-    return "the judge"
+    several = len(session.decisions) > 1
+    judges = []
+    for suite, decision in session.decisions.items():
+        if decision.word == session.word and decision.reasons:
+            judge = decision.reasons[0].judge
+            name = f"judge {one_line(judge)}" if judge else "the judge"
+            judges.append(f"{name} of {one_line(suite)}" if several else name)
+    return listed(judges, _MOST_SUITES) or "the judge"
 
 
 def _nothing_wrong(session: Session) -> str:
@@ -547,7 +567,8 @@ def _nothing_wrong(session: Session) -> str:
     # The others are for all cases.
     is_part = any(decision.part for decision in session.decisions.values())
     if turning:
-        return f"read what turned the verdicts, change the judge, and run it again: -k {turning[0]}"
+        judge = _judge_to_fix(session)
+        return f"read what turned the verdicts, change {judge}, and run it again: -k {turning[0]}"
     if session.is_table or is_part:
         return ""
     if session.word == "FAIL":

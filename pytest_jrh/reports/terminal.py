@@ -43,7 +43,7 @@ _STYLES: Mapping[Weight, str] = {
     "bad": "red",
     "warning": "yellow",
 }
-MOST_LINES = 16
+MOST_LINES = 18
 """Of an answer without `-v`, where it can be so short."""
 _FEWEST_ROWS = 3
 _WORD_ROOM = 6
@@ -70,9 +70,13 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     session_said = said(session, skips=display.skips)
     last = _report_line(session, display)
     headlines = [block for block in session_said.answer if isinstance(block, Headline)]
+    if len(headlines) > 1 and session_said.word not in ("", "PASS"):
+        headlines.insert(0, Headline(session_said.word, session_said.headline))
     if display.verbosity < 0:
         return [*block_lines(headlines, display.width), *last]
     head: list[Block] = []
+    if headlines and headlines[0] not in session_said.answer:
+        head.append(headlines[0])
     foot: list[Block] = []
     for block in _without_explained(session_said.answer, display):
         # What to read and to do comes last.
@@ -300,7 +304,7 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         title = f"{head}{one_line(first.run)}{rubric}: {first.done}"
         yield Styled(shortened(title, width), "red")
         head = indent
-        label = f"{first.mistake}; the label is {first.label} ({first.basis})"
+        label = f"{first.mistake}; label {first.label} ({first.basis})"
         yield Styled(shortened(f"{indent}{one_line(label)}", width))
         if first.reason:
             yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))

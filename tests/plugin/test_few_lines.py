@@ -23,16 +23,17 @@ def test_a_session_prints_few_lines(name: str, limit: int) -> None:
 
 
 def test_the_last_lines_answer_a_stranger() -> None:
-    last = " ".join(line.strip() for line in printed("prompt_change")[-18:])
+    last = " ".join(line.strip() for line in printed("prompt_change")[-20:])
     for answer in (
         "FAIL  the new prompt misses 6 of 25 violations that it found before",
         "no new false alarms (0 of 29); chance does as much in 2 of 100",
         "refund_within_policy          3 of 10       0        0 of 9",
         'changed in judge.md: "If the rubric demands something, its absence is a viol…" -> "Judge',
         "read first  damaged-kettle  refund_within_policy: A promise of £15.00 more",
-        "missed; the label is violated (verifier, a person blind)",
+        "missed; label violated (verifier, the authors of pytest-jrh blind)",
         'judge: "The refund of 39.40 is exactly what [8] allows.',
-        "54 by the judge's own model; people checked 12, 0 wrong (20 needed)",
-        "wrong label: r; right: fix judge.md; meant so: --jrh-update-baseline",
+        "54 by the judge's own model; people checked 12, none wrong (8 more to rely on them)",
+        "in the browser, r rejects a wrong label; where labels are right, fix judge.md; "
+        "meant so: --jrh-update-baseline",
     ):
         assert answer in last

@@ -48,13 +48,14 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> N
     assert shown.startswith(f"## ❌ {title.replace('  ', ': ')}\n")
     for text in (
         "no new false alarms (0 of 29); chance does as much in 2 of 100",
-        "| `refund_within_policy` | 3 of 10 | 0 | 0 of 9 |",
-        "54 by the judge's own model; people checked 12, 0 wrong (20 needed)",
+        "| `refund_within_policy` | 3 of 10 | 0 of 9 |",
+        "54 by the judge's own model; people checked 12, none wrong (8 more to rely on them)",
         "**Read first: damaged-kettle, ",
         "<del>back.</del><strong>back, and next week",
         "<td>old prompt</td><td>violated</td>",
         "3 more in the report.",
-        "wrong label: r; right: fix judge.md; meant so: --jrh-update-baseline",
+        "in the browser, r rejects a wrong label; where labels are right, fix judge.md; "
+        "meant so: --jrh-update-baseline",
     ):
         assert text in shown
 
@@ -156,8 +157,8 @@ def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     summary = (project / "summary.md").read_text("utf-8")
     assert "<strong>Judge by the purpose of the rubric rather than by its letter." in summary
-    # One is open, two are folded.
-    assert summary.count("<tr><td>old prompt</td><td>violated</td>") == 3
+    # One is open and, whole, folded; two more are folded.
+    assert summary.count("<tr><td>old prompt</td><td>violated</td>") == 4
     found = bodies(Page.of((project / "report.html").read_text("utf-8")))
     refused = []
     for body in found.values():

@@ -93,7 +93,7 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     title = "❌ FAIL: the judge misses 600 of 600 violations that it found before"
     assert page.all("h2")[0].text == title
     assert any("292 more rows are in the report." in element.text for element in page.all("p"))
-    assert cells(page)[-1] == ["all", "600 of 600", "0", "0 of 600"]
+    assert cells(page)[-1] == ["all", "600 of 600", "0 of 600"]
     assert any(
         element.text.startswith("This report was cut at its size limit")
         for element in page.all("em")
@@ -150,7 +150,7 @@ def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:
     session = replace(session_of(results), records=records, redactor=Redactor((secret,)))
     text = markdown_report(session)
     assert "0123456789abcdef" not in text
-    assert text.count("[REDACTED]") == 3
+    assert text.count("[REDACTED]") == 5
 
 
 def test_report_that_fits_is_not_called_cut() -> None:

@@ -103,7 +103,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
         for block in said(session).answer
         if isinstance(block, Line) and block.title == "labels"
     ]
-    assert labels.text == "48 by the verifier; people checked 3, 2 wrong (20 needed)"
+    assert labels.text == "48 by the verifier; people checked 3, 2 wrong (17 more to rely on them)"
     assert labels.weight == "warning"
 
 
@@ -112,7 +112,7 @@ def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
     session = with_people(judged(misses(9), rubrics=("tone",)), {2: 1, 0: 0})
     cases = worst_cases(session)
     assert cases[0].run == "run-002"
-    assert cases[0].basis == "verifier, a person blind"
+    assert cases[0].basis == "verifier, ann blind"
     assert cases[-1].run == "run-000"
     assert cases[-1].basis == "verifier; blind, ann says satisfied"
 
@@ -143,11 +143,14 @@ def test_the_next_step_of_a_regression_is_to_decide_on_the_page() -> None:
     [line] = next_lines(replace(session, review_command="pytest --lf --jrh-review"))
     assert line == Line(
         "next",
-        "wrong label: r; right: fix judge.md; meant so: --jrh-update-baseline",
+        "in the browser, r rejects a wrong label; where labels are right, fix judge.md; "
+        "meant so: --jrh-update-baseline",
         command="pytest --lf --jrh-review",
     )
     [line] = next_lines(session_of(judged(misses(6))))
-    assert line == Line("next", "wrong label: r; right: fix the judge")
+    assert line == Line(
+        "next", "in the browser, r rejects a wrong label; where labels are right, fix the judge"
+    )
 
 
 def test_where_nothing_is_wrong_the_verdicts_are_to_be_kept() -> None:

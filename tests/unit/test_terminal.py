@@ -55,10 +55,11 @@ def test_the_answer_says_what_got_worse_what_to_read_and_what_next() -> None:
         "all            6 of 24       0       0 of 24",
         'changed in judge.md: "kind." -> "strict."',
         "read first  run-000  tone: perturbation",
-        "            missed; the label is violated (verifier)",
+        "            missed; label violated (verifier)",
         '            judge: "The order is late."',
         "            run-001, run-002, run-003, run-004, run-005",
-        "next        wrong label: r; right: fix judge.md; meant so: --jrh-update-baseline",
+        "next        in the browser, r rejects a wrong label; where labels are right, fix",
+        "            judge.md; meant so: --jrh-update-baseline",
         "cost        48 calls, 96 replayed, $0.0480",
     ]
 
@@ -118,7 +119,8 @@ def test_of_several_suites_the_worst_comes_first() -> None:
     good = [result_with(each, suite="good") for each in judged(right)]
     bad = [result_with(each, suite="bad") for each in judged(misses(6))]
     lines = printed(session_of([*good, *bad]))
-    assert lines[0].startswith("FAIL  bad: the judge misses 6 of 24 violations")
+    assert lines[0] == "FAIL  1 of 2 suites fails: bad"
+    assert lines[1].startswith("FAIL  bad: the judge misses 6 of 24 violations")
     assert any(line.startswith("PASS  good: the judge agrees with all 48 labels") for line in lines)
 
 
@@ -148,7 +150,7 @@ def test_a_case_that_is_explained_above_is_only_named() -> None:
         line.text for line in answer_lines(session, replace(display, explained=frozenset([first])))
     ]
     assert "read first  run-000 (above), run-001" in lines
-    assert not any("the label is" in line for line in lines)
+    assert not any("; label " in line for line in lines)
     alone = session_of(judged(misses(1)))
     lines = [
         line.text for line in answer_lines(alone, replace(display, explained=frozenset([first])))
