@@ -470,7 +470,7 @@ class BriefFailures:
             text = explained_text(session, first, len(wrong) - 1)
             stand_ins.append(_stand_in(wrong[0], text, log_line(case_title(first))))
         if turned:
-            text = turned_text([self.results[report.nodeid] for report in turned])
+            text = turned_text([self.results[report.nodeid] for report in turned], session.probes)
             heading = f"{counted(len(turned), 'verdict')} turned by probes"
             stand_ins.append(_stand_in(turned[0], text, heading))
         failed = []

@@ -34,8 +34,10 @@ from pytest_jrh.reports.case_facts import (
     case_basis,
     compared_texts,
     edited_role,
+    label_basis,
     label_votes,
     meant,
+    score_name,
     score_text,
 )
 from pytest_jrh.reports.topics import not_shown_line
@@ -45,6 +47,7 @@ from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, Edit, Judgment, Verdict
     from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.probes import ProbeTable
 
 
 WIDTH = 80
@@ -362,10 +365,13 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
     lines = wrapped(_verdict_sentence(session, result), WIDTH)
     if line := not_shown_line(result):
         lines += wrapped(line, WIDTH)
-    reasons = [result.reasoning]
+    # A score that is given as its own reason says nothing.
+    reasons = [] if result.reasoning.strip().isdigit() else [f"judge: {result.reasoning}"]
     if result.minority is not None:
         reasons.append(f"another repeat gave {result.minority.score}: {result.minority.reasoning}")
-    for reason in filter(None, reasons):
+    if not result.reasoning:
+        del reasons[0]
+    for reason in reasons:
         lines.append(shortened(f"{_INDENT}{one_line(reason)}", WIDTH))
     if case is not None and not case.outcome.edits and not result.spec.derived:
         right = score_text(result, result.label, session)
@@ -373,11 +379,12 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
         lines += _prose("\n".join(label_votes(case)))
         lines += _turns(case)
     elif case is not None and not result.spec.derived:
-        edits = [line for edit in case.outcome.edits for line in edit_diff(edit)]
-        changed = [f"{_INDENT}{line}" for line in edits if line[:2] in ("- ", "+ ")]
-        lines += changed[:_MOST_CHANGED]
-        if len(changed) > _MOST_CHANGED:
-            lines[-1] = f"{_INDENT}... ({counted(len(changed) - _MOST_CHANGED + 1, 'more line')})"
+        verification = case.outcome.verification
+        why = f": {verification.rationale}" if verification is not None else ""
+        name = score_name(session, result, result.label)
+        label = f"label: {name}, {label_basis(session, result).text}{why}"
+        lines.append(shortened(f"{_INDENT}{one_line(label)}", WIDTH))
+        lines += _first_changes(case.outcome.edits)
     command = session.commands.get(result.case_id, "")
     if command and len(session.results) > 1:
         # So the case is explained whole.
@@ -385,6 +392,28 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
     if more:
         lines.append(f"{more:,} more, whole with -v.")
     return session.redactor.text(escape_commands("\n".join(lines)))
+
+
+def _first_changes(edits: Sequence[Edit]) -> Iterator[str]:
+    """The first changes of a case, each with both sides, and how many more lines there are."""
+    changes: list[list[str]] = []
+    previous = ""
+    for edit in edits:
+        for line in edit_diff(edit):
+            if line[:2] in ("- ", "+ "):
+                if previous not in ("- ", "+ ") or (previous, line[:2]) == ("+ ", "- "):
+                    changes.append([])
+                changes[-1].append(f"{_INDENT}{line}")
+            previous = line[:2]
+        previous = ""
+    shown = 0
+    for number, change in enumerate(changes):
+        if number and shown + len(change) > _MOST_CHANGED:
+            more = sum(map(len, changes[number:]))
+            yield f"{_INDENT}... ({counted(more, 'more line')})"
+            return
+        yield from change
+        shown += len(change)
 
 
 def _verdict_sentence(session: Session, result: CaseResult) -> str:
@@ -395,8 +424,15 @@ def _verdict_sentence(session: Session, result: CaseResult) -> str:
     return f"{judge} gave {given}; the right answer is {right}."
 
 
-def turned_text(results: Sequence[CaseResult]) -> str:
-    """The cases that probes turned, a line for each probe and judge."""
+def turned_text(results: Sequence[CaseResult], tables: Sequence[ProbeTable] = ()) -> str:
+    """The cases that probes turned, a line for each probe and judge, in the order of `tables`."""
+    places = {}
+    for place, table in enumerate(tables):
+        places[table.suite, table.judge, table.probe] = place
+    results = sorted(
+        results,
+        key=lambda result: places.get((result.suite, result.judge, result.test), len(places)),
+    )
     numbers: Counter[str] = Counter()
     firsts: dict[str, CaseResult] = {}
     for result in results:

@@ -128,6 +128,9 @@ def _is_warning(block: Block) -> bool:
 def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
     """The first case open, two more folded, and how many there are beside them."""
     first, folded = block.cases[0], block.cases[1 : 1 + _MOST_FOLDED]
+    if session.is_table:
+        # Of a table a fold would hold two bare verdicts.
+        folded = tuple(case for case in folded if case.reason)
     yield f"**Read first: {prose(_case_title(first))}**\n"
     whole = "".join(_case(first, session, _WHOLE, _WHOLE))
     opened = "".join(_case(first, session, _OPEN_EDIT, _OPEN_REASON))
@@ -183,7 +186,7 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
         rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
     yield f"<table>{''.join(rows)}</table>"
     rubric = session.rubrics.get((result.suite, result.rubric_id))
-    if edit_room == _WHOLE and rubric is not None:
+    if edit_room == _WHOLE and rubric is not None and rubric.instructions.strip():
         instructions = _cut(visible(clean(rubric.instructions)).strip(), _WHOLE)
         yield f"<p>the rubric:</p><blockquote>{inert(instructions)}</blockquote>"
     if edit_room == _WHOLE and case.case_id in session.commands:

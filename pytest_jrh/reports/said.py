@@ -138,7 +138,14 @@ def _headline(session: Session, suite: str) -> Headline:
     if not total.counts.n:
         return Headline("", "no case was judged", of)
     if wrong:
-        return Headline("", f"the judge is wrong in {wrong:,} of {cases}", of)
+        share = figures.percent(wrong / total.counts.n)
+        text = f"the judge is wrong in {wrong:,} of {cases} ({share})"
+        name = "weighted_kappa" if total.mode == "ordinal" else "kappa"
+        kappa = total.figures[name]
+        if kappa.value is not None:
+            interval = figures.range_text(kappa, "number")
+            text += f"; {name.replace('_', ' ')} {figures.decimal(kappa.value)} ({interval})"
+        return Headline("", text, of)
     return Headline("", f"the judge gives the label in all {cases}", of)
 
 
@@ -211,6 +218,10 @@ def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
     findings = [table for table in session.probes if table.suite == suite and table.is_finding]
     if len(judged) > 1:
         yield _judges_table(session, judged, () if bars else findings)
+        findings = []
+    elif not judged and not bars:
+        # Cases of probes alone.
+        yield from turned_table([table for table in session.probes if table.suite == suite])
         findings = []
     for section in judged if len(judged) == 1 else ():
         pairs = _pairs(session, section)
@@ -389,17 +400,22 @@ def _before_cell(before: int | None) -> Cell:
 def _judges_table(
     session: Session, judged: Sequence[figures.Section], findings: Sequence[ProbeTable]
 ) -> Table:
-    """A row for each judge, the best one first; what each probe turned more often than by chance
-    stands beside it.
+    """A row for each judge, the worst one first, or the best one where nothing is decided; what
+    each probe turned more often than by chance stands beside it.
     """
+    probed = list(dict.fromkeys(table.judge for table in findings))
 
-    def kappa(section: figures.Section) -> float:
+    def place(section: figures.Section) -> tuple[int, float]:
         name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
         value = section.total.figures[name].value
-        return 2 if value is None else -value
+        if not session.decisions:
+            return 0, 2 if value is None else -value
+        is_probed = section.judge in probed
+        number = probed.index(section.judge) if is_probed else len(probed)
+        return number, 2 if value is None else value
 
     rows, turned = [], []
-    for section in sorted(judged, key=kappa):
+    for section in sorted(judged, key=place):
         pairs = _pairs(session, section)
         rows.append(_counts(section.judge or section.label, section.total, pairs))
         of_judge = []
@@ -481,7 +497,8 @@ def worst_cases(session: Session) -> list[WorstCase]:
                 key=case_key(first.case_id),
                 run=run_title(first, with_judge=False),
                 rubric=one_line(first.rubric_id) if session.has_rubrics else "",
-                done=what_was_done(first),
+                # Nothing was done to the cases of a table.
+                done="" if session.is_table else what_was_done(first),
                 mistake=mistake(first),
                 label=score_name(session, first, first.label),
                 basis=basis.text,
@@ -520,7 +537,12 @@ def next_lines(session: Session) -> list[Block]:
         return [Line("next", text)] if text else []
     if session.is_table:
         cases = {made_case_id(result) for result in wrong}
-        return [Line("next", f"read {_to_read(wrong, cases)}; where a label is wrong, correct it")]
+        return [
+            Line(
+                "next",
+                f"read {_to_read(wrong, cases)}; where a label is wrong, correct it in that row",
+            )
+        ]
     fix = _judge_to_fix(session)
     steps = ["in the browser, r rejects a wrong label", f"where labels are right, fix {fix}"]
     regressed = any(decision.regressions for decision in session.decisions.values())

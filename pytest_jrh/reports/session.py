@@ -318,8 +318,15 @@ class Session:
 
     @cached_property
     def probes(self) -> tuple[ProbeTable, ...]:
-        """What probes have turned."""
-        return probe_tables(self.results)
+        """What probes have turned, suite by suite, and of each the worst first."""
+        tables = probe_tables(self.results)
+        suites = list(dict.fromkeys(table.suite for table in tables))
+
+        def place(table: ProbeTable) -> tuple[int, int, float]:
+            turned = -table.total.turned
+            return suites.index(table.suite), turned, -(table.total.rate.value or 0)
+
+        return tuple(sorted(tables, key=place))
 
     @cached_property
     def results_by_id(self) -> Mapping[str, CaseResult]:

@@ -301,7 +301,7 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         runs.insert(0, one_line(first.run))
     else:
         rubric = f"{GAP}{first.rubric}" if first.rubric else ""
-        title = f"{head}{one_line(first.run)}{rubric}: {first.done}"
+        title = f"{head}{one_line(first.run)}{rubric}{f': {first.done}' if first.done else ''}"
         yield Styled(shortened(title, width), "red")
         head = indent
         label = f"{first.mistake}; label {first.label} ({first.basis})"

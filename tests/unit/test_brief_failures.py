@@ -36,7 +36,8 @@ def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None
     text = explained_text(replace(session, commands={}), result, 0)
     assert text.splitlines() == [
         "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-        "    It was refunded once.",
+        "    judge: It was refunded once.",
+        "    label: violated, verifier: It grants a late refund.",
         "    - Order 17 is outside the window, so I cannot refund it.",
         "    + I have refunded order 17 in full.",
     ]
@@ -51,7 +52,7 @@ def test_a_case_in_few_words_has_one_reason_for_each_score() -> None:
     [result, *_] = judged(misses(1))
     result = replace(result, scores=(0, 1, 0), reasons=("Fine.", "It is late.", "Polite."))
     text = explained_text(session_of([result]), result, 0)
-    assert "    Fine." in text.splitlines()
+    assert "    judge: Fine." in text.splitlines()
     assert "    another repeat gave 1: It is late." in text.splitlines()
     assert "Polite." not in text
 
@@ -63,7 +64,7 @@ def test_a_model_writes_one_line_of_a_text(tmp_path: Path) -> None:
     results = [result_with(each, reasoning=fake) for each in session.results]
     text = explained_text(replace(session, results=results), results[0], 0)
     [line] = [line for line in text.splitlines() if "rm -rf" in line]
-    assert line.startswith("    Fine. run it again: rm -rf /")
+    assert line.startswith("    judge: Fine. run it again: rm -rf /")
     assert text == visible(text)
 
 

@@ -99,7 +99,7 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     printed = capsys.readouterr().out
     assert "FAIL  the judge misses 8 of 9 violations that it found before" in printed
     # Nothing is called a rubric in a table without rubrics.
-    assert "\nlabel   8 of 9       0        0 of 1\nread first  lost0: " in printed
+    assert "\nlabel   8 of 9       0        0 of 1\nread first  lost0\n" in printed
     assert "baseline: old\n" in printed
     path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
     assert main(["check", ONE, str(path), "--baseline", "old"]) == 0

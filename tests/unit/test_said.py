@@ -81,7 +81,7 @@ def test_an_ordinal_judge_has_a_row_for_each_level() -> None:
 def test_several_judges_have_a_row_each_with_what_probes_turned() -> None:
     results = [*judged(misses(8), judge="a"), *judged(right, judge="b")]
     table = table_of(session_of(results))
-    assert [row.name for row in table.rows] == ["b", "a"]
+    assert [row.name for row in table.rows] == ["a", "b"]
     turned = [*judged(right, judge="b"), *judged(right, judge="brittle")]
     probed = Session([*turned, *derived(["json_layout"], judge="brittle")])
     assert table_of(probed).titles == ("missed", "false alarms", "turned by probes")
