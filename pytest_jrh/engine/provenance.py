@@ -17,7 +17,7 @@ import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.core.ids import case_id, node_part
+from pytest_jrh.core.ids import case_id, node_part, short_digest
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.reports.provenance import (
     BUILT_IN,
@@ -167,7 +167,7 @@ def _judge(
         label=judge.label,
         kind=settings.kind,
         prompt=prompt_name,
-        prompt_digest=_digest(prompt.text) if prompt is not None else "",
+        prompt_digest=short_digest(prompt.text, DIGEST) if prompt is not None else "",
         fingerprint=fingerprint,
         change=_change(ready.suite.name, settings, fingerprint, prompt, baseline),
     )
@@ -198,7 +198,3 @@ def _change(
     if prompt is None or not texts:
         return "judge"
     return "judge" if prompt.text[:LONGEST_PROMPT] in texts else "prompt"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST]

@@ -158,8 +158,13 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
     """All that is known, suite by suite, and last the run itself."""
     versions: dict[str, str] = {}
     for suite in origin.suites:
-        yield from _judge_lines(suite, origin)
-        of = _of(suite, origin)
+        of = f" of {suite.suite}" if len(origin.suites) > 1 else ""
+        for judge in suite.judges:
+            title = f"judge {judge.name}" if judge.name else "judge"
+            kind = "" if judge.kind == judge.label else f" ({judge.kind})"
+            digest = f" {judge.prompt_digest}" if judge.prompt_digest else ""
+            text = f"{judge.label}{kind}{_prompt(judge)}{digest}{_CHANGES[judge.change]}"
+            yield _line(f"{title}{of}: {text}")
         if cases := _cases(suite):
             yield _line(f"cases{of}: {cases}")
         yield _line(f"config{of}: {suite.config} ({suite.config_digest})")
@@ -174,19 +179,6 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
     if versions:
         numbers = [f"{name} {number}" for name, number in versions.items()]
         yield _line(f"versions: {', '.join(numbers)}")
-
-
-def _judge_lines(suite: SuiteOrigin, origin: SessionOrigin) -> Iterator[str]:
-    for judge in suite.judges:
-        title = f"judge {judge.name}" if judge.name else "judge"
-        kind = "" if judge.kind == judge.label else f" ({judge.kind})"
-        digest = f" {judge.prompt_digest}" if judge.prompt_digest else ""
-        text = f"{judge.label}{kind}{_prompt(judge)}{digest}{_CHANGES[judge.change]}"
-        yield _line(f"{title}{_of(suite, origin)}: {text}")
-
-
-def _of(suite: SuiteOrigin, origin: SessionOrigin) -> str:
-    return f" of {suite.suite}" if len(origin.suites) > 1 else ""
 
 
 def _line(text: str) -> str:

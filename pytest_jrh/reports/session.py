@@ -4,13 +4,13 @@ from.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
@@ -402,7 +402,7 @@ def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], S
 
 def case_key(case_id: str) -> str:
     """A short name of a case, the same in every session, as in `#case-0123456789ab`."""
-    return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]
+    return short_digest(case_id, _KEY_LENGTH)
 
 
 def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:

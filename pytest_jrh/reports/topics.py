@@ -277,45 +277,49 @@ def review_blocks(session: Session) -> list[Block]:
 
 
 SHOWN_TITLE = "What the judge was shown"
-_EDITED = "edited turns"
-_WHOLE = "turns of runs as they are"
 _MOST_TURNS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCount:
-    """How many turns were looked for and found, and the results that lack one."""
+    """How many edited turns were looked for, or of cases without edits all turns, and the results
+    that lack one.
+    """
 
+    name: str
+    is_whole: bool
     turns: int
-    shown: int
+    missing: int
     unknown: int
     not_shown: tuple[CaseResult, ...]
-
-    @property
-    def missing(self) -> int:
-        """How many turns the judge was not shown."""
-        return self.turns - self.shown - self.unknown
 
     @property
     def known(self) -> int:
         """Of how many turns it can be told whether the judge was shown them."""
         return self.turns - self.unknown
 
+    @property
+    def shown(self) -> int:
+        """How many turns the judge was shown."""
+        return self.known - self.missing
 
-def shown_count(results: Iterable[CaseResult], *, whole: bool) -> ShownCount:
-    """Count the edited turns, or with `whole` all turns of cases without edits."""
-    turns = shown = unknown = 0
-    not_shown = []
-    for result in results:
-        looked_for = result.extra.shown
-        if looked_for is None or looked_for.is_whole != whole:
-            continue
-        turns += looked_for.turns
-        shown += looked_for.shown
-        unknown += looked_for.unknown
-        if looked_for.missing:
-            not_shown.append(result)
-    return ShownCount(turns, shown, unknown, tuple(not_shown))
+
+def shown_counts(results: Iterable[CaseResult]) -> list[ShownCount]:
+    """Count the edited turns, and all turns of cases without edits."""
+    counts = []
+    looked_for = [(result, result.extra.shown) for result in results]
+    for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
+        turns = missing = unknown = 0
+        not_shown = []
+        for result, shown in looked_for:
+            if shown is not None and shown.is_whole == is_whole:
+                turns += shown.turns
+                missing += len(shown.missing)
+                unknown += shown.unknown
+                if shown.missing:
+                    not_shown.append(result)
+        counts.append(ShownCount(name, is_whole, turns, missing, unknown, tuple(not_shown)))
+    return counts
 
 
 def turns_text(looked_for: ShownTurns) -> str:
@@ -352,16 +356,15 @@ def not_shown_blocks(session: Session) -> list[Block]:
     """What judges were not shown, a sentence each; none where they were shown all."""
     blocks: list[Block] = []
     for subject, results in _by_judge(session):
-        edited = shown_count(results, whole=False)
-        whole = shown_count(results, whole=True)
         parts = []
-        if edited.missing:
-            cases = counted(len(edited.not_shown), "case")
-            lucky = sum(result.outcome == "agree" for result in edited.not_shown)
-            luck = f", {lucky:,} of them right by luck" if lucky else ""
-            parts.append(f"{edited.missing:,} of {edited.turns:,} {_EDITED} ({cases}{luck})")
-        if whole.missing:
-            parts.append(f"{whole.missing:,} of {whole.turns:,} {_WHOLE}")
+        for count in shown_counts(results):
+            cases = ""
+            if not count.is_whole:
+                lucky = sum(result.outcome == "agree" for result in count.not_shown)
+                luck = f", {lucky:,} of them right by luck" if lucky else ""
+                cases = f" ({counted(len(count.not_shown), 'case')}{luck})"
+            if count.missing:
+                parts.append(f"{count.missing:,} of {count.turns:,} {count.name}{cases}")
         if parts:
             sentence = f"{subject} was not shown {' and '.join(parts)}."
             blocks.append(Sentence(sentence, "warning"))
@@ -375,20 +378,20 @@ def shown_folds(session: Session) -> list[Block]:
     judges = list(_by_judge(session))
     for subject, results in judges:
         of = f"{subject}: " if len(judges) > 1 else ""
-        for name, whole in ((_EDITED, False), (_WHOLE, True)):
-            count = shown_count(results, whole=whole)
+        for count in shown_counts(results):
             if count.known:
-                share = f" ({percent(count.shown / count.known)})" if whole else ""
-                points.append(f"{of}shown: {count.shown:,} of {count.known:,} {name}{share}")
+                share = f" ({percent(count.shown / count.known)})" if count.is_whole else ""
+                points.append(f"{of}shown: {count.shown:,} of {count.known:,} {count.name}{share}")
             if count.unknown:
-                points.append(f"{of}unknown: {count.unknown:,} {name}; {_WHY_UNKNOWN}")
+                points.append(f"{of}unknown: {count.unknown:,} {count.name}; {_WHY_UNKNOWN}")
             if count.not_shown:
                 named = []
                 for result in count.not_shown:
                     right = "right by luck" if result.outcome == "agree" else result.outcome
-                    why = state_text(result) + ("" if whole else f", {right}")
+                    why = state_text(result) + ("" if count.is_whole else f", {right}")
                     named.append(session.named(result.case_id, why))
-                lists.append(Cases(f"{of}{name} that were not shown", tuple(named), "warning"))
+                title = f"{of}{count.name} that were not shown"
+                lists.append(Cases(title, tuple(named), "warning"))
     return [Fold(SHOWN_TITLE, (Points(tuple(points)), *lists))] if points else []
 
 
@@ -415,9 +418,8 @@ def shown_data(results: Iterable[CaseResult]) -> dict[str, Any]:
     if not judged:
         return {}
     data: dict[str, Any] = {}
-    for key, whole in (("edited", False), ("whole", True)):
-        count = shown_count(judged, whole=whole)
-        data[key] = {
+    for count in shown_counts(judged):
+        data["whole" if count.is_whole else "edited"] = {
             "turns": count.turns,
             "shown": count.shown,
             "missing": count.missing,

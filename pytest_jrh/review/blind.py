@@ -9,7 +9,6 @@ made changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 from collections import Counter
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.ids import generation_id
+from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.review.board import Board, Progress, ReviewCase, check_label
@@ -84,11 +83,7 @@ def in_order(
 
 
 def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
-    def rank(digest: str) -> str:
-        text = f"{seed}\n{purpose}\n{digest}"
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-    return sorted(digests, key=rank)
+    return sorted(digests, key=lambda digest: short_digest(f"{seed}\n{purpose}\n{digest}", 64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ page's threads bring what people do; the session's waits until they have ended i
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
-from pytest_jrh.core.ids import generation_id
+from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.decisions import (
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LOOKS = 0.1
+KEY_LENGTH = 20
+"""How many hex digits name a case, a rubric or a template in addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class ReviewCase:
 
     @property
     def key(self) -> str:
-        """The name of the case in addresses."""
-        return _key(self.case_id)
+        """The name of the case in addresses: derived from its id, without any character of it."""
+        return short_digest(self.case_id, KEY_LENGTH)
 
     def with_verdict(self, judge: str | None, judgment: Judgment) -> ReviewCase:
         """The case with what one of its judges decided."""
@@ -207,7 +208,7 @@ class ReviewBoard(Board):
 
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
         with self._lock:
-            entry = self._entries.get(_key(generation_id(case.spec)))
+            entry = self._entries.get(short_digest(generation_id(case.spec), KEY_LENGTH))
             if entry is not None:
                 self._put(entry.with_verdict(case.spec.judge, judgment))
 
@@ -402,11 +403,6 @@ class ReviewBoard(Board):
 
     def _store(self, case: Case) -> DecisionStore:
         return self._stores[case.spec.suite, case.spec.test]
-
-
-def _key(case_id: str) -> str:
-    """The name of a case in addresses: derived from its id, but without any character of it."""
-    return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ of a case.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import asdict, replace
@@ -19,7 +18,7 @@ from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.ids import case_id
+from pytest_jrh.core.ids import case_id, short_digest
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.reports.page import BODIES, FOLDER, page_html, printable
@@ -35,6 +34,7 @@ from pytest_jrh.reports.page_cases import (
     rubric_values,
     score_words,
 )
+from pytest_jrh.review.board import KEY_LENGTH
 from pytest_jrh.review.prompts import agent_templates
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
 from pytest_jrh.stats.baseline import short
@@ -93,7 +93,7 @@ def _rubrics(cases: Iterable[Case]) -> JsonValues:
 
 def _rubric_key(case: Case) -> str:
     text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    return short_digest(text, KEY_LENGTH)
 
 
 def _words(case: Case) -> dict[int, str]:

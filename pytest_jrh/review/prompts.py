@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,10 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
+from pytest_jrh.review.board import KEY_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,7 @@ class AgentTemplate:
     def key(self) -> str:
         """Its name in addresses, without any character of those that it is of."""
         name = "\0".join([self.suite.name, self.test.name, self.stage])
-        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+        return short_digest(name, KEY_LENGTH)
 
     def values(self) -> dict[str, Any]:
         """As JSON values: `text` is what is used now, from `file` where that is an override, and
