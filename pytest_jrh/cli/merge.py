@@ -79,6 +79,7 @@ def merge(
         origin=session_origin([run], folder, recordings_of([ready])),
         redactor=redactor,
         folder=folder,
+        is_merge=True,
     )
     settings = EndSettings(
         session,

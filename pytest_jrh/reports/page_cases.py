@@ -34,7 +34,7 @@ from pytest_jrh.reports.failures import common_part
 from pytest_jrh.reports.said import worst_results
 from pytest_jrh.reports.session import (
     case_key,
-    spending_lines,
+    spending_line,
     total_spending,
 )
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
@@ -391,7 +391,6 @@ def case_body(
 IN_DOUBT = "label in doubt"
 NO_VERDICT = "no verdict"
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
-_ONE_LINE = 10_000
 _LONGEST_TITLE = 160
 
 
@@ -679,7 +678,7 @@ class SessionCases:
         spending = total_spending(results)
         # Verdicts of a table, and of a judge that is code, took no call.
         if spending.calls or spending.replayed:
-            yield "Cost", " | ".join(spending_lines(spending, _ONE_LINE))
+            yield "Cost", spending_line(spending)
 
     def _commands(self, results: Sequence[CaseResult]) -> Iterator[tuple[str, str]]:
         shown = next((result for result in results if result.outcome == "disagree"), results[0])

@@ -43,7 +43,7 @@ from pytest_jrh.reports.session import (
     case_key,
     dollars_text,
     run_title,
-    spending_lines,
+    spending_line,
     suite_names,
     what_was_done,
 )
@@ -203,6 +203,10 @@ def _interrupted(session: Session) -> list[Block]:
     extents = session.extents.values()
     if not any(extent.interrupted for extent in extents):
         return []
+    if session.is_merge:
+        missing = sum(len(decision.never_reported) for decision in session.decisions.values())
+        text = f"no shard has a result of {counted(missing, 'case')}"
+        return [Sentence(f"{text}: run the missing ones, and merge all shards again", "warning")]
     kept, of = sum(extent.cases for extent in extents), sum(extent.of for extent in extents)
     paid = "" if session.is_table else f" ({dollars_text(session.spending.paid)} so far)"
     text = f"interrupted: {kept:,} of {counted(of, 'case')} kept; the same command goes on{paid}"
@@ -676,10 +680,7 @@ def _details(session: Session) -> Iterator[Block]:
     yield from topics.shown_folds(session)
     origin: list[Block] = [*provenance_points(session.origin)]
     if not session.is_table:
-        seconds = session.wall_seconds
-        origin.append(
-            Sentence(" | ".join(spending_lines(session.spending, 500, wall_seconds=seconds)))
-        )
+        origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))
     if origin:
         yield Section("Where these figures come from", tuple(origin))
 

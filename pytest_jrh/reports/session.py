@@ -39,38 +39,31 @@ TITLE_WIDTH = 72
 _RUBRIC_ROOM = 30
 _RUN_ROOM = 24
 _NOTE_ROOM = 24
-
-
 _ESTIMATED_FROM = 0.1
 
 
-def spending_lines(spending: Spending, width: int = 80, *, wall_seconds: float = 0.0) -> list[str]:
-    """Calls, cost and duration of a session, in as few lines as possible.
+def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
+    """Calls, cost and duration of a session.
 
     Without a duration where it is 0: that of merged results is not known, and the terminal's last
     line has pytest's own.
     """
-    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
-    calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
-    parts = [counted(spending.usage.total, "token"), _cost(spending)]
+    calls = f"{_calls(spending, ' made')}, {spending.replayed:,} replayed"
+    parts = [calls, counted(spending.usage.total, "token"), _cost(spending)]
     if wall_seconds:
         duration = _clock(wall_seconds)
         parts.append(duration if "min" in duration else f"{wall_seconds:.1f} s")
-    lines = [calls]
-    for part in parts:
-        longer = f"{lines[-1]} | {part}"
-        if columns(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(part)
-    return lines
+    return " | ".join(parts)
+
+
+def _calls(spending: Spending, done: str = "") -> str:
+    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
+    return f"{counted(spending.calls, 'call')}{done}{lost}"
 
 
 def spending_text(spending: Spending) -> str:
     """Calls and cost in a few words; what was recorded stands behind a replay."""
-    parts = [counted(spending.calls, "call")]
-    if spending.lost:
-        parts[0] += f" ({spending.lost:,} without an answer, which may be billed)"
+    parts = [_calls(spending)]
     parts.append(f"{spending.replayed:,} replayed")
     if spending.calls and spending.unpriced and not spending.paid:
         parts.append(f"{spending.unpriced:,} unpriced")
@@ -245,8 +238,8 @@ class Session:
     `records` says where the made cases lie, `probed` makes by suite name those of probes again, and
     rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
-    no case was made and no call, so that nothing is said of what they cost. `page` is the HTML
-    report of the session.
+    no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
+    results are from shards. `page` is the HTML report of the session.
     """
 
     results: Sequence[CaseResult]
@@ -270,6 +263,7 @@ class Session:
     probed: Mapping[str, Probed] = field(default_factory=dict)
     folder: Path | None = None
     is_table: bool = False
+    is_merge: bool = False
     page: Path | None = None
 
     @cached_property

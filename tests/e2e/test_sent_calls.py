@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.core.model import Spending
-from pytest_jrh.reports.session import spending_lines
+from pytest_jrh.reports.session import spending_line
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 
@@ -62,5 +62,5 @@ def test_a_call_that_no_server_got_does_not_count(
 
 
 def test_the_summary_says_what_may_be_billed() -> None:
-    line = " ".join(spending_lines(Spending(calls=10, lost=4)))
+    line = spending_line(Spending(calls=10, lost=4))
     assert line.startswith("10 calls made (4 without an answer, which may be billed), 0 replayed")

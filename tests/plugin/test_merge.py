@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
         + 1
     )
     # How long all of it took is not known of shards.
-    spending = [line.partition(" | 0.")[0] for line in whole.outlines[start:end]]
+    spending = [re.sub(r" \| [\d.]+ s$", "", line) for line in whole.outlines[start:end]]
     assert told[: end - start] == spending
     assert json.loads(report.read_text("utf-8")) == merged
 
@@ -145,6 +146,8 @@ def test_a_case_that_no_shard_reported_is_named_and_red(
 ) -> None:
     before = (project.folder / FILE).read_bytes()
     assert merge(BASELINE, UPDATE, shards[1], shards[2]) == 1
+    said = "no shard has a result of 2 cases: run the missing ones, and merge all shards again"
+    assert f"! {said}" in [line.strip() for line in merge.lines]
     missing = section(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
     assert (

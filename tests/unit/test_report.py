@@ -21,7 +21,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.text import columns, shortened, visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.reports.session import spending_lines, total_spending
+from pytest_jrh.reports.session import spending_line, total_spending
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
 
 BASE = Path("/repo")
@@ -66,7 +66,7 @@ def explained(case: object = None, **changes: object) -> str:
     ],
 )
 def test_spending_line_never_counts_an_unpriced_call_as_free(spending: Spending, line: str) -> None:
-    assert spending_lines(spending, wall_seconds=1.25) == [line]
+    assert spending_line(spending, 1.25) == line
 
 
 def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
@@ -93,8 +93,8 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
 
 
 def test_long_run_is_told_in_minutes() -> None:
-    assert spending_lines(Spending(), wall_seconds=125)[-1].endswith("2 min 5 s")
-    assert spending_lines(Spending(), wall_seconds=7_500)[-1].endswith("2 h 5 min")
+    assert spending_line(Spending(), 125).endswith("2 min 5 s")
+    assert spending_line(Spending(), 7_500).endswith("2 h 5 min")
 
 
 def test_disagreement_shows_all_that_a_reader_needs() -> None:
