@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
-_DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
+DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
 
 def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
@@ -42,10 +42,7 @@ def score_text(result: CaseResult, score: int | None, session: Session) -> str:
     """Give a score of a case with its meaning; None is a tie of the repeats."""
     if score is None:
         return "a tie"
-    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-    grounds = session.grounds.get(result.spec.suite)
-    binary = rubric is None or (grounds is not None and not grounds.ordinal)
-    return meant(score, () if binary or rubric is None else rubric.score_levels)
+    return meant(score, session.levels(result))
 
 
 def score_name(session: Session, result: CaseResult, score: int | None) -> str:
@@ -237,7 +234,7 @@ class LabelBasis(NamedTuple):
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
     by, certainty = VERIFIER.name, 0
-    if result.extra.review in _DECIDED:
+    if result.extra.review in DECIDED:
         by, certainty = "accepted by a person", 1
     elif result.extra.altered:
         by, certainty = "changed on the disk since", -1
@@ -281,8 +278,13 @@ def case_lines(result: CaseResult, case: Case) -> Iterator[tuple[str, str]]:
     """What is to be known of a case beside its verdicts, as title and text."""
     if line := not_shown_line(result):
         yield "Shown to the judge", line
-    decided = result.extra.review or (case.review.action if case.review is not None else "")
-    if decided:
-        note = case.review.note if case.review is not None else ""
-        text = _DECIDED.get(decided, decided)
-        yield "Reviewed by a person", f"{text}: {note}." if note else f"{text}."
+    if decided := decided_text(result, case):
+        yield "Reviewed by a person", f"{decided}."
+
+
+def decided_text(result: CaseResult, case: Case | None) -> str:
+    """What a person decided about a case, with the note; empty where nobody did."""
+    review = None if case is None else case.review
+    word: str = result.extra.review or ("" if review is None else review.action)
+    text = DECIDED.get(word, word)
+    return f"{text}: {review.note}" if word and review is not None and review.note else text

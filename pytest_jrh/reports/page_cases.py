@@ -24,7 +24,9 @@ from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.case_facts import (
+    DECIDED,
     case_basis,
+    decided_text,
     label_votes,
     meant,
     repeats_text,
@@ -42,6 +44,7 @@ from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.wording import MEANINGS
 from pytest_jrh.store.decisions import holds_acts
+from pytest_jrh.store.labels import last_labels
 from pytest_jrh.store.records import BY_HAND
 
 if TYPE_CHECKING:
@@ -270,11 +273,9 @@ def _readable(text: str) -> str:
 # ---- Voices
 
 
-def score_words(levels: Sequence[ScoreLevel], *, ordinal: bool) -> dict[int, str]:
-    """What each score is called."""
-    if ordinal:
-        return {level.score: meant(level.score, levels) for level in levels}
-    return dict(MEANINGS)
+def score_words(levels: Sequence[ScoreLevel]) -> dict[int, str]:
+    """What each score is called; without levels those of a binary suite."""
+    return {level.score: meant(level.score, levels) for level in levels} or dict(MEANINGS)
 
 
 def voice(
@@ -390,7 +391,6 @@ def case_body(
 
 IN_DOUBT = "label in doubt"
 NO_VERDICT = "no verdict"
-_DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 _LONGEST_TITLE = 160
 
 
@@ -418,15 +418,16 @@ def case_row(
     }
 
 
-def rubric_values(rubric: Rubric, suite: str, place: str = "", *, ordinal: bool) -> JsonValues:
+def rubric_values(
+    rubric: Rubric, levels: Sequence[ScoreLevel], suite: str, place: str = ""
+) -> JsonValues:
     """A rubric of the page: what it says, and the levels of its scale."""
-    levels = [meant(level.score, rubric.score_levels) for level in rubric.score_levels]
     return {
         "suite": suite,
         "id": rubric.id,
         "text": rubric.instructions,
         "place": place,
-        "levels": levels if ordinal else [],
+        "levels": [meant(level.score, levels) for level in levels],
     }
 
 
@@ -448,23 +449,22 @@ class SessionCases:
         self._marked["expected to fail"] = set(session.tolerated & wrong_before)
         self._new_prompts = set()
         for change in session.prompt_changes:
-            if change.before is not None and change.before != change.now.text:
+            if change.is_reworded:
                 self._new_prompts.add((change.now.suite, change.now.judge))
-        # What each person said last.
-        self._people: dict[str, dict[str, PersonLabel]] = {}
-        for grounds in session.grounds.values():
-            for person in grounds.people:
-                self._people.setdefault(person.case_digest, {})[person.reviewer] = person
+        people = [person for grounds in session.grounds.values() for person in grounds.people]
+        self._people = last_labels(people)
         self._doubted: set[str] = set()
         for contradicting in contradicting_cases(session.results):
             self._doubted.update(result.case_id for result in contradicting)
         self.groups: dict[str, list[CaseResult]] = {}
         for result in session.results:
             self.groups.setdefault(made_case_id(result), []).append(result)
-        self._rubrics: dict[tuple[str, str], str] = {}
+        # By suite and rubric id, the first of its results.
+        self._rubrics: dict[tuple[str, str], CaseResult] = {}
         for result in session.results:
             pair = result.spec.suite, result.spec.rubric_id
-            self._rubrics.setdefault(pair, str(len(self._rubrics)))
+            self._rubrics.setdefault(pair, result)
+        self._rubric_keys = {pair: str(number) for number, pair in enumerate(self._rubrics)}
         in_order = [result.case_id for result in worst_results(session)]
         # Then what probes turned: first of the worst judge, and of that by the worst probe.
         turned: Counter[tuple[str, str]] = Counter()
@@ -501,7 +501,7 @@ class SessionCases:
     def rubrics(self) -> dict[str, JsonValues]:
         """The rubrics that rows name."""
         values = {}
-        for (suite, name), key in self._rubrics.items():
+        for (suite, name), result in self._rubrics.items():
             # What is called the rubric of a table may be a column of labels.
             shown_name = name if self._session.has_rubrics else ""
             rubric = self._session.rubrics.get((suite, name), Rubric(shown_name, ""))
@@ -509,8 +509,8 @@ class SessionCases:
             if rubric.file:
                 path, folder = Path(rubric.file), self._session.folder
                 place = f"{path if folder is None else relative_path(path, folder)}:{rubric.line}"
-            ordinal = self._is_ordinal(suite, name)
-            values[key] = rubric_values(rubric, suite, place, ordinal=ordinal)
+            key = self._rubric_keys[suite, name]
+            values[key] = rubric_values(rubric, self._session.levels(result), suite, place)
         return values
 
     def row(self, made: str) -> JsonValues:
@@ -525,7 +525,7 @@ class SessionCases:
         return case_row(
             first.spec,
             key=case_key(made),
-            rubric=self._rubrics[first.spec.suite, first.spec.rubric_id],
+            rubric=self._rubric_keys[first.spec.suite, first.spec.rubric_id],
             title=self._title(first),
             kind=self._kind(results),
             label=first.label,
@@ -545,7 +545,7 @@ class SessionCases:
         if "disagree" in outcomes:
             if spec.derived:
                 return "turned"
-            if self._is_ordinal(spec.suite, spec.rubric_id):
+            if self._session.levels(results[0]):
                 return "wrong"
             return "missed" if results[0].label else "false alarm"
         if outcomes & {*UNSCORED, "no_case"}:
@@ -556,7 +556,7 @@ class SessionCases:
         """What else is to be said of a case, by which it can be found."""
         first = results[0]
         ids = {result.case_id for result in results}
-        is_reviewed = first.extra.review in _DECIDED
+        is_reviewed = first.extra.review in DECIDED
         is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
         labels = {person.label for person in self._people.get(first.case_digest, {}).values()}
         labels.discard(None)
@@ -575,12 +575,6 @@ class SessionCases:
         }
         return [*tags, *(tag for tag, holds in others.items() if holds)]
 
-    def _is_ordinal(self, suite: str, rubric_id: str) -> bool:
-        rubric = self._session.rubrics.get((suite, rubric_id))
-        grounds = self._session.grounds.get(suite)
-        has_levels = rubric is not None and bool(rubric.score_levels)
-        return has_levels and (grounds is None or grounds.ordinal)
-
     def body(self, made: str) -> JsonValues:
         """All else of the case with this id."""
         session, results = self._session, self.groups[made]
@@ -595,8 +589,7 @@ class SessionCases:
                     # Images of logs are large: a page that is served has them.
                     part.pop("address", None)
         rubric = session.rubrics.get((spec.suite, spec.rubric_id))
-        levels = () if rubric is None else rubric.score_levels
-        words = score_words(levels, ordinal=self._is_ordinal(spec.suite, spec.rubric_id))
+        words = score_words(session.levels(first))
         voices = []
         if case is not None:
             people = self._people.get(first.case_digest, {}).values()
@@ -668,13 +661,8 @@ class SessionCases:
                 yield "Shown to the judge", judge + line
             if reasoning_disagrees(result):
                 yield "Reasoning", judge + REASONING_DISAGREES
-        decided: str = first.extra.review
-        if case is not None and case.review is not None:
-            decided = decided or case.review.action
-        if decided:
-            note = "" if case is None or case.review is None else case.review.note
-            text = _DECIDED.get(decided, decided)
-            yield "Reviewed by a person", f"{text}: {note}" if note else text
+        if decided := decided_text(first, case):
+            yield "Reviewed by a person", decided
         spending = total_spending(results)
         # Verdicts of a table, and of a judge that is code, took no call.
         if spending.calls or spending.replayed:

@@ -21,14 +21,14 @@ from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
-from pytest_jrh.store.labels import Grounds, PersonLabel
+from pytest_jrh.store.labels import Grounds, PersonLabel, last_labels
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Progress
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Progress, ScoreLevel
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.reuse import SuiteCases
@@ -348,6 +348,14 @@ class Session:
         order: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS")
         return next((word for word in order if word in words), "")
 
+    def levels(self, result: CaseResult) -> Sequence[ScoreLevel]:
+        """The scale of a case; empty in a binary suite."""
+        grounds = self.grounds.get(result.suite)
+        rubric = self.rubrics.get((result.suite, result.spec.rubric_id))
+        if rubric is None or (grounds is not None and not grounds.ordinal):
+            return ()
+        return rubric.score_levels
+
     def node(self, case_id: str) -> str:
         """What pytest calls the case; its id where that is not known."""
         return self.nodes.get(case_id, case_id)
@@ -370,12 +378,12 @@ class Session:
     @cached_property
     def blind_labels(self) -> Mapping[tuple[str, str], Sequence[PersonLabel]]:
         """The last label of each person who saw no answer, by suite and digest of the case."""
-        labels: dict[tuple[str, str], dict[str, PersonLabel]] = {}
+        labels: dict[tuple[str, str], Sequence[PersonLabel]] = {}
         for suite, grounds in self.grounds.items():
-            for label in grounds.people:
-                if label.blind:
-                    labels.setdefault((suite, label.case_digest), {})[label.reviewer] = label
-        return {key: [*of_case.values()] for key, of_case in labels.items()}
+            blind = last_labels(label for label in grounds.people if label.blind)
+            for digest, by_reviewer in blind.items():
+                labels[suite, digest] = list(by_reviewer.values())
+        return labels
 
     @cached_property
     def has_rubrics(self) -> bool:

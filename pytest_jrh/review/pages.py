@@ -39,6 +39,7 @@ from pytest_jrh.review.prompts import agent_templates
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
 from pytest_jrh.stats.baseline import short
 from pytest_jrh.store.decisions import CallEdit, holds_acts, is_editable
+from pytest_jrh.store.labels import last_labels
 from pytest_jrh.store.ledger import edit_note
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ def _rubrics(cases: Iterable[Case]) -> JsonValues:
     """The rubrics of cases, by the key that their rows have."""
     rubrics = {}
     for case in cases:
-        ordinal = case.mode == "ordinal"
-        values = rubric_values(case.rubric, case.spec.suite, ordinal=ordinal)
+        values = rubric_values(case.rubric, case.levels, case.spec.suite)
         rubrics[_rubric_key(case)] = printable(values)
     return rubrics
 
@@ -96,15 +96,10 @@ def _rubric_key(case: Case) -> str:
     return short_digest(text, KEY_LENGTH)
 
 
-def _words(case: Case) -> dict[int, str]:
-    """What each label of a case is called."""
-    return score_words(case.levels, ordinal=case.mode == "ordinal")
-
-
 def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
     if case.mode == "binary":
-        return [(score, word[0], word) for score, word in _words(case).items()]
+        return [(score, word[0], word) for score, word in score_words(case.levels).items()]
     labels = []
     for level in case.levels:
         key = str(level.score) if level.score in range(10) else ""
@@ -175,7 +170,7 @@ def review_body(
     before: Mapping[str, CaseResult] = MappingProxyType({}),
 ) -> JsonValues:
     """All else of a case to decide about: how it was made, and what judges and people say of it."""
-    entry, case, words = reviewed.entry, reviewed.case, _words(reviewed.case)
+    entry, case, words = reviewed.entry, reviewed.case, score_words(reviewed.case.levels)
     judged: list[JsonValues] = []
     for name, line in before.items():
         who = f"{one_line(name)} before".strip()
@@ -215,7 +210,7 @@ def label_row(assigned: Assigned) -> JsonValues:
         value = "none" if label.label is None else str(label.label)
         word = "cannot tell" if label.label is None else str(label.label)
         if case.mode == "binary" and label.label is not None:
-            word = _words(case)[label.label]
+            word = score_words(case.levels)[label.label]
     return {
         "key": assigned.key,
         "number": assigned.number,
@@ -282,10 +277,7 @@ class Deciding:
         self._board = board
         self._earlier = {} if baseline is None else baseline.cases
         self._templates = agent_templates(suites)
-        # What each person said last.
-        self._people: dict[str, dict[str, PersonLabel]] = {}
-        for person in people:
-            self._people.setdefault(person.case_digest, {})[person.reviewer] = person
+        self._people = last_labels(people)
 
     def page(self) -> Page:
         """The page to serve."""

@@ -133,7 +133,7 @@ def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
     """
     blind: dict[str, tuple[int, ...]] = {}
     for digest, by_reviewer in _last_blind(people).items():
-        labels = tuple(label for label in by_reviewer.values() if label is not None)
+        labels = tuple(last.label for last in by_reviewer.values() if last.label is not None)
         if labels:
             blind[digest] = labels
     return blind
@@ -144,12 +144,15 @@ def untold(people: Sequence[PersonLabel]) -> frozenset[str]:
     return frozenset(_last_blind(people)) - frozenset(blind_labels(people))
 
 
-def _last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, int | None]]:
-    by_case: dict[str, dict[str, int | None]] = {}
-    for person_label in people:
-        if person_label.blind:
-            by_reviewer = by_case.setdefault(person_label.case_digest, {})
-            by_reviewer[person_label.reviewer] = person_label.label
+def _last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
+    return last_labels(label for label in people if label.blind)
+
+
+def last_labels(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
+    """What each person said last of each case, by the case's digest and the person's name."""
+    by_case: dict[str, dict[str, PersonLabel]] = {}
+    for label in people:
+        by_case.setdefault(label.case_digest, {})[label.reviewer] = label
     return by_case
 
 
