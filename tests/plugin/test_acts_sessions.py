@@ -109,8 +109,8 @@ def test_acts_are_made_shown_replayed_and_frozen(
     case = record(files)
     assert [edited.kind for edited in case.outcome.edits] == ["omit", "call", "say"]
     assert undone(case.messages, case.outcome.edits) == case.run.messages
-    assert "call of refund changed" in Path("summary.md").read_text("utf-8")
-    assert "rubric-1: the call of verify is left out (run-1)" in done.stdout.str()
+    assert "call of verify omitted before it" in Path("summary.md").read_text("utf-8")
+    assert "rubric-1: the call of verify is left out" in done.stdout.str()
     (table,) = files.folder.rglob("synthetic*.csv")
     with table.open(newline="", encoding="utf-8") as read:
         (row,) = csv.DictReader(read)

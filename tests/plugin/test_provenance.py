@@ -21,10 +21,7 @@ def test_every_report_names_the_judge_and_that_its_prompt_has_changed(
 ) -> None:
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *REPORTS, *workers)
     result.assert_outcomes(passed=4, xfailed=4)
-    assert (
-        f"jrh: judge {JUDGE}, not the baseline's prompt; cases made by openai/gpt-4.1-mini, "
-        "verified by openai/gpt-4.1-mini"
-    ) in result.outlines
+    result.stdout.fnmatch_lines([f"jrh: judge {JUDGE}, not the baseline's prompt; *"])
     [path] = pytester.path.glob("outputs/lax/tiny/*_report.json")
     told = json.loads(path.read_text("utf-8"))["provenance"]
     assert told["judge"]["prompt"] == "lax/judge.md"
@@ -40,7 +37,7 @@ def test_the_judge_of_the_baseline_is_called_so(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     result = pytester.runpytest(project.suite.option, BASELINE, "--collect-only")
-    told = "jrh: judge openai/gpt-4.1-mini, built-in prompt, as in the baseline; cases made by *"
+    told = "jrh: judge openai/gpt-4.1-mini, built-in prompt, as in the baseline; cases made*"
     result.stdout.fnmatch_lines([told])
 
 
@@ -65,5 +62,5 @@ def test_a_model_that_changed_behind_its_name_is_named(
             pytester._monkeypatch.setenv(name, value)
         result = pytester.runpytest(project.suite.option, "--jrh-judge-record-mode=all", *workers)
     assert server.count() == server.count("judge") == 8
-    assert " ".join(result.outlines).count(CHANGED) == 1
+    assert " ".join(result.stdout.str().split()).count(CHANGED) == 1
     assert "answered as" not in pytester.runpytest(project.suite.option, *workers).stdout.str()

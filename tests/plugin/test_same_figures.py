@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
 from tests.plugin.recorded import Done, run_pytest
 from tests.support.model_server import ModelServer, Obedient
+from tests.support.page_reader import Page
 from tests.support.suites import SuiteFiles, write_suite
 
 NINE_OF_NINE = (0.7008549, 1.0)
@@ -35,19 +35,17 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, Done]:
 def test_the_terminal_markdown_and_page_print_one_interval(ended: tuple[SuiteFiles, Done]) -> None:
     suite, done = ended
     (row,) = [line.split() for line in done.lines if line.split()[:2] == ["rubric-1", "9"]]
-    assert row[2:5] == ["100.0%", AS_TEXT, "100.0%"]
-    start = done.lines.index("95% intervals      recall")
-    assert done.lines[start + 1].split() == ["rubric-1", "70.1-100.0"]
+    assert row[2:6] == ["100.0%", AS_TEXT, "100.0%", f"({AS_TEXT})"]
     markdown = (suite.folder / "r.md").read_text("utf-8")
     assert f"| 9 | 100.0% | {AS_TEXT} | 100.0% ({AS_TEXT}) | - | - |" in markdown
-    cells = re.findall(r'data-label="([^"]+)"[^>]*>([^<]*)(?:<small[^>]*>([^<]*))?', page(suite))
-    figures = {name: (text.strip(), interval) for name, text, interval in cells}
-    assert figures["accuracy"] == ("100.0%", AS_TEXT)
-    assert figures["recall"] == ("100.0%", AS_TEXT)
-
-
-def page(suite: SuiteFiles) -> str:
-    return (suite.folder / "r.html").read_text("utf-8")
+    page = Page.of((suite.folder / "r.html").read_text("utf-8"))
+    (data,) = page.all("script", id="session")
+    details = json.loads(data.text)["blocks"]["details"]
+    (table,) = [part["blocks"][0] for part in details if part["title"].startswith("Figures of")]
+    (shown,) = table["rows"]
+    cells = dict(zip(table["titles"], shown["cells"], strict=True))
+    assert (cells["accuracy"]["text"], cells["95% interval"]["text"]) == ("100.0%", AS_TEXT)
+    assert (cells["recall"]["text"], cells["recall"]["range"]) == ("100.0%", AS_TEXT)
 
 
 def test_the_json_report_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> None:
