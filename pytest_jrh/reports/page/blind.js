@@ -64,7 +64,10 @@ async function enter(typed) {
 }
 
 async function load() {
+  const asking = me;
   const { rows, rubrics } = await ask(mine("cases"));
+  // Another person may have taken over meanwhile.
+  if (me !== asking) return;
   Object.assign(session.rubrics, rubrics);
   const before = new Set(source.rows.map((row) => row.key));
   if (rows.length !== source.rows.length || !rows.every((row) => before.has(row.key))) clear();
@@ -98,12 +101,14 @@ async function answer(value) {
   const row = view.row;
   if (!row || isSending) return;
   isSending = true;
+  const labelling = me;
   const data = { label: labelOf(value), note: $("note").value };
   const done = await tried(async () => put([{ ...row, ...(await ask(mine(`cases/${row.key}/label`), data)) }]));
   isSending = false;
   if (!done) return;
   given.push(row.key);
   await tried(load);
+  if (me !== labelling) return;
   const next = nextOpen(row);
   toast(`${capital(rowsByKey.get(row.key).word)}. `, make("kbd", {}, "u"), " takes it back");
   if (next) await open(next);
