@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import MADE, majority
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Line
@@ -146,11 +147,14 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     blind too are counted apart.
     """
     blind = blind_labels(grounds.people)
-    # The judges of a panel look at the same cases.
+    made_results = [result for result in results if result.outcome in MADE]
+    # The judges of a panel look at the same cases; those of probes have their base's labels.
     made_cases = {}
-    for result in results:
-        if result.outcome in MADE and not result.spec.derived:
+    for result in made_results:
+        if not result.spec.derived:
             made_cases[made_case_id(result)] = result
+    for result in made_results if not made_cases else ():
+        made_cases[generation_id(result.spec.base_case)] = result
     counts: Counter[str] = Counter()
     for result in made_cases.values():
         reviewed = result.extra.review in ("accepted", "edited")
@@ -240,6 +244,8 @@ def labels_line(session: Session) -> list[Line]:
     lines = []
     for suite, grounds in session.grounds.items():
         results = _made_results(session, suite)
+        if not results:
+            results = [result for result in session.results if result.spec.suite == suite]
         counts = rest_counts(results, grounds)
         by = "the judge's own model" if grounds.kin else grounds.verifier or "the verifier"
         parts = _rest_texts(counts, f"by {by}", {})

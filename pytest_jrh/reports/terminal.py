@@ -325,7 +325,7 @@ def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
     gone = ""
     changes = []
     for piece in block.pieces:
-        text = one_line(piece.text)
+        text = piece.text
         if piece.kind == "gone":
             gone = text
         elif piece.kind == "new":
@@ -340,10 +340,11 @@ def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
         yield Styled(f"{one_line(block.title)}:")
         for old, new in changes:
             for sign, text, style in (("-", old, "red"), ("+", new, "green")):
-                if text:
-                    yield from _hanging(f"{GAP}{sign} ", text, width, style)
+                for line in text.strip("\n").split("\n") if text else ():
+                    yield from _hanging(f"{GAP}{sign} ", line, width, style)
         return
-    old, new = max(changes, key=lambda change: sum(map(len, change)), default=("", ""))
+    largest = max(changes, key=lambda change: sum(map(len, change)), default=("", ""))
+    old, new = map(one_line, largest)
     title = f"{one_line(block.title)}: "
     # Some of each line is lost where it is wrapped.
     room = _MOST_OF_DIFF * width - columns(title) - len(_CHANGED) - 2 * _TITLE_ROOM

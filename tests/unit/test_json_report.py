@@ -110,7 +110,7 @@ def test_judge_that_never_changes_its_answer_has_no_kappa(
     [
         (always(1), "Constant verdict: 1 (violated) for all 48 cases"),
         (always(0), "Constant verdict: 0 (satisfied) for all 48 cases"),
-        (coin(), "Worth little: kappa -0.08 ("),
+        (coin(), "Worth little: kappa -0.08 where 0 is chance ("),
         (right, None),
     ],
 )
