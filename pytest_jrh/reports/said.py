@@ -586,8 +586,8 @@ def _judge_to_fix(session: Session) -> str:
 
 
 def _nothing_wrong(session: Session) -> str:
-    """What is next where no verdict is wrong: that a judge is probed again, people check labels
-    that are in doubt, or that the verdicts are kept for a gate; nothing where all is done.
+    """What is next where no verdict is wrong: that a judge is probed again, people look at labels
+    that are wrong or in doubt, or that the verdicts are kept for a gate; nothing where all is done.
     """
     turning = [table.probe for table in session.probes if table.is_finding]
     # The others are for all cases.
@@ -601,6 +601,8 @@ def _nothing_wrong(session: Session) -> str:
         return "mend what failed; the same command then makes only what is missing"
     if not session.table.overall.counts.n:
         return ""
+    if any(wrong_labels(session, suite) for suite in session.grounds):
+        return "read the labels that people found wrong; in the browser r rejects one: --jrh-review"
     if any(line.weight == "warning" for line in labels_line(session)):
         return "people label cases without the answers: --jrh-review=blind"
     if not any(decision.active for decision in session.decisions.values()):

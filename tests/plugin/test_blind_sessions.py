@@ -59,7 +59,9 @@ def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
         process.kill()
     shutil.copytree(ROOT / "inputs", tmp_path / "inputs", dirs_exist_ok=True)
     done = run_pytest(tmp_path, DEMO)
-    assert "people checked 30" in " ".join(done.stdout.split()), done.stdout
+    said = " ".join(done.stdout.split())
+    assert "people checked 30" in said, done.stdout
+    assert "next read the labels that people found wrong" in said, done.stdout
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
