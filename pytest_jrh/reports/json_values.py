@@ -12,10 +12,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import Mode
-from pytest_jrh.reports.gate import certainty_sentences
 from pytest_jrh.reports.grounds import PeopleLevel, people_levels, rest_counts, unmatched
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import scales, suite_names
+from pytest_jrh.reports.topics import certainty_sentences
 from pytest_jrh.stats.figures import all_warnings, keys_of
 from pytest_jrh.stats.formulas import agreement
 from pytest_jrh.stats.intervals import LEVEL

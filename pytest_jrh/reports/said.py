@@ -30,7 +30,6 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
 )
 from pytest_jrh.reports.case_facts import label_basis, score_name
-from pytest_jrh.reports.gate import Changes, certainty_sentences, gate_cases
 from pytest_jrh.reports.grounds import (
     label_sentences,
     labels_line,
@@ -47,6 +46,7 @@ from pytest_jrh.reports.session import (
     suite_names,
     what_was_done,
 )
+from pytest_jrh.reports.topics import Changes, certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.formulas import Estimate

@@ -14,10 +14,10 @@ from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.blocks import Headline, Sentence
-from pytest_jrh.reports.gate import certainty_sentences, gate_cases
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport, block_lines
+from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
