@@ -19,7 +19,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import name_problem
-from pytest_jrh.review.board import Board, Progress, ReviewCase, check_label
+from pytest_jrh.review.board import Board, ReviewCase, check_label
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
@@ -164,16 +164,9 @@ class LabelBoard(Board):
             if entry is not None:
                 self._entries[digest] = entry.with_verdict(case.spec.judge, judgment)
 
-    def progress(self) -> Progress:
-        with self._lock:
-            sample = self._drawn or ()
-            return Progress(
-                total=len(self._announced),
-                ended=len(self._ended & self._announced),
-                shown=len(sample),
-                done=sum(bool(self._book.labelled_by(digest)) for digest in sample),
-                finalized=self.finalized,
-            )
+    def _shown_and_done(self) -> tuple[int, int]:
+        sample = self._drawn or ()
+        return len(sample), sum(bool(self._book.labelled_by(digest)) for digest in sample)
 
     def enter(self, name: str) -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by, and the name as it is kept.

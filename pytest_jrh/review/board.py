@@ -116,8 +116,8 @@ class Board(ABC):
         """Keep what the judge in the case's spec decided, for when it may be seen."""
 
     @abstractmethod
-    def progress(self) -> Progress:
-        """How far it is."""
+    def _shown_and_done(self) -> tuple[int, int]:
+        """How many cases there are for people to look at, and how many they are done with."""
 
     @abstractmethod
     def add(self, case: Case) -> None:
@@ -143,6 +143,13 @@ class Board(ABC):
         with self._lock:
             self._finalized.set()
             self.version += 1
+
+    def progress(self) -> Progress:
+        """How far it is."""
+        with self._lock:
+            shown, done = self._shown_and_done()
+            ended = len(self._announced & self._ended)
+            return Progress(len(self._announced), ended, shown, done, self.finalized)
 
     @property
     def finalized(self) -> bool:
@@ -343,17 +350,10 @@ class ReviewBoard(Board):
         with self._lock:
             return self._reviewed(self._entries[key])
 
-    def progress(self) -> Progress:
-        with self._lock:
-            shown = [entry for entry in self._entries.values() if not entry.rejected]
-            decided = [entry for entry in shown if self._reviewed(entry).decision is not None]
-            return Progress(
-                total=len(self._announced),
-                ended=len(self._announced & self._ended),
-                shown=len(shown),
-                done=len(decided),
-                finalized=self.finalized,
-            )
+    def _shown_and_done(self) -> tuple[int, int]:
+        shown = [entry for entry in self._entries.values() if not entry.rejected]
+        decided = [entry for entry in shown if self._reviewed(entry).decision is not None]
+        return len(shown), len(decided)
 
     def changes(self, since: int = 0) -> tuple[int, tuple[Reviewed, ...]]:
         """The present version, and the cases that are new or changed since an earlier one, in order
