@@ -247,15 +247,14 @@ def labels_line(session: Session) -> list[Line]:
         if not results:
             results = [result for result in session.results if result.spec.suite == suite]
         counts = rest_counts(results, grounds)
-        by = "the judge's own model" if grounds.kin else grounds.verifier or "the verifier"
+        by = "the judge's model" if grounds.kin else grounds.verifier or "the verifier"
         parts = _rest_texts(counts, f"by {by}", {})
         if not parts:
             continue
         text, wrong = ", ".join(parts), len(found_wrong(results, grounds))
         if counts["blind"]:
-            text += f"; people checked {counts['blind']:,}, {wrong or 'none'} wrong"
-            if counts["blind"] < FEWEST_LABELS:
-                text += f" ({FEWEST_LABELS - counts['blind']} more to rely on them)"
+            needed = f" ({FEWEST_LABELS} needed)" if counts["blind"] < FEWEST_LABELS else ""
+            text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"
         is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
         if grounds.kin and counts["blind"] < FEWEST_LABELS:
             is_doubtful = True

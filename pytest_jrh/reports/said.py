@@ -548,12 +548,12 @@ def next_lines(session: Session) -> list[Block]:
             )
         ]
     fix = _judge_to_fix(session)
-    steps = ["in the browser, r rejects a wrong label", f"where labels are right, fix {fix}"]
+    text = f"label wrong: press r; right: fix {fix}"
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
     if regressed and not session.is_part:
-        steps.append("meant so: --jrh-update-baseline")
-    return [Line("next", "; ".join(steps), command=session.review_command)]
+        text += ", or --jrh-update-baseline"
+    return [Line("next", text, command=session.review_command)]
 
 
 def _to_read(wrong: Sequence[CaseResult], cases: set[str]) -> str:

@@ -43,7 +43,7 @@ _STYLES: Mapping[Weight, str] = {
     "bad": "red",
     "warning": "yellow",
 }
-MOST_LINES = 18
+MOST_LINES = 16
 """Of an answer without `-v`, where it can be so short."""
 _FEWEST_ROWS = 3
 _WORD_ROOM = 6

@@ -125,7 +125,7 @@ def test_the_reports_of_a_session_know_the_labels_that_were_given_in_it(
         said, _ = process.communicate(timeout=60)
     assert "4 passed" in said
     # One of the texts may be that of two cases.
-    assert re.search("people checked [23],", " ".join(said.split()))
+    assert re.search("people checked [23] ", " ".join(said.split()))
 
 
 def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) -> None:

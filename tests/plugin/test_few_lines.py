@@ -32,8 +32,7 @@ def test_the_last_lines_answer_a_stranger() -> None:
         "read first  damaged-kettle  refund_within_policy: A promise of £15.00 more",
         "missed; label violated (verifier, the authors of pytest-jrh blind)",
         'judge: "The refund of 39.40 is exactly what [8] allows.',
-        "54 by the judge's own model; people checked 12, none wrong (8 more to rely on them)",
-        "in the browser, r rejects a wrong label; where labels are right, fix judge.md; "
-        "meant so: --jrh-update-baseline",
+        "54 by the judge's model; people checked 12 (20 needed), none wrong",
+        "label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
     ):
         assert answer in last

@@ -49,13 +49,12 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> N
     for text in (
         "no new false alarms (0 of 29); chance does as much in 2 of 100",
         "| `refund_within_policy` | 3 of 10 | 0 of 9 |",
-        "54 by the judge's own model; people checked 12, none wrong (8 more to rely on them)",
+        "54 by the judge's model; people checked 12 (20 needed), none wrong",
         "**Read first: damaged-kettle, ",
         "<del>back.</del><strong>back, and next week",
         "<td>old prompt</td><td>violated</td>",
         "3 more in the report.",
-        "in the browser, r rejects a wrong label; where labels are right, fix judge.md; "
-        "meant so: --jrh-update-baseline",
+        "label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
     ):
         assert text in shown
 

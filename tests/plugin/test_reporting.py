@@ -63,7 +63,7 @@ def test_the_answer_is_the_last_that_is_printed_and_figures_are_for_v(
         "rubric    missed  false alarms",
         "rubric-1  1 of 2        0 of 3",
         "  left out: 2 without a case",
-        "labels      5 by the judge's own model",
+        "labels      5 by the judge's model",
         "next        pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
         "--jrh-judge-record-mode=new_episodes",
         "            with an API key this records 1 case, and only what is missing",
@@ -113,7 +113,7 @@ def test_the_section_is_coloured_as_pytest_is(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--color=yes")
-    assert "\x1b[33mlabels      5 by the judge's own model" in result.stdout.str()
+    assert "\x1b[33mlabels      5 by the judge's model" in result.stdout.str()
     assert "\x1b[1m\x1b[31mFAIL  1 case has no verdict" in result.stdout.str()
 
 

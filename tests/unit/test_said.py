@@ -103,7 +103,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
         for block in said(session).answer
         if isinstance(block, Line) and block.title == "labels"
     ]
-    assert labels.text == "48 by the verifier; people checked 3, 2 wrong (17 more to rely on them)"
+    assert labels.text == "48 by the verifier; people checked 3 (20 needed), 2 wrong"
     assert labels.weight == "warning"
 
 
@@ -143,14 +143,11 @@ def test_the_next_step_of_a_regression_is_to_decide_on_the_page() -> None:
     [line] = next_lines(replace(session, review_command="pytest --lf --jrh-review"))
     assert line == Line(
         "next",
-        "in the browser, r rejects a wrong label; where labels are right, fix judge.md; "
-        "meant so: --jrh-update-baseline",
+        "label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
         command="pytest --lf --jrh-review",
     )
     [line] = next_lines(session_of(judged(misses(6))))
-    assert line == Line(
-        "next", "in the browser, r rejects a wrong label; where labels are right, fix the judge"
-    )
+    assert line == Line("next", "label wrong: press r; right: fix the judge")
 
 
 def test_where_nothing_is_wrong_the_verdicts_are_to_be_kept() -> None:

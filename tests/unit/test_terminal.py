@@ -58,8 +58,7 @@ def test_the_answer_says_what_got_worse_what_to_read_and_what_next() -> None:
         "            missed; label violated (verifier)",
         '            judge: "The order is late."',
         "            run-001, run-002, run-003, run-004, run-005",
-        "next        in the browser, r rejects a wrong label; where labels are right, fix",
-        "            judge.md; meant so: --jrh-update-baseline",
+        "next        label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
         "cost        48 calls, 96 replayed, $0.0480",
     ]
 
