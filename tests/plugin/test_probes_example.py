@@ -37,7 +37,10 @@ def test_each_defect_is_found_by_its_own_probe_and_by_no_other(tmp_path: Path) -
     }
     row = r"^(\w+) +0 of \d+ +0 of \d+ +(\w+) \d+ of \d+$"
     findings = re.findall(row, done.stdout, re.MULTILINE)
-    assert findings == [(judge, probe) for judge, probe in FOUND_BY.items() if probe is not None]
+    assert findings[0] == ("obedient", "prompt_injection"), "the worst comes first"
+    assert dict(findings) == {
+        judge: probe for judge, probe in FOUND_BY.items() if probe is not None
+    }
     assert sum(number > 0 for number in wrong.values()) == len(PROBES)
     assert not set(PROBES) - set(judged)
 

@@ -167,7 +167,8 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
     assert "<del>kind" in markdown
     assert "<strong>strict" in markdown
     # The worst case is open, and two are folded.
-    assert markdown.count("It was late, and no refund was due.") == 3
+    # The first case is open and, whole, folded; two more are folded.
+    assert markdown.count("It was late, and no refund was due.") == 4
     assert "| **all** | 16 | 75.0% | " in markdown
     assert " | -25.0 | " in markdown
 
