@@ -73,7 +73,8 @@ def labelling_session(
 def entered(url: str) -> Iterator[httpx.Client]:
     """A client that was let in by the address of a page."""
     origin = url.partition("/?")[0]
-    with httpx.Client(base_url=origin, headers={"origin": origin}, trust_env=False) as client:
+    headers = {"origin": origin}
+    with httpx.Client(base_url=origin, headers=headers, trust_env=False, timeout=30) as client:
         assert client.get(url).status_code == 200
         yield client
 
