@@ -243,6 +243,11 @@ Block: TypeAlias = (
 )
 
 
+def is_warning(block: Block) -> bool:
+    """Whether it is a doubt that nobody may overlook."""
+    return isinstance(block, Sentence | Cases) and block.weight in ("bad", "warning")
+
+
 def block_values(value: Any) -> Any:
     """Blocks as JSON values, each with the name of its type, for the template of a page."""
     if isinstance(value, Cases):

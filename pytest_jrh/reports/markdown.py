@@ -26,6 +26,7 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    is_warning,
 )
 from pytest_jrh.reports.case_facts import shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
@@ -86,12 +87,12 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     if links := ci_links(session.page):
         open_parts.append(" · ".join(f"[{link.title}]({link.url})" for link in links) + "\n")
     warnings: list[Block] = []
-    for doubt in filter(_is_warning, session_said.doubts):
+    for doubt in filter(is_warning, session_said.doubts):
         # Outside of the fold a line is enough.
         line = Sentence(doubt.in_a_line, "warning") if isinstance(doubt, Cases) else doubt
         warnings.append(line)
     others = [
-        block for block in session_said.doubts if isinstance(block, Cases) or not _is_warning(block)
+        block for block in session_said.doubts if isinstance(block, Cases) or not is_warning(block)
     ]
     for block in session_said.answer:
         if isinstance(block, ReadFirst | Line):
@@ -119,10 +120,6 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
-
-
-def _is_warning(block: Block) -> bool:
-    return isinstance(block, Sentence | Cases) and block.weight in ("bad", "warning")
 
 
 def _worst(block: ReadFirst, session: Session) -> Iterator[str]:

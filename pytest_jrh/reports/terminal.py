@@ -24,6 +24,7 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    is_warning,
 )
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said, worst_cases
@@ -82,12 +83,12 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
         # What to read and to do comes last.
         (foot if isinstance(block, ReadFirst | Line) else head).append(block)
     # Warnings first: what is only good to know gives way to the answer.
-    doubts = sorted(session_said.doubts, key=lambda block: not _is_warning(block))
+    doubts = sorted(session_said.doubts, key=lambda block: not is_warning(block))
     if display.verbosity > 0:
         return [*block_lines([*head, *doubts, *foot], display.width, verbose=True), *last]
     foot_lines = [*block_lines(foot, display.width), *last]
     room = MOST_LINES - len(foot_lines)
-    warnings = sum(map(_is_warning, doubts))
+    warnings = sum(map(is_warning, doubts))
     head_lines = _fitted(head, display.width, room - min(warnings, 1))
     room = max(room - len(head_lines), min(warnings, 1))
     doubt_lines = list(block_lines(doubts, display.width, indent=len(GAP)))
@@ -97,13 +98,6 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
         more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
         doubt_lines = [*doubt_lines[: room - 1], Styled(more, "yellow")]
     return [*head_lines, *doubt_lines[:room], *foot_lines]
-
-
-def _is_warning(block: Block) -> bool:
-    return isinstance(block, Sentence | Cases) and block.weight in _WARNINGS
-
-
-_WARNINGS: tuple[Weight, ...] = ("bad", "warning")
 
 
 def _without_explained(blocks: Iterable[Block], display: Display) -> Iterator[Block]:
@@ -164,7 +158,7 @@ def _in_a_line(blocks: Iterable[Block], width: int) -> Iterator[Styled]:
     for block in blocks:
         if isinstance(block, Sentence | Cases):
             text = block.text if isinstance(block, Sentence) else block.in_a_line
-            mark = "! " if block.weight in _WARNINGS else GAP
+            mark = "! " if is_warning(block) else GAP
             line = shortened(f"{mark}{one_line(text)}", width)
             yield Styled(line, _STYLES.get(block.weight, ""))
 
