@@ -891,6 +891,11 @@ class CaseResult:
         return self.labelled_by != "unconfirmed" and not self.extra.altered
 
     @property
+    def is_accepted(self) -> bool:
+        """Whether a person accepted the case, as it was made or with edits."""
+        return self.extra.review in ("accepted", "edited")
+
+    @property
     def skip_kind(self) -> SkipKind | None:
         """Why there is no case, where that is known by a word."""
         kind = self.why.kind

@@ -234,7 +234,7 @@ class LabelBasis(NamedTuple):
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
     by, certainty = VERIFIER.name, 0
-    if result.extra.review in DECIDED:
+    if result.is_accepted:
         by, certainty = "accepted by a person", 1
     elif result.extra.altered:
         by, certainty = "changed on the disk since", -1

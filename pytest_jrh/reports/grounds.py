@@ -157,12 +157,11 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
         made_cases[generation_id(result.spec.base_case)] = result
     counts: Counter[str] = Counter()
     for result in made_cases.values():
-        reviewed = result.extra.review in ("accepted", "edited")
-        if result.extra.altered and not reviewed:
+        if result.extra.altered and not result.is_accepted:
             counts["altered"] += 1
         elif result.labelled_by in ("people", "program"):
             counts[result.labelled_by] += 1
-        elif reviewed:
+        elif result.is_accepted:
             counts["people"] += 1
         else:
             counts["confirmed" if result.verified else "unverified"] += 1

@@ -24,7 +24,6 @@ from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.case_facts import (
-    DECIDED,
     case_basis,
     decided_text,
     label_votes,
@@ -556,13 +555,12 @@ class SessionCases:
         """What else is to be said of a case, by which it can be found."""
         first = results[0]
         ids = {result.case_id for result in results}
-        is_reviewed = first.extra.review in DECIDED
         is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
         labels = {person.label for person in self._people.get(first.case_digest, {}).values()}
         labels.discard(None)
         tags = [tag for tag, marked in self._marked.items() if ids & marked]
         if first.label is not None:
-            if labels - {first.label} or (is_doubted and not is_reviewed):
+            if labels - {first.label} or (is_doubted and not first.is_accepted):
                 tags.append(IN_DOUBT)
             elif labels:
                 tags.append("label checked")

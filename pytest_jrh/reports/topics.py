@@ -357,15 +357,11 @@ def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
     return list(made.values())
 
 
-def _is_unreviewed(result: CaseResult) -> bool:
-    return result.extra.review not in ("accepted", "edited")
-
-
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
     """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
     rubrics: dict[tuple[str, str], list[CaseResult]] = {}
     for result in _made_once(result for result in results if result.extra.reworded):
-        if _is_unreviewed(result):
+        if not result.is_accepted:
             rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
     return rubrics
 
@@ -373,7 +369,7 @@ def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], lis
 def altered_cases(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The cases that were changed on the disk, and that nobody has reviewed since."""
     altered = _made_once(result for result in results if result.extra.altered)
-    return list(filter(_is_unreviewed, altered))
+    return [result for result in altered if not result.is_accepted]
 
 
 def unsettled_blocks(session: Session) -> list[Block]:
