@@ -49,6 +49,11 @@ def visible(text: str) -> str:
     return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
 
 
+def capital(text: str) -> str:
+    """The text with its first letter as a capital."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def escape_commands(text: str) -> str:
     r"""Escape what GitHub's runner would read as a command in a log: `::error`, indented or not,
     and `##[error]`.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
-DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
+_DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
 
 def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
@@ -286,5 +286,5 @@ def decided_text(result: CaseResult, case: Case | None) -> str:
     """What a person decided about a case, with the note; empty where nobody did."""
     review = None if case is None else case.review
     word: str = result.extra.review or ("" if review is None else review.action)
-    text = DECIDED.get(word, word)
+    text = _DECIDED.get(word, word)
     return f"{text}: {review.note}" if word and review is not None and review.note else text

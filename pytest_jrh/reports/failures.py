@@ -20,6 +20,7 @@ from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.model import UNSCORED, equal_verdicts
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
+    capital,
     counted,
     escape_commands,
     log_line,
@@ -328,7 +329,7 @@ def _sentence(text: str) -> str:
     text = visible(text).strip()
     first = text.split(maxsplit=1)[0] if text else ""
     if first.isalpha() and first.islower():
-        text = text[0].upper() + text[1:]
+        text = capital(text)
     return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
-from pytest_jrh.core.text import visible
+from pytest_jrh.core.text import capital, visible
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.page_cases import SessionCases, search_text
 from pytest_jrh.reports.report import Report
@@ -113,9 +113,9 @@ def session_values(session: Session, cases: SessionCases) -> JsonValues:
     # That of the worst suite stands at the top, with the sentences behind it.
     for block in everything.answer:
         if isinstance(block, Headline) and not place:
-            headline = f"{block.suite}: {block.text}" if block.suite else _capital(block.text)
+            headline = f"{block.suite}: {block.text}" if block.suite else capital(block.text)
         elif isinstance(block, Sentence) and not block.weight:
-            beside.append(_capital(block.text).rstrip("."))
+            beside.append(capital(block.text).rstrip("."))
         else:
             break
         place += 1
@@ -132,10 +132,6 @@ def session_values(session: Session, cases: SessionCases) -> JsonValues:
         "cases": [],
         "served": None,
     }
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 # ---- The file

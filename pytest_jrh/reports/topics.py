@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import MADE, SKIPS
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import capital, counted, one_line
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
@@ -58,17 +58,13 @@ _MOST_REASONS = 3
 _MOST_MATRICES = 20
 
 
-def _as_sentence(clause: str) -> str:
-    return f"{clause[:1].upper()}{clause[1:]}."
-
-
 def certainty_sentences(decision: Decision) -> Iterator[str]:
     """The limits, the test and its level, and of each set that has lost anything p and what it
     lost; how many cases were compared.
     """
     for limit in decision.limits:
         subject = f"judge {one_line(limit.judge)}" if limit.judge else "the judge"
-        yield _as_sentence(limit_text(limit, subject))
+        yield f"{capital(limit_text(limit, subject))}."
     if decision.comparison is not None:
         fixes = len(decision.fixes)
         yield (
@@ -91,7 +87,7 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         # An identifier keeps its case.
         name = _set_name(change)
         if not change.name:
-            name = f"{name[:1].upper()}{name[1:]}"
+            name = capital(name)
         yield (
             f"{name}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
@@ -279,8 +275,7 @@ def panel_blocks(session: Session) -> list[Block]:
     """How the judges of each panel agree, and the cases on which they are split."""
     sections: list[Block] = []
     for panel in session.panels:
-        majority = majority_text(panel)
-        blocks: list[Block] = [Sentence(f"{majority[0].upper()}{majority[1:]}.")]
+        blocks: list[Block] = [Sentence(f"{capital(majority_text(panel))}.")]
         pairs = []
         for pair in panel.pairs:
             agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
