@@ -1,5 +1,5 @@
 """The facts of a case as people read them, each said once: what tells whether its judge or its
-label is wrong, and the columns of the HTML table. The ledger has all that is known of a result.
+label is wrong. The ledger has all that is known of a result.
 """
 
 from __future__ import annotations
@@ -96,14 +96,13 @@ def verifier_score(case: Case) -> int | None:
 
 
 class ShownEdit(NamedTuple):
-    """One edit: the turn (from 0), whose it is, why it was made, and what it changed.
+    """One edit: the turn (from 0), whose it is, and what it changed.
 
     `note` says what was done to a call, and is empty for an edit of words.
     """
 
     turn: int
     role: str
-    reason: str
     pieces: tuple[Piece, ...]
     note: str = ""
 
@@ -116,13 +115,8 @@ class ShownEdit(NamedTuple):
 def shown_edits(case: Case) -> Iterator[ShownEdit]:
     """The edits of a stored case, each compared word by word."""
     for edit in case.outcome.edits:
-        reason = edit.editor_reason
-        if edit.follows:
-            more = f"; {reason}" if reason else ""
-            reason = f"to stay consistent, {edit.follows}{more}"
         pieces = differences(*compared_texts(edit))
-        role = edited_role(case, edit)
-        yield ShownEdit(edit.message_index, role, reason, pieces, act_note(edit))
+        yield ShownEdit(edit.message_index, edited_role(case, edit), pieces, act_note(edit))
 
 
 def compared_texts(edit: Edit) -> tuple[str, str]:

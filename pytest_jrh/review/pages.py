@@ -66,7 +66,6 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
         "word": "",
         "headline": "pytest-jrh",
         "sub": "",
-        "figures": [],
         "blocks": {"answer": [], "doubts": [], "details": []},
         "rubrics": {},
         "cases": [],
