@@ -476,19 +476,19 @@ class SessionCases:
         for table in tables:
             in_order += table.cases
         ranks = {case: rank for rank, case in enumerate(in_order)}
-        order = {made: self._urgency(results, ranks) for made, results in self.groups.items()}
-        self.groups = {
-            made: self.groups[made] for made in sorted(self.groups, key=order.__getitem__)
-        }
+        in_order_of_urgency = sorted(
+            self.groups.items(), key=lambda group: self._urgency(group[1], ranks)
+        )
+        self.groups = dict(in_order_of_urgency)
 
     def _urgency(self, results: Sequence[CaseResult], ranks: Mapping[str, int]) -> tuple[int, int]:
         """What is to be looked at first: wrong verdicts in the order in which to read them, those
         that a probe turned, doubtful labels, cases without a verdict.
         """
         worst = min(ranks.get(result.case_id, len(ranks)) for result in results)
-        tags, kind = self._tags(results), self._kind(results)
         if worst < len(ranks):
             return 0, worst
+        tags, kind = self._tags(results), self._kind(results)
         if kind == "turned":
             return 1, 0
         if IN_DOUBT in tags:
