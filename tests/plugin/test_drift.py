@@ -18,7 +18,7 @@ import pytest
 
 from examples.scripted_model.script import LENIENT, load_script
 from examples.scripted_model.script import Request as Scripted
-from tests.plugin.recorded import environment, run_pytest
+from tests.plugin.recorded import run_pytest, run_script
 from tests.support.drifting import Versioned
 from tests.support.flipping import Flipping
 from tests.support.fork_server import python
@@ -122,17 +122,7 @@ class Repository:
     def _bash(
         self, script: str, folder: Path, values: Mapping[str, str | None]
     ) -> subprocess.CompletedProcess[str]:
-        env = environment(values)
-        env["PATH"] = f"{self._bin}:{env['PATH']}"
-        return subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
-            cwd=folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        return run_script(script, folder, values, self._bin)
 
 
 # GitHub as far as the workflow sees it: issues that are open, and what is written into them.

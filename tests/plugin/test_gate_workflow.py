@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.recorded import environment
+from tests.plugin.recorded import run_script
 from tests.support.fork_server import python
 from tests.unit.test_workflows import ROOT, steps
 
@@ -108,17 +108,8 @@ class PullRequest:
             "GITHUB_REPOSITORY": "o/r",
             "GITHUB_RUN_ID": "7",
         }
-        env = environment({**step.get("env", {}), "NUMBER": "5", **values})
-        env["PATH"] = f"{self._bin}:{env['PATH']}"
-        return subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-            cwd=folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        more = {**step.get("env", {}), "NUMBER": "5", **values}
+        return run_script(step["run"], folder, more, self._bin)
 
 
 REPLAY = ("Replay the recorded verdicts", "Keep the results")
