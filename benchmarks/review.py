@@ -16,7 +16,7 @@ from benchmarks.measure import Line
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding
 from pytest_jrh.review.serving import serve
-from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.people import open_stores
 from tests.browser.material import made_case, review_suite
 
 CASES, TURNS, TIMES = 300, 60, 3

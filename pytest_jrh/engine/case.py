@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.limits import Ledger
     from pytest_jrh.recording.recorder import HttpRecorder
     from pytest_jrh.review.board import ReviewDesk
-    from pytest_jrh.store.decisions import Decision
+    from pytest_jrh.store.people import Decision
 
 
 _LONGEST_NAP = 0.1

@@ -18,7 +18,7 @@ from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scale, code_digest, said_by
 from pytest_jrh.store.ledger import case_result
-from pytest_jrh.store.spools import read_jsonl
+from pytest_jrh.store.made_cases import read_jsonl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Sequence

@@ -28,9 +28,8 @@ from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
 from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import built_in, load_template, override_path
-from pytest_jrh.store.labels import grounds_of, read_people
-from pytest_jrh.store.outputs import has_decisions
-from pytest_jrh.store.reuse import (
+from pytest_jrh.store.made_cases import (
+    RecordIndex,
     SuiteCases,
     case_of,
     clustered,
@@ -40,7 +39,7 @@ from pytest_jrh.store.reuse import (
     specs_of,
     without_cases,
 )
-from pytest_jrh.store.spools import RecordIndex
+from pytest_jrh.store.people import grounds_of, has_decisions, read_people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.templates import Template
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.source import Source
-    from pytest_jrh.store.labels import Grounds, PersonLabel
+    from pytest_jrh.store.people import Grounds, PersonLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -747,6 +746,6 @@ def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
 def _check_decisions(ready: ReadySuite) -> None:
     """Raise `InputError` where a suite's decisions cannot be read, before any model is asked."""
     if has_decisions(ready.suite):
-        from pytest_jrh.store.decisions import open_stores
+        from pytest_jrh.store.people import open_stores
 
         open_stores([ready.suite])

@@ -4,34 +4,42 @@ then needs.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from _pytest.warnings import catch_warnings_for_item
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.plugin.collect import CaseItem, SuiteFile
+from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
-from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     REFUSAL_KEY,
     SESSION,
     SuiteSession,
+    captured,
 )
 
 if TYPE_CHECKING:
+    from _pytest._code.code import ExceptionInfo, ExceptionRepr
+    from _pytest._io import TerminalWriter
+
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
 
 
+_AnyReport = TypeVar("_AnyReport", pytest.CollectReport, pytest.TestReport)
 # litellm ignores it too, when it is imported; but where pytest catches warnings at that moment, it
 # takes litellm's filter away afterwards.
 _WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
@@ -44,7 +52,7 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.addinivalue_line("filterwarnings", _WARNING_OF_LITELLM)
         session = config.stash[SESSION] = _SuiteHooks(config, config.stash[OPTIONS_READ])
         config.pluginmanager.register(session, "jrh-session")
-        secrecy = Secrecy(config, session.redactor)
+        secrecy = _Secrecy(config, session.redactor)
         config.pluginmanager.register(secrecy, "jrh-secrecy")
         config.pluginmanager.register(_Environment(), "jrh-environment")
         if not session.is_worker:
@@ -226,6 +234,82 @@ class _SuiteHooks(SuiteSession):
         except KeyboardInterrupt:
             # The engine's thread ends with the process.
             self._abandoned = True
+
+
+def warnings_reported(config: pytest.Config) -> AbstractContextManager[None]:
+    """Put this block's warnings into pytest's summary, if pytest prints warnings."""
+    if not config.pluginmanager.has_plugin("warnings"):
+        return contextlib.nullcontext()
+    return catch_warnings_for_item(config, config.hook, "runtest", None)
+
+
+class _Secrecy:
+    """No secret in what pytest itself shows and writes, such as JUnit's file and a log file:
+    tracebacks of our own mistakes, what is captured, and log records.
+    """
+
+    def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
+        self._config = config
+        self._redactor = redactor
+        self._records = logging.getLogRecordFactory()
+        logging.setLogRecordFactory(self._record)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(
+        self, excrepr: ExceptionRepr, excinfo: ExceptionInfo[BaseException]
+    ) -> None:
+        """Let every plugin, xdist's too, show an internal error without secrets."""
+        text = mistake_text(excinfo, self._redactor)
+
+        def show(tw: TerminalWriter) -> None:
+            tw.write(text)
+
+        excrepr.toterminal = show  # type: ignore[method-assign]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Take secrets out of what an item wrote and logged while it ran."""
+        return self._cleaned((yield))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self,
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Take secrets out of what was written while a suite was read."""
+        return self._cleaned((yield))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Report warnings of the engine's threads while no item runs."""
+        with warnings_reported(self._config):
+            return (yield)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Leave logging as it was."""
+        if logging.getLogRecordFactory() == self._record:
+            logging.setLogRecordFactory(self._records)
+
+    def _cleaned(self, report: _AnyReport) -> _AnyReport:
+        report.sections[:] = [
+            (name, self._redactor.of_code(content)) for name, content in report.sections
+        ]
+        return report
+
+    def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = self._records(*args, **kwargs)
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - a record that cannot be formatted is reported by logging itself, later
+            return record
+        clean = self._redactor.of_code(message)
+        if clean != message:
+            record.msg, record.args = clean, None
+        if record.exc_info:
+            # What a formatter finds there it takes in place of formatting the exception itself.
+            traceback = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = self._redactor.of_code(traceback)
+        return record
 
 
 class _Environment:

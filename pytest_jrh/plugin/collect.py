@@ -10,20 +10,51 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import _pytest
+import pluggy
 import pytest
 
+import pytest_jrh
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.ids import case_id, case_name, node_part
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.text import log_line, shortened
-from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.stats.panels import spending_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
+    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.suite import ReadySuite
+
+
+_PACKAGE = Path(pytest_jrh.__file__).parent
+_PYTEST = Path(_pytest.__file__).parent
+_PLUGGY = Path(pluggy.__file__).parent
+_BUG = "This is a mistake in pytest-jrh, not in your files: please report it, with the lines above."
+
+
+def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
+    """Give a traceback without arguments and local variables, which may hold secrets: a value that
+    pytest shortens is no longer recognized as one.
+    """
+    representation = excinfo.getrepr(
+        style="short", showlocals=False, funcargs=False, truncate_locals=True
+    )
+    text = redactor.of_code(str(representation))
+    return f"{text}\n\n{_BUG}" if _is_ours(excinfo) else text
+
+
+def _is_ours(excinfo: ExceptionInfo[BaseException]) -> bool:
+    """Whether what was raised came out of our code, rather than through a hook that we wrap."""
+    for entry in reversed(excinfo.traceback):
+        path = Path(entry.path)
+        if path.is_relative_to(_PACKAGE):
+            return True
+        if path.is_relative_to(_PYTEST) or path.is_relative_to(_PLUGGY):
+            return False
+    return False
 
 
 class _Discreet(pytest.Collector):

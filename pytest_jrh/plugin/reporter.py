@@ -26,10 +26,10 @@ from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
-from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     REFUSAL_KEY,
+    captured,
     case_ids,
     place_of,
 )

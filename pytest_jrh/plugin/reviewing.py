@@ -16,8 +16,8 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.reports.session import progress_line
-from pytest_jrh.store.outputs import has_decisions
-from pytest_jrh.store.reuse import rejected_cases
+from pytest_jrh.store.made_cases import rejected_cases
+from pytest_jrh.store.people import has_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
     from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.labels import PersonLabel
+    from pytest_jrh.store.people import PersonLabel
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25
@@ -206,7 +206,7 @@ class Reviewing:
         if not obeying and self._labels is None:
             return None
         from pytest_jrh.review.board import ReviewBoard, ReviewDesk
-        from pytest_jrh.store.decisions import open_stores
+        from pytest_jrh.store.people import open_stores
 
         board = ReviewBoard(open_stores(suites, self._redactor))
         page = self._labels or board

@@ -25,11 +25,10 @@ from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.plugin.reviewing import ProgressLine, Reviewing, session_line
-from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import ledger_line
-from pytest_jrh.store.spools import Handover
+from pytest_jrh.store.made_cases import Handover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.limits import Ledger
-    from pytest_jrh.store.decisions import Decision
+    from pytest_jrh.store.people import Decision
 
 
 def place_of(nodeid: str) -> str:
@@ -71,6 +70,20 @@ def uncollected() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextlib.contextmanager
+def captured(config: pytest.Config) -> Iterator[None]:
+    """Leave what is printed in this block to pytest's next report, as what a conftest prints."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is None:
+        yield
+        return
+    capture.resume_global_capture()
+    try:
+        yield
+    finally:
+        capture.suspend_global_capture()
 
 
 SESSION = pytest.StashKey["SuiteSession"]()

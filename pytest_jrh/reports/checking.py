@@ -39,7 +39,7 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.figures import reliability
 from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.store.labels import Grounds
+from pytest_jrh.store.people import Grounds
 
 if TYPE_CHECKING:
     from pytest_jrh.sources.tables import Table

@@ -30,14 +30,16 @@ from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.stats.panels import by_made_case
 from pytest_jrh.store.ledger import ledger_line, ledger_path
-from pytest_jrh.store.outputs import Outputs, cause
-from pytest_jrh.store.reuse import earlier_results, without_gone
-from pytest_jrh.store.spools import (
+from pytest_jrh.store.made_cases import (
+    Outputs,
     RecordIndex,
     Spooled,
+    cause,
+    earlier_results,
     merge,
     read_jsonl,
     read_spools,
+    without_gone,
     write_jsonl,
 )
 
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.spools import RecordEntry
+    from pytest_jrh.store.made_cases import RecordEntry
 
 
 PAGE = "report.html"

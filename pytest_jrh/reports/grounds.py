@@ -25,7 +25,7 @@ from pytest_jrh.stats.people import (
     verifier_against_people,
     violation_rates,
 )
-from pytest_jrh.store.labels import blind_labels, untold
+from pytest_jrh.store.people import blind_labels, untold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         AgainstPeople,
         VerifierAgainstPeople,
     )
-    from pytest_jrh.store.labels import Grounds, Kinship
+    from pytest_jrh.store.people import Grounds, Kinship
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pytest_jrh.stats.formulas import agreement
 from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.store.labels import Grounds
+from pytest_jrh.store.people import Grounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -42,8 +42,7 @@ from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.wording import MEANINGS
-from pytest_jrh.store.decisions import holds_acts
-from pytest_jrh.store.labels import last_labels
+from pytest_jrh.store.people import holds_acts, last_labels
 from pytest_jrh.store.records import BY_HAND
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import Case, CaseSpec, Edit, Message, ScoreLevel, Verdict
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.store.labels import PersonLabel
+    from pytest_jrh.store.people import PersonLabel
 
 
 JsonValues: TypeAlias = "dict[str, Any]"

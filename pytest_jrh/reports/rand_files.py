@@ -46,7 +46,8 @@ from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, panels
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate
-from pytest_jrh.store.outputs import cause, table_bytes
+from pytest_jrh.store.ledger import table_bytes
+from pytest_jrh.store.made_cases import cause
 from pytest_jrh.store.records import to_record
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session, SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.outputs import Outputs, TableRow
-    from pytest_jrh.store.spools import RecordIndex
+    from pytest_jrh.store.made_cases import Outputs, RecordIndex
 
 
 def write_rand_files(
@@ -239,8 +239,8 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     folders = {test.name: test.output_dir for test in suite.tests}
     unwritten: list[str] = []
-    synthetic: list[TableRow] = []
-    rows: dict[tuple[str, str], list[TableRow]] = {}
+    synthetic: list[Mapping[str, Any]] = []
+    rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for made_id, of_case in by_made_case(results).items():
         spec, case, transcript = of_case[0].spec, None, None
         try:
@@ -303,7 +303,7 @@ SYNTHETIC_COLUMNS = (
 
 def synthetic_row(
     case: Case, *, temperature: float | None, transcript: str | None = None
-) -> TableRow:
+) -> Mapping[str, Any]:
     """Describe a made case in RAND's columns, and ours.
 
     `original_response` and `generation_response` are the edited turns before and after;
@@ -371,7 +371,7 @@ def result_row(
     *,
     transcript: str | None = None,
     rubric: Rubric | None = None,
-) -> TableRow:
+) -> Mapping[str, Any]:
     """Describe a result in RAND's columns, and ours; a case that was not made has no transcript.
 
     `rubric` is what the judge had, where its text is another than the case was made for.

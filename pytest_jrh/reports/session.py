@@ -21,8 +21,8 @@ from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
-from pytest_jrh.store.labels import Grounds, PersonLabel, last_labels
-from pytest_jrh.store.spools import RecordIndex
+from pytest_jrh.store.made_cases import RecordIndex
+from pytest_jrh.store.people import Grounds, PersonLabel, last_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Progress, ScoreLevel
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
-    from pytest_jrh.store.reuse import SuiteCases
+    from pytest_jrh.store.made_cases import SuiteCases
 
 
 TITLE_WIDTH = 72

@@ -18,21 +18,14 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.store.decisions import (
-    Decision,
-    TurnEdit,
-    holds_acts,
-    is_editable,
-    obeyed,
-    with_edits,
-)
+from pytest_jrh.store.people import Decision, TurnEdit, holds_acts, is_editable, obeyed, with_edits
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
-    from pytest_jrh.store.decisions import CallEdit, DecisionStore
+    from pytest_jrh.store.people import CallEdit, DecisionStore
 
 
 SECONDS_BETWEEN_LOOKS = 0.1

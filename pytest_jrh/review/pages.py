@@ -43,9 +43,8 @@ from pytest_jrh.reports.page_cases import (
 from pytest_jrh.review.board import KEY_LENGTH
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
 from pytest_jrh.stats.baseline import short
-from pytest_jrh.store.decisions import CallEdit, holds_acts, is_editable
-from pytest_jrh.store.labels import last_labels
 from pytest_jrh.store.ledger import edit_note
+from pytest_jrh.store.people import CallEdit, holds_acts, is_editable, last_labels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from pytest_jrh.review.blind import Assigned, LabelBoard
     from pytest_jrh.review.board import ReviewBoard, Reviewed
     from pytest_jrh.stats.baseline import Baseline
-    from pytest_jrh.store.labels import PersonLabel
+    from pytest_jrh.store.people import PersonLabel
 
 
 def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding, Labelling
 from pytest_jrh.review.serving import ReviewServer, serve
-from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.people import open_stores
 from tests.browser.material import review_suite
 from tests.support.fork_server import python
 

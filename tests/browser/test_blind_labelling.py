@@ -14,7 +14,7 @@ import pytest
 
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.review import serving as guard
-from pytest_jrh.store.labels import blind_labels, read_people
+from pytest_jrh.store.people import blind_labels, read_people
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import HOSTILE, hostile_case, made_case
 from tests.browser.opened import LabelPages, page_process

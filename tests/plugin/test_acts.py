@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_jrh.store.spools import read_jsonl
+from pytest_jrh.store.made_cases import read_jsonl
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.store.decisions import CallEdit, Decision, DecisionStore, TurnEdit
-from pytest_jrh.store.outputs import decisions_path
+from pytest_jrh.store.people import CallEdit, Decision, DecisionStore, TurnEdit, decisions_path
 from pytest_jrh.store.records import BY_HAND, read_case
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.suites import SuiteFiles, built_log, run, write_suite

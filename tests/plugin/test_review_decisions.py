@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_jrh.store.outputs import decisions_path
+from pytest_jrh.store.people import decisions_path
 from tests.plugin.recorded import PERTURBATION, Done, Recorded, outcomes, run_pytest
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer

@@ -20,7 +20,7 @@ from pytest_jrh.reports.terminal import TerminalReport, block_lines
 from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
-from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
+from pytest_jrh.store.made_cases import RecordIndex, Spool, read_spools
 from tests.support.made_cases import (
     LEVELS,
     MESSAGES,

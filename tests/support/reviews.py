@@ -11,15 +11,15 @@ from typing import Any
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.model import Case
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.store.decisions import (
+from pytest_jrh.store.people import (
     Action,
     Decision,
     DecisionStore,
     TurnEdit,
+    decisions_path,
     obeyed,
     with_edits,
 )
-from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import case_digest, read_case, record_line
 
 

@@ -19,7 +19,7 @@ from pytest_jrh.reports.page_cases import LEFT_OUT, case_turns
 from pytest_jrh.review.blind import Assigned
 from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
 from pytest_jrh.review.pages import bare_body, call_texts, review_body
-from pytest_jrh.store.decisions import (
+from pytest_jrh.store.people import (
     CallEdit,
     Decision,
     DecisionStore,

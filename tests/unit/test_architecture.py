@@ -54,7 +54,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
         "stats.changes",
         "stats.formulas",
     ),
-    "openpyxl": ("store.outputs",),
+    "openpyxl": ("store.ledger",),
     "sklearn": ("stats.formulas",),
     "filelock": ("llm.limits",),
     "starlette": ("review.serving",),

@@ -15,7 +15,7 @@ from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_files, judge_file_names
 from pytest_jrh.reports.session import Session, SuiteRun
-from pytest_jrh.store.spools import Spool
+from pytest_jrh.store.made_cases import Spool
 from tests.support.made_cases import (
     MESSAGES,
     make_case,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec
-    from pytest_jrh.store.outputs import Outputs
+    from pytest_jrh.store.made_cases import Outputs
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
@@ -363,7 +363,7 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
             raise OSError(28, "No space left on device")
         atomic_write(path, data)
 
-    monkeypatch.setattr("pytest_jrh.store.outputs.atomic_write", full)
+    monkeypatch.setattr("pytest_jrh.store.made_cases.atomic_write", full)
     done = write(suite)
     assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == [
         "No space left on device."

@@ -25,8 +25,7 @@ from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.review.pages import Labelling
 from pytest_jrh.review.serving import PageRequest, reply, serve
 from pytest_jrh.sources.labels import read_rows
-from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.labels import RUN_LABELS, blind_labels, labels_path, read_people
+from pytest_jrh.store.people import RUN_LABELS, blind_labels, labels_path, open_stores, read_people
 from pytest_jrh.store.records import case_digest
 from tests.support.blind import (
     COMMON,

@@ -22,8 +22,8 @@ from pytest_jrh.core.model import Case, Rubric, ScoreLevel
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.session import Session, SuiteRun
+from pytest_jrh.store.made_cases import read_jsonl
 from pytest_jrh.store.records import record_line, to_record
-from pytest_jrh.store.spools import read_jsonl
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 from tests.support.suites import SuiteFiles, rubric, write_suite
 

@@ -17,7 +17,7 @@ from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.json_values import label_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
-from pytest_jrh.store.labels import (
+from pytest_jrh.store.people import (
     Grounds,
     Kinship,
     PersonLabel,

@@ -17,7 +17,7 @@ from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.session import Session, SuiteRun
-from pytest_jrh.store.spools import Spool
+from pytest_jrh.store.made_cases import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
     DIGESTS,

@@ -21,7 +21,7 @@ from pytest_jrh.reports import page as page_module
 from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.page_cases import bare_turns, case_turns
 from pytest_jrh.reports.session import case_key
-from pytest_jrh.store.labels import Grounds, PersonLabel
+from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import (
     DIGEST,
     HOSTILE,

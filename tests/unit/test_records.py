@@ -14,6 +14,15 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case, PerturbationOutcome, Skip, Verification
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.store.made_cases import (
+    RecordIndex,
+    Spool,
+    merge,
+    read_jsonl,
+    read_spools,
+    rejected_cases,
+    write_jsonl,
+)
 from pytest_jrh.store.records import (
     canonical_json,
     case_digest,
@@ -22,8 +31,6 @@ from pytest_jrh.store.records import (
     to_record,
     under,
 )
-from pytest_jrh.store.reuse import rejected_cases
-from pytest_jrh.store.spools import RecordIndex, Spool, merge, read_jsonl, read_spools, write_jsonl
 from tests.support.made_cases import (
     LEVELS,
     MESSAGES,

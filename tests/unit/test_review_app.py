@@ -23,9 +23,8 @@ from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
 from pytest_jrh.stats.baseline import Baseline
-from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.labels import PersonLabel
 from pytest_jrh.store.ledger import case_result
+from pytest_jrh.store.people import PersonLabel, open_stores
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
 from tests.support.made_cases import make_act_case
 

@@ -15,8 +15,7 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.model import Case, Judgment, Skip, Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.board import ReviewBoard, Reviewed
-from pytest_jrh.store.decisions import DecisionStore
-from pytest_jrh.store.outputs import decisions_path
+from pytest_jrh.store.people import DecisionStore, decisions_path
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_spec
 from tests.support.reviews import as_reviewed

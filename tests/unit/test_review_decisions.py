@@ -11,14 +11,14 @@ import pytest
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.store.decisions import (
+from pytest_jrh.store.people import (
     Decision,
     DecisionStore,
     TurnEdit,
+    decisions_path,
     obeyed,
     open_stores,
 )
-from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_suite
 

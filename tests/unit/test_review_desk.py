@@ -16,7 +16,7 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.reports.topics import review_blocks
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
-from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.people import open_stores
 from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 
 CASE = make_case()

@@ -15,7 +15,7 @@ from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import indented_json
 from pytest_jrh.review.board import ReviewCase, Reviewed
 from pytest_jrh.review.pages import review_body, review_row
-from pytest_jrh.store.decisions import Decision, TurnEdit
+from pytest_jrh.store.people import Decision, TurnEdit
 from tests.support.made_cases import make_case, make_spec
 
 

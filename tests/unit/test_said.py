@@ -9,7 +9,7 @@ from pytest_jrh.reports.blocks import Cases, Diff, Headline, Line, ReadFirst, Se
 from pytest_jrh.reports.said import next_lines, said, worst_cases, worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.baseline import JudgePrompt, short
-from pytest_jrh.store.labels import Grounds, PersonLabel
+from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import (
     DIGEST,
     always,

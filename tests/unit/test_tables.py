@@ -15,7 +15,7 @@ from pytest_jrh.reports.rand_files import (
     result_row,
     synthetic_row,
 )
-from pytest_jrh.store.outputs import XLSX_CELL, cell, fitted, table_bytes
+from pytest_jrh.store.ledger import XLSX_CELL, cell, fitted, table_bytes
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:

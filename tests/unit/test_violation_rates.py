@@ -20,8 +20,8 @@ from pytest_jrh.reports.json_values import label_data
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.store.labels import Grounds, drawn_labels
 from pytest_jrh.store.ledger import ledger_line, result_from
+from pytest_jrh.store.people import Grounds, drawn_labels
 from tests.support.figures import describe
 from tests.support.made_cases import (
     DIGESTS,
