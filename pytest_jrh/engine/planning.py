@@ -9,7 +9,8 @@ printed as lines of text.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
@@ -26,7 +27,7 @@ from pytest_jrh.core.stages import (
     VERIFIER,
     Bounds,
 )
-from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, one_line
+from pytest_jrh.core.text import all_wrapped, counted
 from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.engine.case import Attempt
 from pytest_jrh.llm.limits import price_for
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec, Judgment, Message
     from pytest_jrh.engine.case import Calls
     from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-    from pytest_jrh.recording.tapes import Lookup
+    from pytest_jrh.recording.tapes import Tape
 
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
@@ -49,15 +50,15 @@ _NO_CENT = "$0.00"
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """How far one case got by replay: what it looked up, and the calls that are still to be made
-    for it, by the model of each stage.
+    """How far one case got by replay: how many calls were answered, and those that are still to be
+    made for it, by the model of each stage.
 
     `letters` is the length of its transcript. `stays_unrecorded` says that the record modes do not
     let a missing call be made, and `unreadable` what of its input cannot be read.
     """
 
     spec: CaseSpec
-    lookups: tuple[Lookup, ...]
+    recorded: int
     to_make: Mapping[StageModel, Bounds]
     letters: int
     stays_unrecorded: bool
@@ -99,7 +100,7 @@ async def surveyed(
             to_make[JUDGE.name] = _judging(attempt, ready)
     return Survey(
         spec=spec,
-        lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
+        recorded=_answered(attempt.tapes).total(),
         to_make={model: to_make.get(model.stage, NO_CALL) for model in _models(spec, ready)},
         letters=letters,
         stays_unrecorded=not (ended or (can_be_made and can_be_judged)),
@@ -152,13 +153,13 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
     if attempt.case is not None:
         return {}
     making = attempt.making
-    lookups = [lookup for tape in making for lookup in tape.lookups]
+    looked_up = {lookup.stage for tape in making for lookup in tape.lookups}
     asking = _asking(attempt.spec)
     calls: dict[str, Bounds] = {}
     if asking is not None:
         if making or attempt.spec.judge == ready.suite.judges[0].name:
             for stage, bounds in asking.items():
-                calls[stage] = bounds if lookups else Bounds(0, bounds.high)
+                calls[stage] = bounds if looked_up else Bounds(0, bounds.high)
     elif making:
         cases, pipeline = ready.suite.config.cases, ready.pipelines[attempt.spec.test]
         edits = cases.edits_at_most
@@ -169,65 +170,18 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
         # One of the edited transcript.
         summaries += int(verifies and VERIFIER.name in pipeline.summarized_for)
         calls[VERIFIER.name] = Bounds(verifies, verifies)
-        if not any(lookup.stage == VERIFIER.name for lookup in lookups):
+        if VERIFIER.name not in looked_up:
             calls[PLANNER.name] = ONE_CALL
             calls[EDITOR.name] = Bounds(0, edits)
             calls[SUMMARY.name] = Bounds(0, summaries)
-    done = Counter(lookup.stage for lookup in lookups if lookup.answer is not None)
-    return {stage: bounds.less(done[stage]) for stage, bounds in calls.items()}
+    answered = _answered(making)
+    return {stage: bounds.less(answered[stage]) for stage, bounds in calls.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """One stage and model: calls that are recorded, calls to make, and their cost in US dollars,
-    which is None where the model has no known price.
-    """
-
-    suite: str
-    stage: str
-    model: str
-    recorded: int = 0
-    calls: Bounds = NO_CALL
-    cost: Bounds | None = NO_CALL
-
-
-@dataclass(frozen=True, slots=True)
-class CallPlan:
-    """What a session would ask: calls per stage and model.
-
-    `cases` counts those of the session and those that its probes change, `unrecorded` those that
-    miss calls which the record modes do not let be made, and `unreadable` has for each case whose
-    input cannot be read what is wrong with it.
-    """
-
-    rows: tuple[PlanRow, ...]
-    cases: int
-    unrecorded: int = 0
-    unreadable: tuple[str, ...] = ()
-
-
-def plan_of(surveys: Iterable[Survey]) -> CallPlan:
-    """Add surveys up, per suite, stage and model."""
-    rows: dict[tuple[str, str, str], PlanRow] = {}
-    cases = unrecorded = 0
-    unreadable = []
-    for survey in surveys:
-        cases += 1
-        unrecorded += survey.stays_unrecorded
-        if survey.unreadable:
-            unreadable.append(survey.unreadable)
-        answered = Counter(lookup.stage for lookup in survey.lookups if lookup.answer is not None)
-        for model, calls in survey.to_make.items():
-            key = (survey.spec.suite, model.stage, model.model)
-            row = rows.get(key, PlanRow(*key))
-            cost = _cost_of(model, calls, survey.letters)
-            rows[key] = replace(
-                row,
-                recorded=row.recorded + answered[model.stage],
-                calls=row.calls + calls,
-                cost=None if row.cost is None or cost is None else row.cost + cost,
-            )
-    return CallPlan(tuple(rows.values()), cases, unrecorded, tuple(unreadable))
+def _answered(tapes: Iterable[Tape]) -> Counter[str]:
+    """The calls of each stage that recordings answered."""
+    lookups = chain.from_iterable(tape.lookups for tape in tapes)
+    return Counter(lookup.stage for lookup in lookups if lookup.answer is not None)
 
 
 def _cost_of(model: StageModel, calls: Bounds, letters: int) -> Bounds | None:
@@ -244,7 +198,7 @@ def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) ->
     """What a session of these surveyed cases would ask."""
     modes = {ready.suite.name: suites.modes(ready.suite) for ready in suites}
     runs_code = any(judge.runs_code for ready in suites for judge in ready.judges.values())
-    lines = plan_lines(plan_of(surveys), modes, runs_code=runs_code, width=width)
+    lines = plan_lines(list(surveys), modes, runs_code=runs_code, width=width)
     kin_sentences: dict[str, None] = {}
     for ready in suites:
         kin_sentences.update(dict.fromkeys(map(kin_sentence, ready.grounds.kin)))
@@ -252,54 +206,50 @@ def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) ->
 
 
 def plan_lines(
-    plan: CallPlan,
+    surveys: Sequence[Survey],
     modes: Mapping[str, tuple[str, str]],
     *,
     runs_code: bool = False,
     width: int = 80,
 ) -> list[str]:
-    """The total, the cases that stay without an answer, a table per suite, and what the bounds rest
-    on.
+    """The total, the cases that stay without an answer, each suite, and what the bounds rest on.
 
     `modes` are generation's and judging's, per suite; `runs_code` says that a judge's own code
     asks.
     """
-    to_make = _sum(row.calls for row in plan.rows)
-    calls = "1 call" if to_make.low == to_make.high == 1 else f"{_whole(to_make)} calls"
-    recorded = counted(sum(row.recorded for row in plan.rows), "call")
-    sentences = [
-        f"{calls}, {_cost(plan.rows)}: {counted(plan.cases, 'case')}, {recorded} recorded."
-    ]
-    if plan.unrecorded:
+    asks = any(_by_stage(surveys).values())
+    recorded = counted(sum(survey.recorded for survey in surveys), "call")
+    sentences = [f"{_asked(surveys)}: {counted(len(surveys), 'case')}, {recorded} recorded."]
+    if unrecorded := sum(survey.stays_unrecorded for survey in surveys):
         sentences.append(
-            f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode does not "
-            "make their missing calls (once does not add to a complete recording; new_episodes "
-            "does)."
+            f"{counted(unrecorded, 'case')} would be unrecorded: the record mode does not make "
+            "their missing calls (once does not add to a complete recording; new_episodes does)."
         )
-    if plan.unreadable:
+    unreadable = [survey.unreadable for survey in surveys if survey.unreadable]
+    if unreadable:
         sentences.append(
-            f"{counted(len(plan.unreadable), 'case')} with an invalid input (input_error), about "
-            f"which nothing is asked, such as: {plan.unreadable[0]}"
+            f"{counted(len(unreadable), 'case')} with an invalid input (input_error), about which "
+            f"nothing is asked, such as: {unreadable[0]}"
         )
-    if to_make.high and all(pair == ("none", "none") for pair in modes.values()):
+    if asks and all(pair == ("none", "none") for pair in modes.values()):
         sentences.append(
             "Record mode none makes no calls: these would be made with "
             "--jrh-record-mode=new_episodes."
         )
-    lines = [*all_wrapped(sentences, width), ""]
-    for suite in dict.fromkeys(row.suite for row in plan.rows):
+    sentences.append("")
+    for suite in dict.fromkeys(survey.spec.suite for survey in surveys):
         generation, judging = modes[suite]
         mode = generation if generation == judging else f"{generation}, judge {judging}"
-        lines += [
-            f"suite {suite}, recording {mode}",
-            *_table([row for row in plan.rows if row.suite == suite], width),
-            "",
-        ]
-    if to_make.high and runs_code:
-        footnotes = [_RUNS_CODE, _ESTIMATED]
-    else:
-        footnotes = [_ESTIMATED] if to_make.high else []
-    return [*lines, *all_wrapped(footnotes, width)]
+        of_suite = [survey for survey in surveys if survey.spec.suite == suite]
+        stages = [f"{_whole(calls)} {stage}" for stage, calls in _by_stage(of_suite).items()]
+        by_stage = f" ({', '.join(stages)})" if stages else ""
+        sentences.append(f"suite {suite}, recording {mode}: {_asked(of_suite)}{by_stage}")
+    sentences.append("")
+    if asks and runs_code:
+        sentences.append(_RUNS_CODE)
+    if asks:
+        sentences.append(_ESTIMATED)
+    return all_wrapped(sentences, width)
 
 
 _RUNS_CODE = (
@@ -313,32 +263,33 @@ _ESTIMATED = (
 )
 
 
-def _table(rows: Sequence[PlanRow], width: int) -> list[str]:
-    """The stages that have calls, and what those to make may cost, in at most `width` columns."""
-    in_use = [row for row in rows if row.recorded or row.calls.high]
-    if not in_use:
-        return []
-    names_room = max(columns(row.stage) for row in in_use)
-    lines = [(f"{'stage':<{names_room}}{GAP}model", "recorded", "to make", "cost")]
-    for row in in_use:
-        name = f"{row.stage:<{names_room}}{GAP}{one_line(row.model)}"
-        cost = "unknown" if row.cost is None else _dollars(row.cost)
-        lines.append((name, f"{row.recorded:,}", _whole(row.calls), cost))
-    if not any(row.calls.high for row in in_use):
-        return aligned([line[:3] for line in lines], width)
-    return aligned(lines, width)
+def _by_stage(surveys: Iterable[Survey]) -> dict[str, Bounds]:
+    """The calls to make of each stage that has some."""
+    by_stage: dict[str, Bounds] = {}
+    for survey in surveys:
+        for model, calls in survey.to_make.items():
+            if calls.high:
+                by_stage[model.stage] = by_stage.get(model.stage, NO_CALL) + calls
+    return by_stage
 
 
-def _sum(bounds: Iterable[Bounds]) -> Bounds:
-    return sum(bounds, Bounds())
-
-
-def _cost(rows: Sequence[PlanRow]) -> str:
-    """The cost of the calls to make; what has no price is unknown, and never counted as nothing."""
-    priced = _sum(row.cost for row in rows if row.cost is not None)
-    if not any(row.cost is None and row.calls.high for row in rows):
-        return _dollars(priced)
-    return f"{_dollars(priced)} and an unknown cost" if priced.high else "at an unknown cost"
+def _asked(surveys: Sequence[Survey]) -> str:
+    """The calls to make and their cost; what has no price is unknown, and never counted as
+    nothing.
+    """
+    calls = sum(_by_stage(surveys).values(), NO_CALL)
+    cost, is_known = NO_CALL, True
+    for survey in surveys:
+        for model, of_model in survey.to_make.items():
+            cost_of_model = _cost_of(model, of_model, survey.letters)
+            if cost_of_model is not None:
+                cost += cost_of_model
+            elif of_model.high:
+                is_known = False
+    text = "1 call, " if calls == ONE_CALL else f"{_whole(calls)} calls, "
+    if is_known:
+        return text + _dollars(cost)
+    return text + (f"{_dollars(cost)} and an unknown cost" if cost.high else "at an unknown cost")
 
 
 def _whole(bounds: Bounds) -> str:

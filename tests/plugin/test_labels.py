@@ -276,7 +276,7 @@ def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled:
 def test_a_plan_without_recordings_counts_the_judge_alone(pytester: pytest.Pytester) -> None:
     labelled = write_labelled(pytester.path)
     done = pytester.runpytest(labelled.suite.option, "--jrh-plan")
-    done.stdout.fnmatch_lines(["3 calls, *: 4 cases, 0 calls recorded.", "stage *", "judge *", ""])
+    done.stdout.fnmatch_lines(["3 calls, *: 4 cases, 0 calls recorded.", "suite *(3 judge)", ""])
     text = " ".join(" ".join(done.outlines).split())
     assert "Answers that have to be asked for again come on top" in text
     assert not [word for word in ("planner", "verifier", "edits", "summaries") if word in text]

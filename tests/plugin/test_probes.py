@@ -123,7 +123,7 @@ def report(suite: SuiteFiles) -> dict[str, Any]:
 def test_the_plan_is_what_is_made(probed: Probed) -> None:
     # 6 cases, 6 and 12 of probes; 3 and 3; two judges on 1 and 1, three times each.
     assert probed.asked == 24 + 6 + 12
-    rows = re.findall(r"^judge .*? +0 +(\d+) ", probed.plan, re.MULTILINE)
+    rows = re.findall(r"[( ](\d+)\s+judge[,)]", probed.plan)
     assert sum(map(int, rows)) == probed.asked
     assert f"{probed.calls} calls" in probed.output
 
@@ -294,7 +294,7 @@ def test_a_probe_alone_has_its_base_cases_made_and_judged_once(
     done = run_pytest(pytester.path, *only, NEW, env=server.environment)
     assert "15 passed" in done.stdout
     assert server.count("judge") == 3 * (15 + 3)
-    assert re.search(r"^judge .*? 0 +54 ", plan, re.MULTILINE)
+    assert re.search(r"[( ]54\s+judge[,)]", plan)
     # What the base cases took is counted too.
     assert f"{server.count()} calls" in done.stdout
     calls = server.count()

@@ -85,6 +85,5 @@ def test_a_plan_foresees_the_calls_of_probes_as_a_range(pytester: pytest.Pyteste
 
 def foreseen(lines: Sequence[str], stage: str) -> tuple[int, int]:
     """At least and at most so many calls of a stage, in a plan."""
-    rows = [re.split(r" {2,}", line) for line in lines if line.startswith(f"{stage} ")]
-    numbers = [list(map(int, row[3].split(" to "))) for row in rows]
-    return sum(each[0] for each in numbers), sum(each[-1] for each in numbers)
+    ranges = re.findall(rf"(\d+)(?: to (\d+))? {stage}[,)]", " ".join(" ".join(lines).split()))
+    return sum(int(low) for low, _ in ranges), sum(int(high or low) for low, high in ranges)

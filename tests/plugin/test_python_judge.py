@@ -161,7 +161,7 @@ def test_a_new_version_is_no_judge_whose_verdict_is_recorded(
     assert "answers from its recorded verdict, which is that of another judge" in words(stale)
     more = "--jrh-judge-record-mode=new_episodes"
     planned = run_pytest(pytester.path, made.suite.option, "--jrh-plan", more)
-    assert "judges.py:judge 0 0 to 6" in words(planned), planned.stdout
+    assert "(0 to 6 judge)" in words(planned), planned.stdout
     anew = run_pytest(pytester.path, made.suite.option, more)
     assert summary(anew) == "6 failed, 2 skipped", anew.stdout
 
@@ -362,7 +362,7 @@ def test_a_plan_says_what_it_can(judged: MakeJudged, pytester: pytest.Pytester) 
     made = judged("def judge(case):\n    raise ValueError\n")
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
     flat = " ".join(done.stdout.str().split())
-    assert "judge judges.py:judge 0 0 to 1" in flat
+    assert "(0 to 1 judge)" in flat
     assert "A plan runs no judge's own code: it counts as at most one call a case here;" in flat
 
 

@@ -4,88 +4,87 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from pytest_jrh.core.model import CaseSpec, StageModel
 from pytest_jrh.core.stages import Bounds
-from pytest_jrh.engine.planning import CallPlan, PlanRow, plan_lines
+from pytest_jrh.engine import planning
+from pytest_jrh.engine.planning import Survey, plan_lines
+from pytest_jrh.llm.limits import Price
 
 RECORDING = {"tiny": ("once", "once")}
 REPLAY = {"tiny": ("none", "none")}
+# In letters: what one call reads is at least a fifth as many tokens, and at most two fifths.
+LETTERS = 1_000
+PRICES = {"openai/x": 0.01 / 400, "openai/free": 0.0, "openai/cheap": 0.001 / 400}
 
 
-def row(stage: str = "judge", calls: int = 4, cost: float | None = 0.02, **more: object) -> PlanRow:
-    bounds = None if cost is None else Bounds(cost / 2, cost)
-    asked = Bounds(calls, calls)
-    made = PlanRow("tiny", stage, "openai/x", 3, asked, bounds)
+@pytest.fixture(autouse=True)
+def _prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    def price_for(model: StageModel) -> Price | None:
+        return None if model.model not in PRICES else Price(PRICES[model.model], 0.0)
+
+    monkeypatch.setattr(planning, "price_for", price_for)
+
+
+def survey(stage: str = "judge", calls: int = 4, model: str = "openai/x", **more: object) -> Survey:
+    spec = CaseSpec("tiny", "agent_perturbation", "rubric", "run", 1)
+    to_make = {StageModel(stage, model): Bounds(calls, calls)}
+    made = Survey(spec, 3, to_make, LETTERS, stays_unrecorded=False, unreadable="")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def said(*rows: PlanRow, modes: object = RECORDING, plan: dict[str, object] | None = None) -> str:
-    made = CallPlan(rows, cases=4, **(plan or {}))  # type: ignore[arg-type]
-    return " ".join(" ".join(plan_lines(made, modes)).split())  # type: ignore[arg-type]
+def said(*surveys: Survey, modes: dict[str, tuple[str, str]] = RECORDING) -> str:
+    return " ".join(" ".join(plan_lines(surveys, modes)).split())
 
 
 def test_a_model_without_a_price_costs_an_unknown_amount_and_never_nothing() -> None:
-    text = said(row(cost=None))
-    assert text.startswith("4 calls, at an unknown cost: 4 cases, 3 calls recorded.")
+    text = said(survey(model="openai/unknown"))
+    assert text.startswith("4 calls, at an unknown cost: 1 case, 3 calls recorded.")
     assert "$" not in text
-    assert "8 calls, $0.01 to $0.02 and an unknown cost: 4 cases" in said(
-        row(), row("planner", cost=None)
-    )
+    text = said(survey(), survey("planner", model="openai/unknown"))
+    assert text.startswith("8 calls, $0.02 to $0.04 and an unknown cost: 2 cases")
 
 
 def test_a_free_model_costs_nothing() -> None:
-    text = said(row(cost=0.0))
+    text = said(survey(model="openai/free"))
     assert text.startswith("4 calls, $0: ")
     assert "unknown" not in text
 
 
 def test_cases_that_stay_as_they_are_are_counted() -> None:
-    assert "2 cases would be unrecorded" in said(row(calls=0, cost=0.0), plan={"unrecorded": 2})
-    broken: dict[str, object] = {"unreadable": ("runs.eval: broken",) * 2}
+    unrecorded = survey(calls=0, stays_unrecorded=True)
+    assert "2 cases would be unrecorded" in said(unrecorded, unrecorded)
     assert (
         "2 cases with an invalid input (input_error), about which nothing is asked, such as: "
-        in (said(row(), plan=broken))
-    )
+        "runs.eval: broken"
+    ) in said(*[survey(unreadable="runs.eval: broken")] * 2)
 
 
 def test_the_mode_that_makes_the_calls_is_named_where_none_is_set() -> None:
-    assert "would be made with --jrh-record-mode=new_episodes." in said(row(), modes=REPLAY)
-    assert "would be made with" not in said(row(), modes={"tiny": ("none", "once")})
+    assert "would be made with --jrh-record-mode=new_episodes." in said(survey(), modes=REPLAY)
+    assert "would be made with" not in said(survey(), modes={"tiny": ("none", "once")})
 
 
 def test_attempts_that_fail_come_on_top_of_the_plan() -> None:
-    assert "and so do attempts that fail, which count as made." in said(row())
-    assert "attempts" not in said(row(calls=0, cost=0.0))
+    assert "and so do attempts that fail, which count as made." in said(survey())
+    assert "attempts" not in said(survey(calls=0))
 
 
 def test_a_plan_begins_with_its_calls_and_their_cost() -> None:
-    rows = [row(calls=190, cost=0.06), row("planner", calls=360, cost=1.99)]
-    first, *_ = plan_lines(CallPlan(tuple(rows), cases=60), RECORDING)
-    assert first == "550 calls, $1.02 to $2.05: 60 cases, 6 calls recorded."
+    first, *_ = plan_lines([survey(calls=190), survey("planner", calls=360)], RECORDING)
+    assert first == "550 calls, $2.75 to $5.50: 2 cases, 6 calls recorded."
 
 
 def test_a_plan_of_one_call_that_costs_next_to_nothing() -> None:
-    assert said(row(calls=1, cost=0.002)).startswith("1 call, under $0.01: ")
-    assert said(row(calls=1, cost=0.009)).startswith("1 call, up to $0.01: ")
+    assert said(survey(calls=1, model="openai/cheap")).startswith("1 call, under $0.01: ")
+    assert said(survey(calls=8, model="openai/cheap")).startswith("8 calls, up to $0.01: ")
 
 
-def test_a_stage_without_a_call_is_not_in_the_table() -> None:
-    text = said(row(), row("planner", calls=0, cost=0.0, recorded=0))
-    assert "planner" not in text
-
-
-def test_what_calls_cost_is_shown_where_there_are_some() -> None:
-    assert "to make cost judge openai/x 3 4 $0.01 to $0.02" in said(row())
-    assert "stage model recorded to make judge openai/x 3 0" in said(row(calls=0, cost=0.0))
-
-
-def test_the_table_fits_80_columns_and_keeps_its_figures() -> None:
-    wide = replace(
-        row(model="openrouter/a-provider/a-model-with-a-long-name-2026-01-01"),
-        recorded=12_345,
-        calls=Bounds(12_345, 54_321),
-        cost=Bounds(234.5, 765.4),
-    )
-    lines = plan_lines(CallPlan((wide,), cases=4), RECORDING)
-    assert max(map(len, lines)) <= 80
-    (stage,) = [line for line in lines if line.startswith("judge ")]
-    assert "12,345 to 54,321  $234.50 to $765.40" in stage
+def test_each_suite_has_its_calls_by_stage_and_their_cost() -> None:
+    other = replace(survey(calls=2), spec=replace(survey().spec, suite="other"))
+    modes = {**RECORDING, "other": ("none", "once")}
+    lines = plan_lines([survey(), survey("planner", calls=0), other], modes)
+    assert "suite tiny, recording once: 4 calls, $0.02 to $0.04 (4 judge)" in lines
+    assert "suite other, recording none, judge once: 2 calls, $0.01 to $0.02 (2 judge)" in lines
+    assert "suite tiny, recording none: 0 calls, $0" in plan_lines([survey(calls=0)], REPLAY)
