@@ -25,8 +25,7 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.sources.tables import read_table, table_of
-from pytest_jrh.sources.verdict_tables import (
+from pytest_jrh.sources.tables import (
     OPTIONS,
     TableCase,
     Values,
@@ -34,6 +33,8 @@ from pytest_jrh.sources.verdict_tables import (
     add_labels,
     cases_of,
     choose_columns,
+    read_table,
+    table_of,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
@@ -42,8 +43,7 @@ from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.people import Grounds
 
 if TYPE_CHECKING:
-    from pytest_jrh.sources.tables import Table
-    from pytest_jrh.sources.verdict_tables import CaseKey, Columns
+    from pytest_jrh.sources.tables import CaseKey, Columns, Table
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.figures import Reliability
 

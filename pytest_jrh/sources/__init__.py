@@ -17,8 +17,7 @@ from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.claude_code import CLAUDE_CODE
-from pytest_jrh.sources.codex import CODEX
+from pytest_jrh.sources.coding_agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
     ITEMS,

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.sources.chat import check_message, read_call
-from pytest_jrh.sources.content import as_text, data_url, parts_of, provider_call
+from pytest_jrh.sources.chat import (
+    as_text,
+    check_message,
+    data_url,
+    parts_of,
+    provider_call,
+    read_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -338,13 +338,6 @@ def _text(value: str | float) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1]}~{digest}"
 
 
-def unknown_notices(kinds: Iterable[str]) -> list[str]:
-    """Say which lines of a session were left out without being known."""
-    names = listed(kinds)
-    what = "lines without a message left out whose types are not known"
-    return [f"{what}: {names}"] if names else []
-
-
 def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
     """The texts that an object has under the keys."""
     fields = value if isinstance(value, dict) else {}

@@ -1,5 +1,8 @@
 """The one reader of tables, be it labels of runs or verdicts beside labels: CSV as spreadsheets
 write it, or JSON lines; and what a value in them means on the scale of verdicts.
+
+Of a table of verdicts, first columns are taken for what they are, by the names that people use or
+as options say; then words become scores, and rows become cases.
 """
 
 from __future__ import annotations
@@ -7,10 +10,12 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
@@ -18,7 +23,7 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 
@@ -228,3 +233,345 @@ def whole_number(raw: object) -> int | None:
     """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
     number = _WHOLE.fullmatch(as_text(raw))
     return int(number[1]) if number else None
+
+
+ROLES: Mapping[str, str] = {
+    "label": "label human gold target expected human_label gold_label true_label ground_truth",
+    "verdict": "verdict judge score prediction predicted pred judgment judgement grade "
+    "judge_verdict judge_score judge_label model_label",
+    "judge": "",
+    "case": "case case_id id sample_id transcript_id example_id example",
+    "rubric": "rubric rubric_id criterion criteria",
+    "cluster": "cluster run run_id task task_id item item_id",
+    "epoch": "epoch",
+    "repeat": "repeat replicate",
+    "reasoning": "reasoning rationale explanation reason",
+    "baseline": "",
+}
+"""What columns are taken for, and the names that they may have, whatever their case."""
+OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
+"""The roles that an option of the command names a column for."""
+_LOOKED_AT = 50
+_MOST_WAYS = 5
+_TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
+_BARE = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
+_WORDS = {**_BARE, **WORDS}
+_ONE: Mapping[str, tuple[str, ...]] = {
+    "violated": ("violated", "violation", "failed"),
+    "passed": ("passed", "correct", "success"),
+}
+_NEGATIONS = {"not", "no", "non", "never", "un"}
+
+
+class Columns(NamedTuple):
+    """Which column is taken for what; empty where none is.
+
+    `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
+    `parts` are columns of which each is a part of `cluster`, such as runs of a task, and `baseline`
+    has earlier verdicts.
+    """
+
+    label: str = ""
+    verdicts: tuple[str, ...] = ()
+    judge: str = ""
+    case: str = ""
+    rubric: str = ""
+    cluster: str = ""
+    epoch: str = ""
+    repeat: str = ""
+    reasoning: str = ""
+    baseline: str = ""
+    parts: tuple[str, ...] = ()
+
+    def taken(self) -> dict[str, str]:
+        """Each role with its column, in the order in which they are told."""
+        columns = self._asdict() | {"verdict": ", ".join(self.verdicts)}
+        return {role: columns[role] for role in ROLES if columns[role]}
+
+
+def choose_columns(
+    table: Table, named: Iterable[tuple[str, str]], needed: Collection[str]
+) -> Columns:
+    """Say which column of a table is what.
+
+    `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
+    is read for. Raises `InputError` where one of them is not there, or something is not clear.
+    """
+    chosen = dict(named)
+    verdicts = [column for role, column in named if role == "verdict"]
+    chosen.pop("verdict", "")
+    label = chosen.get("label") or _only(table, "label", ())
+    if label and label in (*verdicts, chosen.get("baseline")):
+        message = f"the column {shown(label)} cannot be label and verdict at once"
+        raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
+    taken = {label, *chosen.values(), *verdicts}
+    chosen["label"] = label
+    for role in ("case", "rubric", "epoch", "repeat", "reasoning"):
+        chosen[role] = chosen.get(role) or _only(table, role, taken)
+        taken.add(chosen[role])
+    parts: Sequence[str] = ()
+    if "cluster" not in chosen:
+        chosen["cluster"], *parts = _clusters(table, taken)
+        taken.update((chosen["cluster"], *parts))
+    if "verdict" in needed and not verdicts:
+        verdicts = [_only(table, "verdict", taken)]
+        taken.update(verdicts)
+        if not verdicts[0]:
+            raise _missing(table, "verdict", taken)
+    if "label" in needed and not label:
+        raise _missing(table, "label", taken)
+    if len(verdicts) > 1:
+        # Of which judge it is, the column does not say.
+        chosen["reasoning"] = ""
+    return Columns(verdicts=tuple(verdicts), parts=tuple(parts), **chosen)
+
+
+def _only(table: Table, role: str, taken: Collection[str]) -> str:
+    """The column with a name of the role that is not `taken`; empty where there is none."""
+    columns = [name for name in table.named(ROLES[role].split()) if name not in taken]
+    if len(columns) > 1 and role in OPTIONS:
+        raise _ambiguous(table, role, columns)
+    return columns[0] if columns else ""
+
+
+def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
+    ways = " or ".join(f"--{role} {quoted(column)}" for column in columns)
+    message = f"several columns may be the {role}: {listed(columns)}"
+    return InputError(table.problem(message, 1, hint=f"say which: {ways}"))
+
+
+def _clusters(table: Table, taken: Collection[str]) -> list[str]:
+    """The column of what rows have in common, of several the widest; the others are its parts.
+
+    Rows that are taken for independent and are not make every interval too narrow.
+    """
+    texts = {}
+    for name in table.named(ROLES["cluster"].split()):
+        if name not in taken:
+            texts[name] = table.texts(name)
+    sizes = {name: len(set(values)) for name, values in texts.items()}
+    several = sorted((name for name in sizes if sizes[name] > 1), key=sizes.__getitem__)
+    for part in several[1:]:
+        # Rows that are equal in the narrow column have to be equal in the wide one.
+        if len(set(zip(texts[part], texts[several[0]], strict=True))) > sizes[part]:
+            raise _ambiguous(table, "cluster", several)
+    return several or [*texts, ""][:1]
+
+
+def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
+    """That a table has no labels, or no verdicts, and which columns look like that."""
+    alike = [name for name in table.columns if name not in taken and _holds_words(table, name)]
+    if not alike:
+        message = f"no column of {role}s; its columns are {listed(table.columns)}"
+        return InputError(table.problem(message, 1, hint=f"name it: --{role} COL"))
+    look = "looks like one" if len(alike) == 1 else "look like some"
+    ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]
+    hint = (" " if role == "verdict" else " or ").join(ways)
+    return InputError(table.problem(f"no column of {role}s; {listed(alike)} {look}", 1, hint=hint))
+
+
+def _holds_words(table: Table, column: str) -> bool:
+    """Whether most of the first values of a column may be labels or verdicts."""
+    texts = [text.casefold() for text in table.texts(column)[:_LOOKED_AT] if text]
+    return 2 * sum(text in _WORDS for text in texts) > len(texts)
+
+
+def quoted(text: str) -> str:
+    """A word as a shell takes it."""
+    return shlex.quote(printable(text, 40))
+
+
+class CaseKey(NamedTuple):
+    """Which case a row is about; `rubric` is empty where the table has none."""
+
+    case: str
+    rubric: str = ""
+    epoch: int = 1
+
+
+def _keys(table: Table, columns: Columns) -> Iterator[CaseKey]:
+    """The case of each row; where no column names it, by its line."""
+    rubrics, epochs = table.texts(columns.rubric), table.texts(columns.epoch)
+    for row, name in enumerate(table.texts(columns.case)):
+        epoch = whole_number(epochs[row])
+        yield CaseKey(
+            name or f"line {table.lines[row]}", rubrics[row], 1 if epoch is None else epoch
+        )
+
+
+class Values:
+    """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
+
+    `one` says what 1 means, "violated" or "passed", where the name of a column does not. `meanings`
+    are the words of each score that were met.
+    """
+
+    def __init__(self, mapping: Mapping[str, Any], scale: Sequence[int], one: str) -> None:
+        self.scale = tuple(scale)
+        self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
+        self._mapping = {as_text(word): value for word, value in mapping.items()}
+        self._one = one
+        self._unclear: dict[str, None] = {}
+
+    def scores(self, table: Table, column: str, problems: list[Problem]) -> list[int | None]:
+        """The scores of a column's values; None where one is empty, or is mapped to nothing. What
+        is none is a problem with the line in which it is first met.
+        """
+        texts = table.texts(column)
+        lines: dict[str, int] = {}
+        for text, line in zip(texts, table.lines, strict=True):
+            lines.setdefault(text, line)
+        scores: dict[str, int | None] = {}
+        for text, line in lines.items():
+            scores[text] = None
+            try:
+                scores[text] = self._score(text, column)
+            except NoLabelError as error:
+                # Of the first ones, as they are all that is shown.
+                hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
+                problems.append(table.problem(str(error), line, column, hint))
+        return [scores[text] for text in texts]
+
+    def _score(self, text: str, column: str) -> int | None:
+        """What a text means; raises `NoLabelError` where it means nothing."""
+        bare = None if self.scale else _BARE.get(as_word(text))
+        try:
+            value, bare = mapped(text, self._mapping), None
+        except NoLabelError:
+            value = text
+        if value is None or value == "":
+            return None
+        if bare is None:
+            score = label_value(value, self.scale)
+        else:
+            one = _meaning_of_one(column) or self._one
+            if not one:
+                self._unclear[column] = None
+            score = 1 - bare if one == "passed" else bare
+            text = f"{text} ({column})" if one == "passed" else text
+        self.meanings[score][text] = None
+        return score
+
+    def _way(self, text: str, texts: Iterable[str]) -> str:
+        """How to say what a word means, or what scale a number of such texts is on."""
+        way = f"--map {quoted(text)}"
+        if self.scale:
+            return f"say what it means: {way}={self.scale[0]}; {way}= counts it as missing"
+        if whole_number(text) is not None:
+            numbers = [number for number in map(whole_number, texts) if number is not None]
+            return (
+                f"where these are scores, say on what scale: --scale {min(numbers)}-{max(numbers)}"
+            )
+        meanings = f"{way}=0 (satisfied) or {way}=1 (violated)"
+        return f"say what it means: {meanings}; {way}= counts it as missing"
+
+    def refuse_unclear(self, table: Table) -> None:
+        """Refuse columns of which nothing says what 1 means, once all are read."""
+        if self._unclear:
+            names = listed(self._unclear)
+            message = f"{names}: the values are 0 and 1 (or no and yes), and nothing says"
+            hint = "say it: --one=violated or --one=passed"
+            raise InputError(table.problem(f"{message} what 1 means", key="--one", hint=hint))
+
+
+def _meaning_of_one(column: str) -> str:
+    """What the name of a column says that 1 means."""
+    tokens = {*re.split(r"[^a-z]+", column.casefold())}
+    meanings = [meaning for meaning, names in _ONE.items() if tokens & {*names}]
+    return meanings[0] if len(meanings) == 1 and not tokens & _NEGATIONS else ""
+
+
+@dataclass
+class TableCase:
+    """A case of a table: what people said, and the verdicts by judge and repeat.
+
+    A verdict is None where its cell is empty. `line` is that of its first row.
+    """
+
+    key: CaseKey
+    line: int
+    cluster: str | None = None
+    label: int | None = None
+    verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    reasonings: dict[str, str] = field(default_factory=dict)
+
+    def scores(self, judge: str) -> tuple[int, ...]:
+        """The verdicts of a judge that there are, one a repeat."""
+        return tuple(score for score in self.verdicts.get(judge, {}).values() if score is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTable:
+    """The cases of a table, in its order; which columns are `unused`, and how `values` are read."""
+
+    file: str
+    columns: Columns
+    unused: tuple[str, ...]
+    cases: Mapping[CaseKey, TableCase]
+    values: Values
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The judges, each once, in the order of the table."""
+        if not self.columns.judge:
+            return self.columns.verdicts
+        judges: dict[str, None] = {}
+        for case in self.cases.values():
+            judges.update(dict.fromkeys(case.verdicts))
+        return tuple(judges)
+
+
+def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
+    """Put the rows of a table together as cases.
+
+    The verdicts of the column `baseline` are those of a judge of that name, beside the others.
+    Raises `InputError` for values that mean nothing, where rows contradict each other, and where
+    one case is there twice.
+    """
+    cases: dict[CaseKey, TableCase] = {}
+    problems: list[Problem] = []
+    labels = values.scores(table, columns.label, problems)
+    of_judges = [name for name in (*columns.verdicts, columns.baseline) if name]
+    verdicts = {name: values.scores(table, name, problems) for name in of_judges}
+    judges, repeats = table.texts(columns.judge), table.texts(columns.repeat)
+    reasonings, clusters = table.texts(columns.reasoning), table.texts(columns.cluster)
+    for row, key in enumerate(_keys(table, columns)):
+        line, label = table.lines[row], labels[row]
+        case = cases.get(key)
+        if case is None:
+            case = cases[key] = TableCase(key, line, clusters[row] or None)
+        if case.label is None:
+            case.label = label
+        elif label not in (None, case.label):
+            message = f"the label of the case {shown(key.case)} is another one above"
+            hint = "the rows of a case must have one label, that on which people agreed"
+            problems.append(table.problem(message, line, columns.label, hint))
+        for column, of_rows in verdicts.items():
+            judge = judges[row] if columns.judge and column in columns.verdicts else column
+            of_judge = case.verdicts.setdefault(judge, {})
+            if repeats[row] in of_judge:
+                message = f"the case {shown(key.case)} is in line {case.line} too"
+                problems.append(table.problem(message, line, columns.case, _TELL_APART))
+            of_judge[repeats[row]] = of_rows[row]
+            if reasonings[row] and column in columns.verdicts:
+                case.reasonings.setdefault(judge, reasonings[row])
+    if problems:
+        raise InputError(first_problems(problems, table.file))
+    used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
+    unused = tuple(column for column in table.columns if column not in used)
+    return VerdictTable(table.file, columns, unused, cases, values)
+
+
+def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
+    """The table with the labels of another one, each of the case that it names there.
+
+    A label of another case counts for nothing; raises `InputError` where all are.
+    """
+    if not table.cases.keys() & labels.cases.keys():
+        message = f"has no label of a case (with its rubric and epoch) of {table.file}"
+        hint = "name the column that both have: --case COL"
+        raise InputError(Problem(message, labels.file, hint=hint))
+    for key, case in table.cases.items():
+        if key in labels.cases:
+            case.label = labels.cases[key].label
+    return replace(table, columns=table.columns._replace(label=labels.columns.label))
