@@ -44,8 +44,14 @@ from pytest_jrh.core.transcript import (
     replace_text,
     storable,
 )
-from pytest_jrh.llm.calls import Response, Stage, scale_values, score_on_offer, with_scale
-from pytest_jrh.llm.prompts import ordinal_guidance
+from pytest_jrh.llm.calls import (
+    Response,
+    Stage,
+    ordinal_guidance,
+    scale_values,
+    score_on_offer,
+    with_scale,
+)
 
 _TITLES = {
     "plan_thesis": "Plan",

@@ -37,11 +37,10 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
-from pytest_jrh.llm.calls import Answer, Stage, Stopped, make_complete
+from pytest_jrh.llm.calls import Answer, Stage, Stopped, built_in, make_complete
 from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
-from pytest_jrh.llm.prompts import built_in
-from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
+from pytest_jrh.recording.recorder import Halt
 from pytest_jrh.recording.tapes import Recording, Tape
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result

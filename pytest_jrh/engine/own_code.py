@@ -21,8 +21,8 @@ from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
 from pytest_jrh.llm.calls import Stopped, make_complete
-from pytest_jrh.recording.exchanges import Halted
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
+from pytest_jrh.recording.recorder import Halted
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Complete, UnscoredKind, Verdict

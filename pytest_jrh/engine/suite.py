@@ -26,8 +26,7 @@ from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER, SUMMARY, VERI
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
-from pytest_jrh.llm.calls import Stage
-from pytest_jrh.llm.prompts import built_in, load_template, override_path
+from pytest_jrh.llm.calls import Stage, built_in, load_template, override_path
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,

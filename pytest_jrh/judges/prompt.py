@@ -27,12 +27,12 @@ from pytest_jrh.judges.judge import (
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
+    load_template,
     scale_values,
     score_on_offer,
     value_on_offer,
     with_scale,
 )
-from pytest_jrh.llm.prompts import load_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

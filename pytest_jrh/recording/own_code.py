@@ -20,7 +20,7 @@ from pytest_jrh.judges.judge import Said
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
-from pytest_jrh.recording.exchanges import (
+from pytest_jrh.recording.recorder import (
     Exchanges,
     Halt,
     Halted,

@@ -1,5 +1,6 @@
-"""The way of HTTP exchanges to those that they belong to: the calls of models, through one patch of
-vcrpy's (used here alone) for the whole session, and the requests of judges' own code.
+"""The HTTP exchanges of a session: the way to those that they belong to, through one patch of
+vcrpy's (used here alone) for the whole session. They are the calls of models, and the requests of
+judges' own code: what answers these, and what they make; on replay they reach nobody else.
 
 vcrpy sends every HTTP exchange of the patched libraries to one object that looks like a cassette to
 it. A `ContextVar` identifies the call, or the judge's own code, that an exchange belongs to, so
@@ -10,24 +11,394 @@ insides is in this file.
 from __future__ import annotations
 
 import contextlib
-import http.client
+import json
+import os
+import socket
+import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
-from typing import Any
-from unittest.mock import patch
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple, NoReturn
+from urllib.parse import urlsplit
 
-from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.core.user_code import holding
-from pytest_jrh.recording.exchanges import (
-    Exchanges,
-    HttpRequest,
-    body_text,
-    interaction_of,
-    network_closed,
-)
+
+# An answer that says "there is none" is an answer; all others above 399 are errors.
+_ABSENT = (404, 410)
+_FIRST_ERROR = 400
+_KEPT_HEADERS = ("content-type", "content-encoding", "location", "link")
+
+
+class Halted(BaseException):
+    """A judge's code may not go on; why is said by its `Exchanges`.
+
+    No `Exception`, so that the judge's own retries and fallbacks do not take it for an error of
+    the network.
+    """
+
+
+class HttpRequest(NamedTuple):
+    """What a request is recognized by: its URL is without keys, its body without secrets."""
+
+    method: str
+    uri: str
+    body: str
+
+    @classmethod
+    def of(cls, interaction: Mapping[str, Any]) -> HttpRequest:
+        """The request of a recorded exchange."""
+        recorded = interaction["request"]
+        return cls(recorded["method"], recorded["uri"], recorded["body"] or "")
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Why a judge's code was halted.
+
+    "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
+    "network": it tried to reach somebody by itself on replay; "budget": a limit leaves no request.
+    """
+
+    why: Literal["missing", "room", "network", "budget"]
+    what: str
+    request: HttpRequest | None = None
+
+
+class Exchanges:
+    """The exchanges of one judging, used from every thread that the judge's code runs in.
+
+    Each of the `recorded` ones answers one request, in order among equals. What is not there may
+    be sent only while `live`; `room` keeps room for the answer to a request of so many bytes, or
+    raises `OSError`, `admit` counts it, or says why it may not be sent, and `changed` is called for
+    each exchange that is to be kept. `asked` are the requests that were answered or sent.
+    """
+
+    def __init__(
+        self,
+        recorded: Sequence[Mapping[str, Any]],
+        *,
+        live: bool,
+        redactor: Redactor,
+        admit: Callable[[], Halt | None] = lambda: None,
+        changed: Callable[[], object] = lambda: None,
+        room: Callable[[int], contextlib.AbstractContextManager[None]] = (
+            lambda _: contextlib.nullcontext()
+        ),
+    ) -> None:
+        self.live = live
+        self.redactor = redactor
+        self.halt: Halt | None = None
+        self.sent = 0
+        self.replayed = 0
+        self.asked: list[HttpRequest] = []
+        self._admit = admit
+        self._changed = changed
+        self._room = room
+        self._rooms: list[contextlib.ExitStack] = []
+        self._bytes_made = 0
+        self._unused = list(recorded)
+        self._used: list[tuple[Mapping[str, Any], bool]] = []
+        self.closed = False
+        self._lock = threading.Lock()
+
+    def request(
+        self, method: str, uri: str, body: object, headers: Mapping[str, object] | None = None
+    ) -> HttpRequest:
+        """A request as it is recognized and stored; what it says of who asks is in neither."""
+        redact = self.redactor
+        redact.learn(os.environ)
+        redact.learn_headers({name: _texts(value) for name, value in (headers or {}).items()})
+        text = redact.of_code(_without_chance(body_text(body)))
+        return HttpRequest(method, redact.of_code(redact.url(uri)), text)
+
+    def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The recorded exchange that answers a request; None where the request may be sent.
+
+        Raises `Halted` where it is neither.
+        """
+        with self._lock:
+            if self.closed or self.halt is not None:
+                raise Halted
+            interaction = self._recorded(request)
+            if interaction is not None:
+                self._unused.remove(interaction)
+                self._used.append((interaction, True))
+                self.replayed += 1
+                self.asked.append(request)
+                return interaction
+        halt: Halt | None = Halt("missing", str(request), request)
+        if self.live:
+            halt = self._keep_room(request) or self._admit()
+        with self._lock:
+            if halt is not None:
+                self.halt = halt
+                raise Halted
+            self.sent += 1
+            self.asked.append(request)
+        return None
+
+    def _recorded(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The first recorded exchange of a request; one with its host comes before all others."""
+        other_host: Mapping[str, Any] | None = None
+        for interaction in self._unused:
+            if is_request(interaction, request, self.redactor):
+                if interaction["request"]["uri"] == request.uri:
+                    return interaction
+                other_host = other_host or interaction
+        return other_host
+
+    def _keep_room(self, request: HttpRequest) -> Halt | None:
+        """Keep room for an answer: one that is paid for and cannot be kept would be paid for
+        again.
+        """
+        room = contextlib.ExitStack()
+        request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
+        try:
+            room.enter_context(self._room(request_size))
+        except OSError as error:
+            return Halt("room", error.strerror or str(error))
+        with self._lock:
+            self._rooms.append(room)
+        return None
+
+    def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
+        """Keep an exchange that was made; `response` is in vcrpy's form."""
+        code = response["status"]["code"]
+        interaction = interaction_of(request, response, content_type, self.redactor.of_code)
+        with self._lock:
+            if self.closed:
+                return
+            self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
+            self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))
+            self._bytes_made += len(response["body"].get("string") or b"")
+            if self._rooms:
+                self._rooms.pop().close()
+        self._changed()
+
+    def refused(self, tried: str) -> NoReturn:
+        """Stop the judge, which tries to go past the recording; raises `Halted`."""
+        with self._lock:
+            self.halt = self.halt or Halt("network", f"it tried to {tried}")
+        raise Halted
+
+    def close(self) -> None:
+        """The judge has come to its end: what a thread of it does from now on is refused."""
+        with self._lock:
+            self.closed = True
+            while self._rooms:
+                self._rooms.pop().close()
+
+    def kept(self, *, judged: bool) -> tuple[Mapping[str, Any], ...]:
+        """What belongs into the cassette, in the order in which it was used.
+
+        Answers with an error status are kept only where the judge has `judged` all the same, and
+        has not got a better one to the same request: a retry is not worth replaying. Recorded ones
+        that were not used stay: a judge that is changed back asks them again.
+        """
+        with self._lock:
+            used, unused = list(self._used), list(self._unused)
+        answered = [interaction["request"] for interaction, is_good in used if is_good]
+        kept: list[Mapping[str, Any]] = []
+        for interaction, is_good in used:
+            if is_good or (judged and interaction["request"] not in answered):
+                kept.append(interaction)
+        return (*kept, *unused)
+
+
+def is_request(
+    interaction: Mapping[str, Any], request: HttpRequest, redact: Redactor | None = None
+) -> bool:
+    """Whether a recorded exchange is that of a request: equal method, path with its query, and
+    canonical body, whatever of it was taken for a secret when it was recorded, or is now.
+
+    Not the host: a client may take it from the environment, and nothing is sent on replay.
+    """
+    method, uri, body = HttpRequest.of(interaction)
+    if method != request.method:
+        return False
+    if redact is not None and REDACTED in request.uri + request.body:
+        uri, body = redact.of_code(redact.url(uri)), redact.of_code(body)
+    if not covers(path_of(uri), path_of(request.uri)):
+        return False
+    recorded_body, asked_body = canonical(body), canonical(request.body)
+    return recorded_body == asked_body or (
+        not is_all_secret(body) and covers(recorded_body, asked_body)
+    )
+
+
+def path_of(uri: str) -> str:
+    """The path of a URL with its query."""
+    parts = urlsplit(uri)
+    return f"{parts.path}?{parts.query}"
+
+
+def is_all_secret(body: str) -> bool:
+    """Whether a recorded body says nothing of what was asked: its secrets were all that it held."""
+    return REDACTED in body and not any(map(str.isalnum, body.replace(REDACTED, "")))
+
+
+def canonical(body: str) -> str:
+    """A JSON body with its keys in order; any other body as it is."""
+    try:
+        return json.dumps(json.loads(body), sort_keys=True)
+    except (ValueError, RecursionError):
+        return body
+
+
+def body_text(body: object) -> str:
+    """The body of a request or an answer as text, whatever an HTTP library takes for one."""
+    if body is None:
+        return ""
+    if isinstance(body, bytes | bytearray):
+        return body.decode("utf-8", "replace")
+    if isinstance(body, str):
+        return body
+    if hasattr(body, "read"):
+        return body_text(body.read())
+    try:
+        return json.dumps(body)
+    except (TypeError, ValueError):
+        # Such as a form of aiohttp: no request is equal to it.
+        return repr(body)
+
+
+def _texts(value: object) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [body_text(text) for text in values]
+
+
+def _without_chance(body: str) -> str:
+    """The body without the boundary of its parts, which HTTP libraries make up anew each time."""
+    boundary = body.partition("\r\n")[0]
+    if boundary.startswith("--") and body.rstrip().endswith(f"\n{boundary}--"):
+        return body.replace(boundary, "--boundary")
+    return body
+
+
+def interaction_of(
+    request: HttpRequest,
+    response: Mapping[str, Any],
+    content_type: str,
+    redact: Callable[[str], str],
+) -> dict[str, Any]:
+    """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
+    body: Any = response["body"].get("string") or ""
+    text: str | bytes
+    try:
+        text = redact(body if isinstance(body, str) else body.decode())
+    except UnicodeDecodeError:
+        # One letter a byte: what is not text stays as it is.
+        text = redact(body.decode("latin-1")).encode("latin-1", "replace")
+    received = {name.lower(): values for name, values in response["headers"].items()}
+    headers: dict[str, list[str]] = {}
+    for name in _KEPT_HEADERS:
+        if name in received:
+            headers[name] = [redact(body_text(value)) for value in received[name]]
+    status = response["status"]
+    return {
+        "request": {
+            "method": request.method,
+            "uri": request.uri,
+            "body": request.body,
+            "headers": {"content-type": [content_type]} if content_type else {},
+        },
+        "response": {
+            "status": {**status, "message": redact(status.get("message") or "")},
+            "headers": headers,
+            "body": {"string": text},
+        },
+    }
+
+
+_REFUSE: ContextVar[Callable[[str], object] | None] = ContextVar("pytest_jrh_network", default=None)
+"""What is told before the code of a context reaches the network, and raises."""
+
+
+@contextlib.contextmanager
+def network_closed(refuse: Callable[[str], object] | None) -> Iterator[None]:
+    """Close the network to the code in the block, and to the threads that it starts: `refuse` is
+    told what it tries, and raises. With None they keep the context of the block, and may connect.
+    """
+    _ask_before_connecting()
+    with holding(_REFUSE, refuse):
+        yield
+
+
+@contextlib.contextmanager
+def network_closed_to_import() -> Iterator[Mapping[str, None]]:
+    """Close the network to the module of a judge that is imported in the block; gives what was
+    tried.
+    """
+    tries: dict[str, None] = {}
+
+    def refuse(tried: str) -> NoReturn:
+        tries[tried] = None
+        raise PermissionError(
+            f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
+        )
+
+    with network_closed(refuse):
+        yield tries
+
+
+@cache
+def _ask_before_connecting() -> None:
+    """Let sockets ask the present context, and threads keep that of whoever starts them, for the
+    rest of the process.
+    """
+    module: Any = socket
+    sockets: Any = socket.socket
+    threads: Any = threading.Thread
+    pools: Any = ThreadPoolExecutor
+    sockets.connect = _asking(sockets.connect, 1)
+    sockets.connect_ex = _asking(sockets.connect_ex, 1)
+    sockets.sendto = _asking(sockets.sendto, -1)
+    module.getaddrinfo = _asking(module.getaddrinfo, 0)
+    pair, start, submit = module.socketpair, threads.start, pools.submit
+
+    def socket_pair(*args: Any, **kwargs: Any) -> Any:
+        # On Windows a pair of sockets, such as an event loop has, is a connection to itself.
+        with holding(_REFUSE, None):
+            return pair(*args, **kwargs)
+
+    def start_in_context(thread: threading.Thread) -> None:
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    def submit_in_context(pool: ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> Any:
+        return submit(pool, copy_context().run, *args, **kwargs)
+
+    module.socketpair = socket_pair
+    threads.start = start_in_context
+    pools.submit = submit_in_context
+
+
+def _asking(real: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A function that is refused with the address at a place of its arguments."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        refuse = _REFUSE.get()
+        values = (*args, *kwargs.values())
+        # Without a host, a name is looked up for this machine itself.
+        if refuse is not None and values[place]:
+            address = values[place] if isinstance(values[place], tuple) else values[place:][:2]
+            parts = [body_text(part) if isinstance(part, bytes) else part for part in address]
+            refuse(f"reach {':'.join(map(str, parts[:2]))}")
+        return real(*args, **kwargs)
+
+    return call
+
 
 _OK = 200
+_HTTPS_PORT = 443
 
 
 class HttpRecorder:
@@ -153,12 +524,15 @@ def _connections_patched(router: _Router) -> Iterator[None]:
     The methods of their connections are wrapped, once for all threads. A request is held until its
     answer is read: then it is known whether it is recorded.
     """
+    from http.client import HTTPConnection
+    from unittest.mock import patch
+
     from vcr.stubs import urllib3_stubs as urllib3
 
-    owners: list[Any] = [http.client.HTTPConnection]
+    owners: list[Any] = [HTTPConnection]
     connecting: list[Any] = []
     # urllib3-future's connections are of another kind.
-    if issubclass(urllib3.HTTPConnection, http.client.HTTPConnection):
+    if issubclass(urllib3.HTTPConnection, HTTPConnection):
         owners.append(urllib3.HTTPConnection)
         connecting += [urllib3.HTTPConnection, urllib3.VerifiedHTTPSConnection]
     with contextlib.ExitStack() as undo:
@@ -248,7 +622,7 @@ def _origin(connection: Any) -> str:
     host, port = connection.host, connection.port
     if connection._tunnel_host:
         host, port = connection._tunnel_host, connection._tunnel_port
-    scheme = "https" if connection.default_port == http.client.HTTPS_PORT else "http"
+    scheme = "https" if connection.default_port == _HTTPS_PORT else "http"
     if ":" in host:
         host = f"[{host.strip('[]')}]"
     if port not in (None, connection.default_port):

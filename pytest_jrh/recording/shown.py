@@ -18,7 +18,7 @@ from pytest_jrh.core.transcript import has_media, message_text, render_transcrip
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Message
-    from pytest_jrh.recording.exchanges import HttpRequest
+    from pytest_jrh.recording.recorder import HttpRequest
 
 
 # Words that tell what was changed from the same elsewhere.

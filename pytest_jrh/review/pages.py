@@ -26,7 +26,7 @@ from pytest_jrh.core.ids import case_id, short_digest
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import brief, message_text
-from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
+from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.reports.page import BODIES, FOLDER, page_html, printable
 from pytest_jrh.reports.page_cases import (
     bare_turns,

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from pytest_jrh.llm.prompts import built_in_name
+from pytest_jrh.llm.calls import built_in_name
 from tests.support.fork_server import commands
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, merged, run, write_suite

@@ -13,8 +13,7 @@ import pytest
 from pytest_jrh.core.model import Completion
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.recording.exchanges import Exchanges, Halted
-from pytest_jrh.recording.recorder import HttpRecorder, _Router
+from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder, _Router
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import BOTH_TESTS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.llm.prompts import load_template
+from pytest_jrh.llm.calls import load_template
 from tests.support.exchange import error_body
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
 from tests.support.suites import run, write_suite

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.llm.prompts import load_template
+from pytest_jrh.llm.calls import load_template
 from tests.plugin.recorded import PERTURBATION, lenient_about_order_1002, run_pytest
 from tests.support.baselines import case_lines
 from tests.support.model_server import ModelServer, Obedient, Request, override

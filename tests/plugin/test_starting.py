@@ -24,7 +24,7 @@ from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.judges.prompt import PromptJudge
-from pytest_jrh.llm.prompts import load_template, messages
+from pytest_jrh.llm.calls import load_template, messages
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer
 from tests.support.sessions import as_claude_code, as_codex, as_text

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_jrh.core.model import AgentRun, Case, Message, PerturbationOutcome
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.recording.exchanges import HttpRequest
+from pytest_jrh.recording.recorder import HttpRequest
 from pytest_jrh.recording.shown import SentTexts
 from pytest_jrh.sources import open_source
 from tests.support.made_cases import make_case, make_edit

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Case, Message, ShownTurns
 from pytest_jrh.core.redact import REDACTED
-from pytest_jrh.recording.exchanges import HttpRequest
+from pytest_jrh.recording.recorder import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns
 from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_case, make_edit, make_result

@@ -5,8 +5,7 @@ import pytest
 from pytest_jrh.cases.pipeline import Goal, confirms, make_llm_verifier
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Complete, Rubric, StageModel, Verification
-from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.llm.prompts import load_template, parse_prompt
+from pytest_jrh.llm.calls import load_template, make_complete, parse_prompt
 from tests.support.conversations import FAIL, MESSAGES, MODEL, ORDINAL, PASS, RUBRIC, wait_for
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
