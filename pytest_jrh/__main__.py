@@ -11,8 +11,15 @@ from typing import NoReturn
 
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, declare_check
-from pytest_jrh.config import removed
-from pytest_jrh.config.options import OPTIONS, Options, mistakes
+from pytest_jrh.config.options import (
+    OPTIONS,
+    REMOVED_COMMANDS,
+    REMOVED_FLAG,
+    REMOVED_OPTIONS,
+    Options,
+    mistakes,
+    removed,
+)
 from pytest_jrh.core.errors import InputError, Problem
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
@@ -57,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
     )
     words = sys.argv[1:] if arguments is None else arguments
-    if words and words[0] in removed.COMMANDS:
-        parser.error(f"{words[0]} {removed.said(removed.COMMANDS[words[0]])}")
+    if words and words[0] in REMOVED_COMMANDS:
+        parser.error(f"{words[0]} {removed(REMOVED_COMMANDS[words[0]])}")
     options = parser.parse_args(words)
     options.words = words
     try:
@@ -94,8 +101,8 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
     )
     for option in _OF_MERGE:
         merge.add_argument(option.flag, dest=option.sets, **option.argument)
-    for name in removed.OPTIONS:
-        merge.add_argument(f"--jrh-{name}", **removed.REMOVED)
+    for name in REMOVED_OPTIONS:
+        merge.add_argument(f"--jrh-{name}", **REMOVED_FLAG)
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from pytest_jrh.config import rand, removed
+from pytest_jrh.config import rand
+from pytest_jrh.config.options import REMOVED_KEYS, removed
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -126,8 +127,8 @@ class _Misfit:
                 self.add(f"is missing; must be {_says(field) or 'given'}")
             case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
                 self._not_a_section(section, field)
-            case _ if instead := removed.KEYS.get(f"{dotted(path)}: {removed.written(value)}"):
-                self.add(f"{removed.written(value)} {removed.said(instead)}")
+            case _ if instead := REMOVED_KEYS.get(f"{dotted(path)}: {_written(value)}"):
+                self.add(f"{_written(value)} {removed(instead)}")
             case "value_error" if isinstance(value, list):
                 self.add(f"got {printable(json.dumps(value))}; must be {_says(field)}")
             case _:
@@ -139,7 +140,7 @@ class _Misfit:
         *around, key = self.path
         section, _ = _lookup(self.root, around)
         if instead := _removed(self.path, section):
-            self.add(removed.said(instead))
+            self.add(removed(instead))
             return
         names = list(section.model_fields)
         hint = is_nearest(nearest(str(key), names), "key")
@@ -163,15 +164,20 @@ class _Misfit:
         self.add(received(value, expected), hint)
 
 
+def _written(value: object) -> str:
+    """How a value stands in `REMOVED_KEYS`."""
+    return "a mapping" if isinstance(value, dict) else str(value)
+
+
 def _removed(path: KeyPath, section: type[ConfigSection]) -> str | None:
     """What to do instead of a key that was removed."""
     if issubclass(section, JudgeStage):
-        return removed.KEYS.get(f"judge.{path[-1]}")
+        return REMOVED_KEYS.get(f"judge.{path[-1]}")
     # Of a probe, whichever it is; of all else without its places in lists.
     names = [part for part in path if isinstance(part, str)]
     if names[0] == "probes":
         names = [names[0], names[-1]]
-    return removed.KEYS.get(".".join(names))
+    return REMOVED_KEYS.get(".".join(names))
 
 
 def _expected(

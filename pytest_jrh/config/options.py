@@ -1,13 +1,18 @@
 """The options of a session: each is declared once, as a field of `Options`, from which its place on
 the command line, its ini key and its row in docs/options.md derive.
+
+And what was removed of options, keys and commands, with what to do instead: said for one release to
+who still uses it. Whoever removes one adds its row.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
+import os.path
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import name_problem, one_line
@@ -183,12 +188,14 @@ class Options:
     )
 
 
-def _named(declared: Option, field_name: str) -> Option:
-    name = declared.name or field_name.replace("_", "-")
-    return replace(declared, name=name, sets=field_name)
-
-
-OPTIONS = tuple(_named(field.metadata["option"], field.name) for field in fields(Options))
+OPTIONS = tuple(
+    replace(
+        field.metadata["option"],
+        name=field.metadata["option"].name or field.name.replace("_", "-"),
+        sets=field.name,
+    )
+    for field in fields(Options)
+)
 """In the order in which `--help` lists them."""
 
 
@@ -196,8 +203,16 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
     """Say what is wrong with the options; `ini` are the keys that the ini file sets."""
     for option in OPTIONS:
         setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
-        for value, problem in _problems(option, getattr(options, option.sets)):
-            yield f"{setting}{value}: {problem}"
+        value = getattr(options, option.sets)
+        is_limit = option.sets in ("max_calls", "max_cost") and value is not None
+        if is_limit and not (math.isfinite(value) and value >= 0):
+            yield f"{setting}{value}: must be a number >= 0"
+        for path in options.reports if option.sets == "reports" else ():
+            if os.path.isdir(path):  # noqa: PTH112 - False where nobody may look
+                yield f"{setting}{path}: this is a folder; name a file in it"
+            elif path.suffix.lower() not in (".html", ".md", ".json") and path.name != NO_PAGE:
+                expected = f"must be FILE.html, FILE.md or FILE.json ({NO_PAGE}: no page)"
+                yield f"{setting}{path.name}: {expected}"
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
     if options.update_baseline and options.subset is not None:
@@ -210,22 +225,80 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         yield f"--jrh-reviewer={one_line(options.reviewer)}: {reason}"
 
 
-def _is_folder(path: Path) -> bool:
-    """Whether it is one; where nobody may look, who writes into it says so."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
+_SPLIT = "keep the labels of a test part in a file of their own, and a config that names it"
+
+REMOVED_OPTIONS: dict[str, str] = {
+    "split": _SPLIT,
+    "reset-reference": "gate.max_drop is held against the last --jrh-update-baseline",
+    "summary": "name it with --jrh-report=FILE.md",
+    "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
+    "cassette-dir": "set recording.dir in the suite's config",
+    "disable-recording": "--jrh-record-mode=all asks everything again, and records it",
+    "eval-log": "docs/library.md writes an Inspect log from results.jsonl",
+    "free-model": "a model whose `api_base` is this machine is free; for another one without a "
+    "known price, limit the calls with --jrh-max-calls",
+    "history": "commit the baseline, and see its git log",
+    "max-workers": "set recording.max_workers in the suite's config",
+    "report-unused": "--jrh-prune --jrh-plan lists what --jrh-prune would remove",
+}
+"""Options by their names without `--jrh-`; their ini keys are these names, too."""
+
+REMOVED_KEYS: dict[str, str] = {
+    "labels.split": _SPLIT,
+    "judge.http": "write a function of a few lines that asks the service; see examples/http_judge",
+    "judge.scout_scanner": "write a function with what the scanner asks: judge.python",
+    "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",
+    "judge.column": "hold the table against labels with `python -m pytest_jrh check`",
+    "cases.sampling: stable": "set sampling: kept",
+    "gate.lower_bound": "set gate.proof: true, which asks for it of limits, too",
+    "gate.inconclusive": "set gate.unclear: fail or pass",
+    "gate.max_regressions": "set gate.max_drop: 0",
+    "gate.min_accuracy: a mapping": "limits by test are gone; set gate.min_recall, of the violated "
+    "cases, or gate.max_false_alarms, of the satisfied ones",
+    "gate.min_cases": "a baseline names each case that is gone",
+    "gate.min_compared": "what left the comparison is UNCLEAR; set gate.unclear: fail",
+    "gate.allow_uncompared": "take the new suite over with --jrh-update-baseline",
+    "gate.allow_one_class": "labels of one class are UNCLEAR, which passes",
+    "review.reveal": "the report shows it after Finish",
+    "review.reviewers": "everybody labels under the name that he or she gives",
+    "review.blind": "say --jrh-review=blind",
+    "review.seed": "the sample is always the same of the same cases",
+    "test_agent_perturbation_config.max_sample_mb": "a sample may be 256 MB when unpacked",
+    "probes.per_case": "list the `variants` of each case, or set variants: all",
+    "probes.pack": "register a probe with attacks of your own; see docs/probes.md",
+    "probes.seed": "what is drawn is always the same of the same cases",
+    "judge.replay": "set `version`: while it is the same, recorded verdicts are replayed",
+    "judge.target": "a scorer has the rubric's text as its target",
+    "judge.value_key": "write a scorer of a few lines that gives one of the values",
+    "replay.judge_record_mode": "say --jrh-judge-record-mode=MODE",
+    "realism": "label a blind sample of made cases, with --jrh-review=blind",
+    "reasons": "label a blind sample of made cases, with --jrh-review=blind",
+}
+"""Keys and sections of a config, as dotted names, and `KEY: VALUE` of a value; a key of a judge
+begins with `judge.`, wherever the judge stands.
+"""
+
+REMOVED_COMMANDS: dict[str, str] = {
+    "compare": "`check NEW --baseline OLD` answers the same question",
+    "history": "see the git log of the baseline",
+    "mutate": "edit the judge's prompt, and run the suite with --jrh-baseline=FILE",
+}
+"""Commands of `python -m pytest_jrh`."""
 
 
-def _problems(option: Option, value: Any) -> Iterator[tuple[object, str]]:
-    """What is wrong with the value of one option, whatever the others are."""
-    if option.sets in ("max_calls", "max_cost") and value is not None:
-        if not (math.isfinite(value) and value >= 0):
-            yield value, "must be a number >= 0"
-    elif option.sets == "reports":
-        for path in value:
-            if _is_folder(path):
-                yield path, "this is a folder; name a file in it"
-            elif path.suffix.lower() not in (".html", ".md", ".json") and path.name != NO_PAGE:
-                yield path.name, f"must be FILE.html, FILE.md or FILE.json ({NO_PAGE}: no page)"
+def removed(instead: str) -> str:
+    """The message about something that was removed."""
+    return f"was removed: {instead}"
+
+
+class _RemovedOption(argparse.Action):
+    """A flag that is known, so that its use can say what to do instead."""
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Refuse the flag."""
+        name = self.option_strings[0].removeprefix("--jrh-")
+        raise argparse.ArgumentError(self, removed(REMOVED_OPTIONS[name]))
+
+
+REMOVED_FLAG: dict[str, Any] = {"nargs": "?", "action": _RemovedOption, "help": argparse.SUPPRESS}
+"""How a removed flag is declared, hidden from `--help`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.config import removed
+from pytest_jrh.config.options import REMOVED_KEYS, removed
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import is_nearest, nearest
@@ -222,8 +222,8 @@ def _refuse_unknown(path: KeyPath, value: Any, findings: Findings) -> None:
         place = (*path, name)
         if name in names and item is not None:
             _refuse_unknown(place, item, findings)
-        elif name not in names and (instead := removed.KEYS.get(dotted(place))):
-            findings.add(place, removed.said(instead))
+        elif name not in names and (instead := REMOVED_KEYS.get(dotted(place))):
+            findings.add(place, removed(instead))
         elif name not in names:
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
             findings.add(place, message, is_nearest(nearest(str(name), names), "key"))

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.config import removed
-from pytest_jrh.config.options import ALONE, NUMBERS, OPTIONS, Options, mistakes
+from pytest_jrh.config.options import (
+    ALONE,
+    NUMBERS,
+    OPTIONS,
+    REMOVED_FLAG,
+    REMOVED_OPTIONS,
+    Options,
+    mistakes,
+)
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
@@ -57,8 +64,8 @@ def add_options(parser: pytest.Parser) -> None:
                 action="store_const",
                 const=value,
             )
-    for name in removed.OPTIONS:
-        group.addoption(f"--jrh-{name}", **removed.REMOVED)
+    for name in REMOVED_OPTIONS:
+        group.addoption(f"--jrh-{name}", **REMOVED_FLAG)
 
 
 def _ini_type(option: Option) -> Any:

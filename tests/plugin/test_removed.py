@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.config import removed
-from pytest_jrh.config.options import OPTIONS
+from pytest_jrh.config.options import (
+    OPTIONS,
+    REMOVED_COMMANDS,
+    REMOVED_KEYS,
+    REMOVED_OPTIONS,
+)
 from pytest_jrh.config.schema import Config
 from tests.support.configs import Folder, changed
 
@@ -35,13 +39,13 @@ def test_a_removed_option_says_what_to_do_instead(
 
 def test_removed_options_are_not_in_the_help(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_inprocess("--help").stdout.str()
-    for name in removed.OPTIONS:
+    for name in REMOVED_OPTIONS:
         assert f"--jrh-{name}" not in shown.replace("\n", " ")
-    assert not {option.name for option in OPTIONS} & removed.OPTIONS.keys()
+    assert not {option.name for option in OPTIONS} & REMOVED_OPTIONS.keys()
 
 
 def test_a_merge_refuses_removed_options(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, instead in removed.OPTIONS.items():
+    for name, instead in REMOVED_OPTIONS.items():
         with pytest.raises(SystemExit) as left:
             main(["merge", "--jrh-config=suite.yml", f"--jrh-{name}=1", "outputs"])
         assert left.value.code == 4
@@ -51,8 +55,8 @@ def test_a_merge_refuses_removed_options(capsys: pytest.CaptureFixture[str]) -> 
 def test_removed_commands_say_what_to_do_instead(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(removed.COMMANDS, "juggle", "do it by hand")
-    for name, instead in removed.COMMANDS.items():
+    monkeypatch.setitem(REMOVED_COMMANDS, "juggle", "do it by hand")
+    for name, instead in REMOVED_COMMANDS.items():
         with pytest.raises(SystemExit) as left:
             main([name, "--any=thing"])
         assert left.value.code == 4
@@ -62,25 +66,25 @@ def test_removed_commands_say_what_to_do_instead(
 def test_a_removed_key_is_a_mistake_of_the_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(removed.KEYS, "admin.juggled", "do it by hand")
-    monkeypatch.setitem(removed.KEYS, "judge.juggled", "do it by hand")
+    monkeypatch.setitem(REMOVED_KEYS, "admin.juggled", "do it by hand")
+    monkeypatch.setitem(REMOVED_KEYS, "judge.juggled", "do it by hand")
     folder = Folder(tmp_path)
-    for key in removed.KEYS:
+    for key in REMOVED_KEYS:
         of_a_probe = key.replace("probes.", "probes.position.")
         problem = folder.problem(changed(of_a_probe, {"any": "thing"}))
         assert (problem.key or "").replace("[0]", "").endswith(of_a_probe)
-        assert problem.message == f"was removed: {removed.KEYS[key]}"
+        assert problem.message == f"was removed: {REMOVED_KEYS[key]}"
         assert problem.line is not None
 
 
 def test_a_removed_key_of_a_judge_in_a_panel_is_one_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(removed.KEYS, "judge.juggled", "do it by hand")
+    monkeypatch.setitem(REMOVED_KEYS, "judge.juggled", "do it by hand")
     judge = {"name": "a", "model": "openai/a", "juggled": 1}
     problem = Folder(tmp_path).problem(changed("admin.evaluation_config.judges", [judge]))
     assert problem.message == "was removed: do it by hand"
 
 
 def test_no_key_is_both_removed_and_there() -> None:
-    assert not Config.model_fields.keys() & removed.KEYS.keys()
+    assert not Config.model_fields.keys() & REMOVED_KEYS.keys()
