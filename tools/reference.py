@@ -18,8 +18,8 @@ import yaml
 from markdown_it import MarkdownIt
 
 from pytest_jrh.config import rand
-from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.config.options import OPTIONS, Option
+from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.core.documents import dotted
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ _MODEL = "StageSection"
 _BASES = {"JudgeStage": "[`judge`](#judge)", _MODEL: "[a model](#a-model)"}
 # Mappings that are said in a row.
 _IN_A_ROW = {"InputFormat", "RateLimitSection", "GateProbe", "RubricProbes", "LevelEntry"}
-# What `config.json_schema` puts between what a key is for and what may stand there.
+# What `config.schema` puts between what a key is for and what may stand there.
 _TAKES = " Takes "
 _TYPES = {
     "array": "list",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from pytest_jrh.config.json_schema import (
+from pytest_jrh.config.schema import (
     CONFIG_SCHEMA,
     RUBRICS_SCHEMA,
     as_text,

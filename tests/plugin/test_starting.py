@@ -20,7 +20,7 @@ import yaml
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init as committing
-from pytest_jrh.config.json_schema import config_schema, rubrics_schema
+from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.judges.prompt import PromptJudge

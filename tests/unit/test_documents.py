@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 
 import pytest_jrh
 from pytest_jrh.__main__ import main
-from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.config.options import OPTIONS
+from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.stats.figures import COLUMNS
 from tools import reference, strong_judges
 

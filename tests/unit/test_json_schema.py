@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh.config import json_schema, rand, schema
+from pytest_jrh.config import rand, schema
 from pytest_jrh.config import schema as probing
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
@@ -35,7 +35,7 @@ def problems(schema: dict[str, Any], data: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def config_schema() -> dict[str, Any]:
-    return json_schema.config_schema()
+    return schema.config_schema()
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,14 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFiles:
 @pytest.mark.parametrize(
     ("name", "made"),
     [
-        (json_schema.CONFIG_SCHEMA, json_schema.config_schema()),
-        (json_schema.RUBRICS_SCHEMA, json_schema.rubrics_schema()),
+        (schema.CONFIG_SCHEMA, schema.config_schema()),
+        (schema.RUBRICS_SCHEMA, schema.rubrics_schema()),
     ],
     ids=["config", "rubrics"],
 )
 def test_published_schema_is_in_step_with_the_code(name: str, made: dict[str, Any]) -> None:
     """Where this fails: python -m pytest_jrh schema --folder pytest_jrh/schema --prefix ''"""
-    assert (PUBLISHED / name).read_text(encoding="utf-8") == json_schema.as_text(made)
+    assert (PUBLISHED / name).read_text(encoding="utf-8") == schema.as_text(made)
     jsonschema.Draft7Validator.check_schema(made)
 
 
@@ -80,7 +80,7 @@ def test_demo_configs_fit_and_point_to_the_schema(name: str, config_schema: dict
     text = path.read_text(encoding="utf-8")
     assert not problems(config_schema, yaml.safe_load(text))
     pointer = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
-    assert (path.parent / pointer).resolve() == (PUBLISHED / json_schema.CONFIG_SCHEMA).resolve()
+    assert (path.parent / pointer).resolve() == (PUBLISHED / schema.CONFIG_SCHEMA).resolve()
 
 
 @pytest.mark.parametrize("file", ["rubrics.yml", "quality_rubric.yml"])
@@ -88,13 +88,13 @@ def test_demo_rubrics_fit(file: str) -> None:
     data = yaml.safe_load(
         (ROOT / "inputs" / "data" / "refund_agent" / file).read_text(encoding="utf-8")
     )
-    assert not problems(json_schema.rubrics_schema(), data)
+    assert not problems(schema.rubrics_schema(), data)
 
 
 def test_rands_rubrics_fit(tmp_path: Path) -> None:
     files = copy_agentharm(tmp_path)
     rubrics = json.loads((files.data / "agentharm_rubric.json").read_text(encoding="utf-8"))
-    assert not problems(json_schema.rubrics_schema(), rubrics)
+    assert not problems(schema.rubrics_schema(), rubrics)
 
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -178,7 +178,7 @@ def test_a_typical_mistake_fails_in_both(
     ],
 )
 def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_path: Path) -> None:
-    assert (not problems(json_schema.rubrics_schema(), data)) is right
+    assert (not problems(schema.rubrics_schema(), data)) is right
     path = tmp_path / "rubrics.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
     assert (not read_rubrics(path)[1]) is right

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_jrh import judges
-from pytest_jrh.config.json_schema import purposes_of_keys
+from pytest_jrh.config.schema import purposes_of_keys
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage, Text
 from pytest_jrh.judges import JUDGES, kind_of, with_own_keys
