@@ -18,10 +18,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, printable
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places, error_text
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
-from pytest_jrh.core.user_code import error_places, error_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import AgentRun, Preprocessor

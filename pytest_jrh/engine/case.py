@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
-from pytest_jrh.core.errors import NoVerdictCase, Unscored
+from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
@@ -34,7 +34,6 @@ from pytest_jrh.core.transcript import (
     render_transcript,
     storable,
 )
-from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Answer, Stage, Stopped, built_in, make_complete

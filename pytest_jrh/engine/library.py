@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places, error_text
 from pytest_jrh.core.model import (
     Judgment,
     Why,
 )
-from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scale, code_digest, said_by
 from pytest_jrh.store.ledger import case_result

@@ -16,10 +16,9 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.errors import SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
 from pytest_jrh.recording.recorder import Halted

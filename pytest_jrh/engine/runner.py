@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unrecorded, Unscored
 from pytest_jrh.core.model import (
     UNSCORED,
     CaseResult,
@@ -23,7 +23,6 @@ from pytest_jrh.core.model import (
     Why,
     scores_text,
 )
-from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.case import (
     Attempt,
     Calls,

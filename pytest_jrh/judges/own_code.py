@@ -25,18 +25,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.model import Verdict
-from pytest_jrh.core.sections import ConfigSection, Text
-from pytest_jrh.core.stages import JUDGE, Bounds
-from pytest_jrh.core.text import shortened
-from pytest_jrh.core.user_code import (
+from pytest_jrh.core.errors import (
+    InputError,
+    Problem,
+    Unscored,
     error_places,
     error_text,
     holding,
     is_ours_or_installed,
     source_of,
 )
+from pytest_jrh.core.model import Verdict
+from pytest_jrh.core.sections import ConfigSection, Text
+from pytest_jrh.core.stages import JUDGE, Bounds
+from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, key_of
 
 if TYPE_CHECKING:

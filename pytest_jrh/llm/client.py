@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn, TypeAlias
 
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.errors import Unscored, is_ours
 from pytest_jrh.core.model import Usage
-from pytest_jrh.core.user_code import is_ours
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
 from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, is_loopback, price_for
 from pytest_jrh.llm.transport import (

@@ -27,9 +27,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
-from pytest_jrh.core.user_code import error_text, holding
 from pytest_jrh.llm.calls import CallRequest
 
 _PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"

@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.core.user_code import error_places
 from pytest_jrh.judges.judge import Said
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest

@@ -24,8 +24,8 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
+from pytest_jrh.core.errors import holding
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
-from pytest_jrh.core.user_code import holding
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)
