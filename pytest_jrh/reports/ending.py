@@ -342,7 +342,7 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
     if suite.config.output.rand:
         from pytest_jrh.reports.rand_files import write_rand_files
 
-        write_rand_files(run, session, results, cases.folders, outputs)
+        write_rand_files(run, session, results, outputs)
     lines = []
     for result in results:
         line = ledger_line(result, suite, session.redactor, kept=result.extra.kept)

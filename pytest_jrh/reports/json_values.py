@@ -12,19 +12,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import Mode
-from pytest_jrh.reports.grounds import PeopleLevel, people_levels, rest_counts, unmatched
+from pytest_jrh.reports.grounds import PeopleLevel, people_levels, unmatched
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import scales, suite_names
 from pytest_jrh.reports.topics import certainty_sentences
 from pytest_jrh.stats.figures import all_warnings, keys_of
-from pytest_jrh.stats.formulas import agreement
 from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.store.people import Grounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.session import Session
@@ -78,17 +77,15 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
     """Every figure of one set of results."""
     counts, flicker = statistics.counts, statistics.flicker
     return {
-        **fields_of(counts, "n", "agree", "disagree", "no_case", "unscored", "generated"),
-        "unverified_labels": counts.unverified,
+        **fields_of(counts, "n", "agree", "disagree", "no_case", "unscored", "ties"),
         "reasoning_disagrees": counts.contradicted,
-        "ties": counts.ties,
         "accuracy": _figure(statistics.accuracy),
-        "interval": interval_data(statistics.accuracy),
+        "interval": bounds_data(statistics.accuracy),
         "flicker": {
             **_figure(flicker),
             "cases": flicker.n,
             "flickering": flicker.count,
-            "interval": interval_data(flicker),
+            "interval": bounds_data(flicker),
         },
         "binary": _mode_data(statistics, "binary"),
         "ordinal": _mode_data(statistics, "ordinal"),
@@ -106,22 +103,6 @@ def fields_of(value: object, *names: str) -> dict[str, Any]:
     return fields
 
 
-def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
-    """The cases that the judge gave different scores."""
-    cases = []
-    for result in results:
-        if result.flickers:
-            scores = list(result.all_scores)
-            cases.append({"case": result.case_id, "scores": scores, "score": result.score})
-    return cases
-
-
-def interval_data(share: Estimate) -> dict[str, Any]:
-    """The interval of a share."""
-    method = None if share.lower is None else "wilson_effective_n"
-    return {**bounds_data(share), "method": method}
-
-
 def decision_data(decision: Decision) -> dict[str, Any]:
     """The decision with its figures and the cases, by id."""
     comparison = decision.comparison
@@ -129,7 +110,7 @@ def decision_data(decision: Decision) -> dict[str, Any]:
     if comparison is not None:
         baseline = {
             "judge_changed": sum(not pair.same_judge for pair in comparison.all_pairs),
-            **fields_of(comparison, "regressions", "fixes", "still_wrong", "not_comparable"),
+            **fields_of(comparison, "regressions", "fixes", "not_comparable"),
             "flickered": sorted(decision.flickered),
         }
     reasons, sets, limits = [], [], []
@@ -166,7 +147,7 @@ def decision_data(decision: Decision) -> dict[str, Any]:
         **fields_of(decision, "judged", "compared", "of_baseline"),
         "sets": sets,
         "limits": limits,
-        **fields_of(decision, "read_first", "new_wrong", "accepted", "never_reported"),
+        **fields_of(decision, "new_wrong", "accepted", "never_reported"),
         "unscored": dict(decision.unscored),
         "update_command": decision.update_command or None,
         "baseline": baseline,
@@ -174,8 +155,8 @@ def decision_data(decision: Decision) -> dict[str, Any]:
 
 
 def panel_data(panel: Panel) -> dict[str, Any]:
-    """How the judges of a panel agree, and their vote on each case."""
-    pairs, votes = [], []
+    """How the judges of a panel agree, and the cases on which they have no majority."""
+    pairs = []
     for pair in panel.pairs:
         pairs.append(
             {
@@ -184,17 +165,6 @@ def panel_data(panel: Panel) -> dict[str, Any]:
                 "kappa": _figure(pair.kappa),
                 "agreement_interval": bounds_data(pair.agreement),
                 "kappa_interval": bounds_data(pair.kappa),
-                "disagreements": list(pair.disagreements),
-            }
-        )
-    for vote in panel.votes:
-        votes.append(
-            {
-                **fields_of(vote, "case", "test"),
-                "rubric": vote.rubric_id,
-                "expected": vote.expected,
-                "votes": [{"score": score, "judges": number} for score, number in vote.votes],
-                **fields_of(vote, "score", "reason"),
             }
         )
     return {
@@ -202,7 +172,7 @@ def panel_data(panel: Panel) -> dict[str, Any]:
         "accuracy_over_all": share_data(panel.accuracy),
         "intervals": {"accuracy_over_all": bounds_data(panel.accuracy)},
         "pairs": pairs,
-        "votes": votes,
+        "without_majority": dict(panel.without_majority),
     }
 
 
@@ -236,30 +206,21 @@ def share_data(estimate: Estimate) -> dict[str, Any]:
     return fields_of(estimate, "count", "n", "value", "reason")
 
 
-def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
-    """What is known of the labels of one judge's results; null for what is not known."""
-    judge_and_verifier = against_people = None
-    for kin in grounds.kin:
-        if kin.judge == judge:
-            models = {"judge_model": kin.model, "verifier_model": grounds.verifier}
-            judge_and_verifier = {**models, "same": True}
-    if levels := people_levels(results, grounds):
-        total, *rubrics = levels
-        against_people = {
-            **_level(total, judge),
-            "unmatched": unmatched(results, grounds),
-            "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
-        }
-    data = {
-        "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
-        "judge_and_verifier": judge_and_verifier,
-        "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
-        "against_people": against_people,
+def people_data(
+    judge: str, results: Sequence[CaseResult], grounds: Grounds
+) -> dict[str, Any] | None:
+    """One judge and the verifier against the blind labels of people, over all and per rubric; None
+    without any.
+    """
+    levels = people_levels(results, grounds)
+    if not levels:
+        return None
+    total, *rubrics = levels
+    return {
+        **_level(total, judge),
+        "unmatched": unmatched(results, grounds),
+        "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
     }
-    # Only where there are runs without labels: other reports stay as they were.
-    if rates := violation_data(results, grounds):
-        data["violations"] = rates
-    return data
 
 
 def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:

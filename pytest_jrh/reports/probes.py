@@ -1,13 +1,11 @@
-"""What probes found, as blocks and as JSON values."""
+"""What probes found, as blocks."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table
-from pytest_jrh.reports.json_values import interval_data
 from pytest_jrh.stats.figures import NONE, percent, range_text
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER
 
@@ -178,31 +176,3 @@ def probe_blocks(
         return []
     notes = [*flicker_sentences(tables), NOTE]
     return [*sections, *(Sentence(note, "muted") for note in notes)]
-
-
-def probe_data(tables: Sequence[ProbeTable]) -> dict[str, Any]:
-    """All figures of probes: `findings` are sentences, `probes` the tables."""
-    probes = []
-    for table in tables:
-        probes.append(
-            {
-                "probe": table.probe,
-                "finding": table.is_finding,
-                "p_value": table.p_value,
-                "adjusted_p_value": table.adjusted,
-                "flicker": table.flicker.value,
-                "flicker_reason": table.flicker.reason,
-                "all": _row_data(table.total),
-                "variants": {row.variant: _row_data(row) for row in table.rows},
-                "turned_cases": list(table.cases),
-            }
-        )
-    remarks = flicker_sentences(tables)
-    return {"findings": finding_sentences(tables), "remarks": remarks, "probes": probes}
-
-
-def _row_data(row: ProbeRow) -> dict[str, Any]:
-    data = asdict(row)
-    del data["variant"], data["rate"]
-    counts = {"n": row.n, "turned": row.turned, "rate": row.rate.value}
-    return {**counts, **data, "interval": interval_data(row.rate)}

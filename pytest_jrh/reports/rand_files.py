@@ -1,13 +1,12 @@
 """The files that RAND's harness writes, for a config of RAND's or with `output.rand`: tables of the
-cases as they were made and of each judge's results, a JSON report of each judge, a summary of the
-made cases, and a debug bundle of each case that somebody may want to look at.
+cases as they were made and of each judge's results, a JSON report of each judge, and a debug bundle
+of each case that somebody may want to look at.
 
 Tables and bundles are made in one pass, which reads each record once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,34 +16,23 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
-from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNSCORED
+from pytest_jrh.core.model import JUDGED, SHORT_NAMES
 from pytest_jrh.core.stages import EDITOR
-from pytest_jrh.core.text import counted, one_line, shortened, visible
+from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import verifier_score
 from pytest_jrh.reports.json_values import (
     decision_data,
-    fields_of,
-    flickering_data,
-    interval_data,
-    label_data,
     panel_data,
+    people_data,
     table_data,
 )
-from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
-from pytest_jrh.reports.session import scales, total_spending
-from pytest_jrh.reports.topics import (
-    altered_cases,
-    contradicting_cases,
-    reworded_rubrics,
-    shown_data,
-    state_text,
-)
+from pytest_jrh.reports.session import scales
+from pytest_jrh.reports.topics import reworded_rubrics, shown_data, state_text
 from pytest_jrh.stats.formulas import metric
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, panels
-from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.made_cases import cause
@@ -66,24 +54,20 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session, SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.made_cases import Outputs, RecordIndex
+    from pytest_jrh.store.made_cases import Outputs
 
 
 def write_rand_files(
     run: SuiteRun,
     session: Session,
     results: Sequence[CaseResult],
-    folders: Mapping[Path, RecordIndex],
     outputs: Outputs,
 ) -> None:
     """Write all of them; what cannot be written is a sentence, and the others are written.
 
-    `results` are those of the suite's file, `outputs` has the records of their cases, and `folders`
-    all records of each folder.
+    `results` are those of the suite's file, and `outputs` has the records of their cases.
     """
     suite = run.suite
-    if suite.frozen is None:
-        _write_summaries(suite, results, folders, outputs)
     _write_tables(suite, results, outputs)
     panel = next(iter(panels(results)), None)
     kept = sum(result.extra.kept for result in results)
@@ -126,9 +110,9 @@ def judge_report(
         if test.evaluate and not test.kind.derived:
             of_test = [result for result in plain if result.spec.test == test.name]
             metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
-    reworded = {rubric: _ids(cases) for (_, rubric), cases in reworded_rubrics(results).items()}
-    spending = total_spending(results)
-    unpriced = f"{spending.unpriced} calls have no known price" if spending.unpriced else None
+    reworded = {}
+    for (_, rubric), cases in reworded_rubrics(results).items():
+        reworded[rubric] = [result.case_id for result in cases]
     return {
         "format": 2,
         "meta_data": {
@@ -141,28 +125,13 @@ def judge_report(
         },
         "provenance": None if run.origin is None else origin_data(run.origin, name),
         "all_metrics": metrics,
-        "spending": {
-            "input_tokens": spending.usage.input_tokens,
-            "output_tokens": spending.usage.output_tokens,
-            "cost": None if unpriced else spending.cost,
-            "cost_reason": unpriced,
-        },
         "statistics": table_data(tabulate(results, scales(levels))),
-        "probes": probe_data(probe_tables(results)),
-        "repeats": judge.repeats,
-        "flickering": flickering_data(plain),
-        "labels": label_data(name, plain, run.grounds),
+        "labels": {"against_people": people_data(name, plain, run.grounds)},
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,
-        "altered": _ids(altered_cases(results)),
-        "contradicting": list(map(_ids, contradicting_cases(results))),
         **shown_data(plain),
     }
-
-
-def _ids(results: Iterable[CaseResult]) -> list[str]:
-    return [result.case_id for result in results]
 
 
 def judge_file_names(suite: Suite) -> dict[str, str]:
@@ -186,7 +155,6 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
 
 def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
-    by_rubric = grouped((result.spec.rubric_id, result) for result in results)
     total = Counts.of(results)
     figure = metric(
         metric_name,
@@ -208,25 +176,14 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
             "metric_reason": figure.reason,
             "accuracy": total.accuracy,
         },
-        "interval": interval_data(accuracy),
-        "rand": {
-            "bootstrap": {
-                "mean": accuracy.value,
-                "lower_ci": accuracy.lower,
-                "upper_ci": accuracy.upper,
-                "reason": accuracy.interval_reason,
-                "of": "accuracy",
-            },
+        "bootstrap": {
+            "mean": accuracy.value,
+            "lower_ci": accuracy.lower,
+            "upper_ci": accuracy.upper,
+            "reason": accuracy.interval_reason,
         },
         "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
-        "unverified_labels": total.unverified,
-        "rubrics": {rubric: _counts(Counts.of(group)) for rubric, group in by_rubric.items()},
     }
-
-
-def _counts(counts: Counts) -> dict[str, Any]:
-    numbers = fields_of(counts, "n", "agree", "disagree", "no_case", "unscored")
-    return {**numbers, "unverified_labels": counts.unverified, "accuracy": counts.accuracy}
 
 
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
@@ -450,74 +407,6 @@ def _planned(case: Case) -> str:
         lines.append(f"[{step.message_index}] {act}{step.goal} ({step.rationale})")
     return "\n".join(lines)
 
-
-_LONGEST_REASON = 200
-SUMMARY_NAME = "agent_perturbations_summary.json"
-
-
-def _write_summaries(
-    suite: Suite,
-    results: Sequence[CaseResult],
-    folders: Mapping[Path, RecordIndex],
-    outputs: Outputs,
-) -> None:
-    """Count the cases of each folder, and why others are none."""
-    # Of the judges of a case, this session's results count before those of earlier ones.
-    by_case = by_made_case(sorted(results, key=lambda result: not result.extra.kept))
-    for folder, index in folders.items():
-        tests = {test.name for test in suite.tests if test.output_dir == folder}
-        of_folder = []
-        for made_id, [*_, result] in by_case.items():
-            # A case that was made is counted by its record.
-            is_counted = made_id in outputs.records.entries and result.outcome in UNSCORED
-            if result.test in tests and not result.spec.variant and not is_counted:
-                of_folder.append(result)
-        path = folder / SUMMARY_NAME
-        outputs.write_json(path, _summary(path, index, of_folder), sort=True)
-
-
-def _summary(path: Path, index: RecordIndex, results: Iterable[CaseResult]) -> dict[str, Any]:
-    """Count the cases in a folder by suite, test and rubric.
-
-    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with
-    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric: those of
-    other suites are taken over from the summary that is there, if it is one of ours.
-    """
-    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
-    previous: Any = None
-    with contextlib.suppress(OSError, ValueError):
-        previous = json.loads(path.read_text("utf-8"))
-    if isinstance(previous, dict) and previous.get("format") == 1:
-        for suite, tests in previous["suites"].items():
-            for test, rubrics in tests.items():
-                for rubric, group in rubrics.items():
-                    groups[suite, test, rubric] = group | _NO_RECORDS
-    asked = grouped(((result.suite, result.test, result.rubric_id), result) for result in results)
-    for key, of_rubric in asked.items():
-        reasons: Counter[str] = Counter()
-        unscored: Counter[str] = Counter()
-        for result in of_rubric:
-            if result.outcome == "no_case":
-                reason = shortened(one_line(result.why.text), _LONGEST_REASON)
-                reasons[reason or "no reason given"] += 1
-            elif result.outcome in UNSCORED:
-                unscored[result.outcome] += 1
-        counts = {"no_case": reasons.total(), "no_case_reasons": reasons, "unscored": unscored}
-        groups[key] = _NO_RECORDS | counts
-    for entry in index.entries.values():
-        spec = entry.spec
-        nothing = {**_NO_RECORDS, "no_case": 0, "no_case_reasons": {}, "unscored": {}}
-        group = groups.setdefault((spec.suite, spec.test, spec.rubric_id), nothing)
-        group["cases"] += 1
-        group["verified"] += entry.verified
-        group["human_reviewed"] += entry.human_reviewed
-    suites: dict[str, Any] = {}
-    for (suite, test, rubric), group in groups.items():
-        suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
-    return {"format": 1, "records_of_other_tools": len(index.foreign), "suites": suites}
-
-
-_NO_RECORDS = {"cases": 0, "verified": 0, "human_reviewed": 0}
 
 # RAND's keys, and ours beside them.
 _AUDITED = ("run_id", "epoch", "case_id", "expected", "verified", "target_rubric")

@@ -285,8 +285,9 @@ def panel_blocks(session: Session) -> list[Block]:
             )
             pairs.append(Row(" / ".join(pair.judges), cells))
         blocks.append(Table("judges", ("agree", "kappa"), tuple(pairs)))
-        if panel.without_vote:
-            named = [session.named(vote.case, vote.reason or "") for vote in panel.without_vote]
+        if panel.without_majority:
+            split_cases = panel.without_majority.items()
+            named = [session.named(case, reason) for case, reason in split_cases]
             split = Cases("without a majority", tuple(named), most=_MOST_SPLIT)
             blocks.append(Fold("cases without a majority", (split,)))
         judges = counted(len(panel.judges), "judge")
@@ -325,7 +326,7 @@ def majority_text(panel: Panel) -> str:
         f"({percent(right.value)}"
     )
     text += ")" if interval == NONE else f", 95% interval {interval})"
-    if undecided := len(panel.without_vote):
+    if undecided := len(panel.without_majority):
         text += f"; {counted(undecided, 'case')} without a majority"
     return text
 
@@ -333,9 +334,9 @@ def majority_text(panel: Panel) -> str:
 def majority_sentence(panel: Panel) -> str:
     """How often the majority of a panel is right; where there is none in some cases, how often."""
     right, cases = panel.accuracy.count or 0, counted(panel.accuracy.n, "case")
-    if not panel.without_vote:
+    if not panel.without_majority:
         return f"the majority is right in {right:,} of {cases}"
-    undecided, judges = len(panel.without_vote), counted(len(panel.judges), "judge")
+    undecided, judges = len(panel.without_majority), counted(len(panel.judges), "judge")
     text = f"no majority in {undecided:,} of {cases} ({judges})"
     others = panel.accuracy.n - undecided
     if right == others:

@@ -193,11 +193,6 @@ class Comparison:
         """Wrong before, right now."""
         return self._cases(was_right=False, is_right=True)
 
-    @property
-    def still_wrong(self) -> tuple[str, ...]:
-        """Wrong before and now."""
-        return self._cases(was_right=False, is_right=False)
-
     def _cases(self, *, was_right: bool, is_right: bool) -> tuple[str, ...]:
         sides = (was_right, is_right)
         return tuple(

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_jrh.stats.formulas import t_quantile
@@ -216,31 +215,6 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
 def _unbroken(runs: int) -> float:
     """The smallest share of broken runs that so many runs without a broken one exclude."""
     return 1.0 - float(0.05 ** (1 / runs))
-
-
-_POWER = 0.8
-_MOST_RUNS = 100_000
-
-
-def runs_to_prove(
-    cases_a_run: float, repeats: int, flip: float, max_drop: float, classes: int
-) -> int | None:
-    """The runs of which an unchanged judge passes a proof in 80% of sessions, by the normal
-    distribution around `largest_drop`; None where no number of runs would.
-    """
-    if not max_drop:
-        return None
-    by_chance = 2 * flip * (1 - flip) / repeats / cases_a_run
-    power = NormalDist().inv_cdf(_POWER ** (1 / classes))
-    runs = 2
-    while runs < _MOST_RUNS:
-        bound = math.sqrt((by_chance + max_drop * (1 - max_drop)) / (runs - 1))
-        margin = power * math.sqrt(by_chance / runs)
-        least = max(t_quantile(0.95, runs - 1) * bound, _unbroken(runs))
-        if least + margin < max_drop:
-            return runs
-        runs += 1 + runs // 100
-    return None
 
 
 SetKind: TypeAlias = Literal["violated", "satisfied", "all", "rubric", "probe"]

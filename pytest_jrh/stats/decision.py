@@ -24,9 +24,9 @@ from pytest_jrh.stats.baseline import (
     missing_from,
     suite_of,
 )
-from pytest_jrh.stats.changes import DOUBT, LEVEL, SetChange, Widths, runs_to_prove, set_changes
+from pytest_jrh.stats.changes import DOUBT, LEVEL, SetChange, Widths, set_changes
 from pytest_jrh.stats.intervals import estimate_kappa, grouped
-from pytest_jrh.stats.limits import Limit, flip_of, judge_limits, limit_text, probe_limits
+from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import accuracy_of, answered
 from pytest_jrh.stats.wording import (
     MEANINGS,
@@ -105,9 +105,8 @@ class Decision:
     below it. `reasons` are in the order of the headline. `passed` is the exit code's: what is
     unclear passes, unless `gate.unclear` says otherwise. `active` is False where neither a limit
     nor a baseline decides, so that wrong verdicts fail by themselves. `accepted` are those that an
-    update takes into the baseline. `read_first` are the cases that are judged wrong, in the order
-    in which to read them. `update_command` updates the baseline; it is set where that is the next
-    step.
+    update takes into the baseline. `update_command` updates the baseline; it is set where that is
+    the next step.
     """
 
     word: Word
@@ -126,7 +125,6 @@ class Decision:
     unscored: Mapping[str, str] = field(default_factory=dict)
     accepted: tuple[str, ...] = ()
     new_wrong: tuple[str, ...] = ()
-    read_first: tuple[str, ...] = ()
     update_command: str = ""
     part: str = ""
 
@@ -268,7 +266,6 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         },
         accepted=accepted,
         new_wrong=new_wrong,
-        read_first=_read_first(wrong, reasons, comparison),
         part=held.part,
     )
 
@@ -441,13 +438,6 @@ def _unproven(session: _Session) -> Iterator[Reason]:
             continue
         subject = session.held.subject(judge)
         text = f"{subject} is not proven to lose less than {points(max_drop)} on other runs"
-        flip, repeats = flip_of(
-            [result for result in session.judged if result.judge == judge], pairs
-        )
-        widest = min(classes, key=lambda of: of.n / of.runs)
-        needed = runs_to_prove(widest.n / widest.runs, repeats, flip, max_drop, len(classes))
-        if needed is not None and needed > widest.runs:
-            text = f"{text}: {needed:,} runs would prove it of an unchanged judge"
         yield Reason("UNCLEAR", "proof", text, judge)
 
 
@@ -513,14 +503,3 @@ def _beside(
         if wrong:
             verb = "is" if wrong == 1 else "are"
             yield f"{wrong:,} of {counted(len(new), 'new case')} {verb} judged wrong"
-
-
-def _read_first(
-    wrong: Iterable[str], reasons: Sequence[Reason], comparison: Comparison
-) -> tuple[str, ...]:
-    """The cases that are judged wrong: those that the headline rests on, then those that were right
-    before, then the rest.
-    """
-    first = {case for reason in reasons if reason.kind == "drop" for case in reason.cases}
-    regressions = {*comparison.regressions}
-    return tuple(sorted(wrong, key=lambda case: (case not in first, case not in regressions, case)))

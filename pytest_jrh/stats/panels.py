@@ -27,35 +27,13 @@ _NOTHING_SHARED = "no case has a verdict of both"
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """How two judges of a panel agree on the cases that both gave a score, whatever the label.
-
-    `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases'
-    ids, without judge.
+    """How two judges of a panel agree on the cases that both gave a score, whatever the label;
+    `kappa` is Cohen's, quadratically weighted in ordinal mode.
     """
 
     judges: tuple[str, str]
     agreement: Estimate
     kappa: Estimate
-    disagreements: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PanelVote:
-    """One case's vote: `score` is what more than half of the panel gave, None with the `reason`
-    where there is none.
-
-    A judge without a verdict, or whose repeats tie, counts as one of the panel, so a majority is
-    one that it could not undo. `case` is the id without a judge; `votes` counts the verdicts by
-    score, most first.
-    """
-
-    case: str
-    test: str
-    rubric_id: str
-    expected: int
-    votes: tuple[tuple[int, int], ...]
-    score: int | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +41,15 @@ class Panel:
     """The judges of one suite taken together.
 
     `accuracy` is the majority's over all cases with a verdict of any judge: where there is no
-    majority the panel is not right.
+    majority the panel is not right. `without_majority` gives for such a case, by its id without a
+    judge, the reason.
     """
 
     suite: str
     judges: tuple[str, ...]
     pairs: tuple[JudgePair, ...]
-    votes: tuple[PanelVote, ...]
+    without_majority: Mapping[str, str]
     accuracy: Estimate
-
-    @property
-    def without_vote(self) -> tuple[PanelVote, ...]:
-        """The cases without a majority."""
-        return tuple(vote for vote in self.votes if vote.score is None)
 
 
 def panels(results: Iterable[CaseResult]) -> list[Panel]:
@@ -148,59 +122,47 @@ def by_made_case(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
 
 def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
     judges = tuple(dict.fromkeys(result.judge for result in verdicts))
-    cases: dict[str, dict[str, CaseResult]] = {}
-    clusters: dict[str, ClusterId] = {}
-    for result in verdicts:
-        case = made_case_id(result)
-        cases.setdefault(case, {})[result.judge] = result
-        clusters[case] = result.spec.cluster_id
-    votes = tuple(
-        _vote(case, list(by_judge.values()), len(judges)) for case, by_judge in cases.items()
-    )
+    cases = by_made_case(verdicts)
+    right, clusters, without_majority = [], [], {}
+    for case, of_case in cases.items():
+        votes = Counter(result.score for result in of_case if result.score is not None)
+        # A judge without a verdict, or whose repeats tie, could undo a smaller majority.
+        majorities = [score for score, number in votes.items() if 2 * number > len(judges)]
+        right.append(majorities == [of_case[0].label])
+        clusters.append(of_case[0].spec.cluster_id)
+        if not majorities:
+            without_majority[case] = _split_text(votes, len(judges))
     return Panel(
         suite=suite,
         judges=judges,
-        pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
-        votes=votes,
-        accuracy=estimate_share(
-            [vote.score == vote.expected for vote in votes], [*clusters.values()]
-        ),
+        pairs=tuple(_pair(one, other, cases.values()) for one, other in combinations(judges, 2)),
+        without_majority=without_majority,
+        accuracy=estimate_share(right, clusters),
     )
 
 
-def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, CaseResult]]) -> JudgePair:
+def _pair(one: str, other: str, cases: Iterable[Sequence[CaseResult]]) -> JudgePair:
     scores: list[tuple[int, int]] = []
     clusters: list[ClusterId] = []
-    different: list[str] = []
-    for case, by_judge in cases.items():
+    for of_case in cases:
+        by_judge = {result.judge: result.score for result in of_case}
         first, second = by_judge.get(one), by_judge.get(other)
-        if first is None or second is None or first.score is None or second.score is None:
-            continue
-        scores.append((first.score, second.score))
-        clusters.append(first.spec.cluster_id)
-        if first.score != second.score:
-            different.append(case)
+        if first is not None and second is not None:
+            scores.append((first, second))
+            clusters.append(of_case[0].spec.cluster_id)
     if not scores:
         nothing = Estimate(count=0, why=_NOTHING_SHARED)
-        return JudgePair((one, other), nothing, nothing, ())
+        return JudgePair((one, other), nothing, nothing)
     agreement = estimate_share([first == second for first, second in scores], clusters)
-    kappa = estimate_kappa(scores, clusters)
-    return JudgePair((one, other), agreement, kappa, tuple(different))
+    return JudgePair((one, other), agreement, estimate_kappa(scores, clusters))
 
 
-def _vote(case: str, verdicts: Sequence[CaseResult], judges: int) -> PanelVote:
-    counts = Counter(result.score for result in verdicts if result.score is not None)
-    votes = tuple(sorted(counts.items(), key=lambda vote: (-vote[1], vote[0])))
-    score, most = votes[0] if votes else (None, 0)
-    first = verdicts[0]
-    assert first.label is not None
-    vote = PanelVote(case, first.test, first.rubric_id, first.label, votes)
-    if 2 * most > judges:
-        return replace(vote, score=score)
-    missing = judges - sum(number for _, number in votes)
-    without = f"; {counted(missing, 'judge')} gave no score" if missing else ""
+def _split_text(votes: Counter[int], judges: int) -> str:
+    """Why a panel has no majority."""
     if not votes:
-        return replace(vote, reason=f"no judge of {judges} gave a score")
-    listed = ", ".join(f"{number} for {answer}" for answer, number in votes)
-    text = f"no majority: {listed} of {counted(judges, 'judge')}{without}"
-    return replace(vote, reason=text)
+        return f"no judge of {judges} gave a score"
+    in_order = sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))
+    listed = ", ".join(f"{number} for {score}" for score, number in in_order)
+    text = f"no majority: {listed} of {counted(judges, 'judge')}"
+    missing = judges - votes.total()
+    return f"{text}; {counted(missing, 'judge')} gave no score" if missing else text

@@ -51,7 +51,6 @@ class ProbeRow:
     `variant` is empty for all of a probe. `rate` is the share of verdicts that are wrong;
     `satisfied` and `violated` are those turned towards either in a binary suite, and `shift` is the
     mean change of the score in an ordinal one.
-    `no_case` and `unscored` have no verdict.
     """
 
     variant: str
@@ -59,8 +58,6 @@ class ProbeRow:
     satisfied: int = 0
     violated: int = 0
     shift: float | None = None
-    no_case: int = 0
-    unscored: int = 0
 
     @property
     def n(self) -> int:
@@ -180,8 +177,6 @@ def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
         satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in wrong),
         violated=0 if ordinal else sum(answer_of(result) == 1 for result in wrong),
         shift=fmean(shifts) if shifts else None,
-        no_case=sum(result.outcome == "no_case" for result in results),
-        unscored=sum(result.outcome not in (*JUDGED, "no_case") for result in results),
     )
 
 

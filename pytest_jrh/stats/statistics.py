@@ -105,8 +105,7 @@ def answer_of(result: CaseResult) -> int | None:
 class Counts:
     """How many results came to what; `n` is the number of verdicts, agree plus disagree.
 
-    `unverified` counts the cases, among all, whose label no verifier confirmed, and
-    `contradicted` the verdicts whose reasoning disagrees with their score. `ties` counts the
+    `contradicted` counts the verdicts whose reasoning disagrees with their score, and `ties` the
     disagreements without a score.
     """
 
@@ -114,9 +113,6 @@ class Counts:
     disagree: int = 0
     no_case: int = 0
     unscored: int = 0
-    generated: int = 0
-    unlabelled: int = 0
-    unverified: int = 0
     contradicted: int = 0
     ties: int = 0
 
@@ -130,9 +126,6 @@ class Counts:
             disagree=outcomes["disagree"],
             no_case=outcomes["no_case"],
             unscored=sum(number for outcome, number in outcomes.items() if outcome in UNSCORED),
-            generated=outcomes["generated"],
-            unlabelled=outcomes["unlabelled"],
-            unverified=sum(result.verified is False for result in results),
             contradicted=sum(map(reasoning_disagrees, results)),
             ties=sum(result.score is None for result in judged),
         )

@@ -170,7 +170,7 @@ def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kep
         assert count(full.stdout, "PASSED") == RUNS
         said = " ".join(full.stdout.split())
         assert "made case" in said
-        assert f"agent_perturbations_summary.json was not written: {FULL}." in said
+        assert f"synthetic_agent_perturbation.csv was not written: {FULL}." in said
         assert "This run is not green, because of failed writes." in said
         assert "INTERNALERROR" not in full.stdout + full.stderr
         assert server.count() == CALLS

@@ -56,19 +56,12 @@ def other_label(record: dict[str, Any]) -> None:
     record["expected"] = 0
 
 
-def judge_report(files: SuiteFiles) -> dict[str, Any]:
-    (path,) = files.results.glob("*_report.json")
-    report: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return report
-
-
 def test_records_as_they_were_written_stay_confirmed(
     made: Judged, pytester: pytest.Pytester
 ) -> None:
     done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
     assert "Labels: 3 by openai/gpt-4.1-mini." in words(done)
     assert "changed on the disk" not in words(done)
-    assert judge_report(made.suite)["altered"] == []
 
 
 @pytest.mark.parametrize("edit", [new_text, other_label])
@@ -85,10 +78,6 @@ def test_a_record_that_was_changed_by_hand_is_unconfirmed_and_named(
     assert CHANGED in summary
     assert f"- `{NODE}`" in summary
     assert CHANGED in (pytester.path / "report.html").read_text("utf-8")
-    report = judge_report(made.suite)
-    assert [case.rpartition("::")[2] for case in report["altered"]] == ["run-1[e1]"]
-    assert report["labels"]["rest_on"]["altered"] == 1
-    assert report["labels"]["rest_on"]["confirmed"] == 2
 
 
 def test_a_review_settles_the_label_of_a_changed_case(

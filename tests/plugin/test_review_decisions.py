@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import pytest
@@ -84,12 +83,6 @@ def test_jsonl_tables_and_summary_show_who_was_reviewed(
         "run-3": ("False", ""),
         "run-4": ("False", "undecided"),
     }
-    summary = json.loads(
-        (reviewed.negatives / "agent_perturbations_summary.json").read_text("utf-8")
-    )
-    group = summary["suites"]["tiny"]["agent_perturbation"]["rubric-1"]
-    assert (group["cases"], group["human_reviewed"]) == (2, 1)
-    assert group["no_case_reasons"]["rejected in review: contradicts the tool"] == 1
 
 
 def test_frozen_suites_obey_and_keep_their_file(

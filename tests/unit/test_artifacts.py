@@ -110,12 +110,10 @@ def test_everything_of_rands_is_written_and_listed(tmp_path: Path) -> None:
     stem = "agent_perturbation__a_e1__refund_policy"
     assert names(tmp_path) == {
         f"{TEST_FOLDER}/agent_perturbations.jsonl",
-        f"{TEST_FOLDER}/agent_perturbations_summary.json",
         f"{TEST_FOLDER}/debug/{stem}_edits_audit.json",
         f"{TEST_FOLDER}/debug/transcripts/{stem}_original.txt",
         f"{TEST_FOLDER}/debug/transcripts/{stem}_perturbed.txt",
         "cases/agent_positives/agent_perturbations.jsonl",
-        "cases/agent_positives/agent_perturbations_summary.json",
         "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/results.jsonl",
@@ -174,7 +172,7 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     )
     assert positive["metrics"]["pass_rate"] == "100.00%"
     assert (
-        negative["rand"]["bootstrap"].items()
+        negative["bootstrap"].items()
         >= {
             "mean": 0.0,
             "lower_ci": 0.0,
@@ -182,7 +180,6 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
         }.items()
     )
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
-    assert positive["unverified_labels"] == 1
 
 
 def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None:
@@ -204,48 +201,12 @@ def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
     assert metrics["metric_reason"] == "no verdict was given"
 
 
-def test_summary_counts_cases_reasons_and_troubles(tmp_path: Path) -> None:
-    write(rand_suite(tmp_path))
-    summary = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")
-    assert summary["suites"]["refunds"]["agent_perturbation"]["refund_policy"] == {
-        "cases": 1,
-        "verified": 1,
-        "human_reviewed": 0,
-        "no_case": 1,
-        "no_case_reasons": {"not confirmed: the verifier says PASS": 1},
-        "unscored": {"model_error": 1},
-    }
-
-
-def test_summary_keeps_what_this_run_did_not_look_at(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    tone = make_spec("b", rubric_id="tone")
-    write(suite, [tone], [make_result(tone, "no_case", detail="no plan")], [])
-    write(suite)
-    (rubrics,) = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"][
-        "refunds"
-    ].values()
-    assert rubrics["tone"]["no_case_reasons"] == {"no plan": 1}
-    assert rubrics["refund_policy"]["no_case"] == 1
-
-
-@pytest.mark.parametrize("previous", ["", "[]", '{"suites": [1]}', '{"suites": {"a": {"b": 3}}}'])
-def test_foreign_summary_is_replaced(tmp_path: Path, previous: str) -> None:
-    path = tmp_path / TEST_FOLDER / "agent_perturbations_summary.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(previous)
-    assert write(rand_suite(tmp_path)).problems == []
-    assert load(path)["suites"].keys() == {"refunds"}
-
-
 def test_case_with_a_judge_in_trouble_was_made_all_the_same(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     write(suite, [A], [make_result(A, "refused")], [make_case(A)])
     (judged,) = rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
     assert judged["outcome"] == "refused"
     assert "I have refunded" in judged["transcript"]
-    summary = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"]["refunds"]
-    assert summary["agent_perturbation"]["refund_policy"]["unscored"] == {}
 
 
 def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -> None:

@@ -39,22 +39,13 @@ def test_only_agree_and_disagree_enter_the_accuracy() -> None:
     )
     counts = Counts.of(results)
     assert (counts.n, counts.agree, counts.disagree) == (2, 1, 1)
-    assert (counts.no_case, counts.generated, counts.unscored) == (1, 1, 3)
+    assert (counts.no_case, counts.unscored) == (1, 3)
 
 
 def test_judge_outage_is_no_accuracy_at_all() -> None:
     results = results_of("model_error", "invalid_response", "no_case")
     assert Counts.of(results).accuracy is None
     assert metric("accuracy_score", [], []).reason == "no verdict was given"
-
-
-def test_unverified_labels_are_counted() -> None:
-    results = [
-        make_result(verified=False),
-        make_result(outcome="generated", expected=1, verified=False),
-        make_result(),
-    ]
-    assert Counts.of(results).unverified == 2
 
 
 @given(LABELS)
