@@ -9,37 +9,42 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS, TESTS
 from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.models import resolve_judges, resolve_stages
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT, about_unused
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
-from pytest_jrh.config.schema import LABEL_SOURCES
+from pytest_jrh.config.schema import LABEL_SOURCES, PanelJudge
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.documents import listed, read_document, read_text, shown
+from pytest_jrh.core.documents import listed, read_document, read_text, received, shown
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.stages import EDITOR, MAKING
+from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
+from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import PYTHON, code_file, kind_of, misplaced_keys
+from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.config.schema import CasesSection, Config, LabelSection
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode, Rubric
-    from pytest_jrh.core.sections import JudgeStage
+    from pytest_jrh.judges.judge import JudgeKind
 
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
+SectionT = TypeVar("SectionT", bound=StageSection)
 _KINDS: KeyPath = ("cases", "kinds")
+_EDITORS_MODEL: KeyPath = (EDITOR.name, "model")
+_JUDGES_MODEL: KeyPath = (JUDGE.name, "model")
 _SECTION = re.compile(
     rf"^[\"']?(?:cases|admin|{AGENT})[\"']?[ \t]*:"
     rf"|\A\s*\{{(?s:.*?)[\"'](?:cases|admin|{AGENT})[\"']\s*:",
@@ -81,48 +86,27 @@ def load_suite(
     folders = _case_folders(kinds, config.output.dir or folder, module)
     is_frozen = bool(config.cases.frozen) or frozen
     is_labelled = not is_frozen and any(KINDS[kind].natural for kind in kinds)
-    frozen_name = None
-    if is_frozen:
-        frozen_name = _frozen_name(config.cases, folders, findings)
-    stages_needed = _stages_needed(kinds)
-    named = _named_files(config, stages_needed, frozen_name, is_labelled=is_labelled)
-    judges: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
-    for index, entry in enumerate(config.judges):
-        judges["judges", index] = entry
-    judge_kinds = {}
-    for place, section in judges.items():
-        judge_kinds[place] = judge_kind = PYTHON if own_judge else kind_of(section)
-        named.append(((*place, "prompt_path"), section.prompt_path, "the prompt file"))
-        is_base = bool(config.judges) and section is config.judge
-        if not is_base and not own_judge:
-            code = code_file(section, judge_kind)
-            named.append(((*place, judge_kind.key), code, "the judge's file"))
-            for name_of_key, message, hint in misplaced_keys(section, judge_kind):
-                findings.add((*place, name_of_key), message, hint)
-    files: dict[str, Path] = {}
-    for key, relative, role in named:
-        located = places.require(relative, findings, key, role=role) if relative else None
-        if relative and located is not None:
-            files[relative] = located
-    frozen_file = files.get(frozen_name or "")
+    frozen_name = _frozen_name(config.cases, folders, findings) if is_frozen else None
+    frozen_file = places.require(frozen_name, findings, ("cases", "frozen"), "the frozen suite")
     logs = places.logs(config.suite.log, findings, required=not is_frozen)
     if frozen_file is not None and not logs:
         logs = (frozen_file,)
-    rubric_file = files.get(config.suite.rubrics or "")
+    path_of_note, key = config.rand.instruction_path, ("rand", "instruction_path")
+    note = places.require(path_of_note, findings, key, "the instruction file")
     instruction = config.rand.instruction or ""
-    if (note := files.get(config.rand.instruction_path or "")) is not None:
+    if note is not None:
         with collecting(findings.problems):
             instruction = read_text(note, places.name(note))
+    named_rubrics, key = config.suite.rubrics, ("suite", "rubrics")
+    rubric_file = places.require(named_rubrics, findings, key, "the rubric file")
     mode, rubrics, rubric_ids, of_rubrics = suite_rubrics(
         rubric_file,
         places.name(rubric_file or Path()),
         config.cases.rubrics,
         config.rand.scale,
     )
-    stages = resolve_stages(config, stages_needed, files, findings)
-    resolved_judges = resolve_judges(
-        judges, judge_kinds, config, mode, files, tuple(places.bases), findings
-    )
+    stages = _stages(config, kinds, places, findings)
+    judges = _judges(config, mode, places, findings, own_judge=own_judge)
     probes = resolve_probes(config, kinds, mode, findings)
     tests, judged = [], config.rand.judged
     for kind in kinds:
@@ -134,7 +118,9 @@ def load_suite(
             targets=_targets(kind, config.cases.scores, mode, rubrics),
         )
         tests.append(test)
-    labels = _labels(config.labels, files, findings) if is_labelled else ()
+    labels = _labels(config.labels, places, findings) if is_labelled else ()
+    named_labels, key = config.blind.labels, ("blind", "labels")
+    blind_labels = places.require(named_labels, findings, key, "the file of blind labels")
     _check(config, mode, rubrics, findings, is_labelled=is_labelled, own_judge=own_judge)
     known_ids = rubric_ids if not of_rubrics else ()
     _check_ids(labels, config.cases.rubrics, rubrics, known_ids, findings)
@@ -149,10 +135,9 @@ def load_suite(
         module_name=module,
         dataset_name=logs[0].name if logs else "",
         mode=mode,
-        rubric_file=rubric_file or Path(),
         rubrics=rubrics,
         tests=tuple(tests),
-        judges=resolved_judges,
+        judges=judges,
         config=config,
         logs=logs,
         stages=stages,
@@ -160,11 +145,11 @@ def load_suite(
         results_dir=places.find_or_new(config.rand.results or f"{results}{stamp}"),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
         frozen=frozen_file,
-        table_format=_table_format(config.rand.table),
+        table_format="csv" if find_spec("openpyxl") is None else config.rand.table,
         instruction=instruction.strip(),
         untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
         labels=labels,
-        blind_labels=files.get(config.blind.labels or ""),
+        blind_labels=blind_labels,
         probes=probes,
         notices=_notices(config, mode, findings),
         unused_keys=about_unused(fitted.unused, file),
@@ -211,24 +196,134 @@ def _frozen_name(cases: CasesSection, folders: Mapping[str, str], findings: Find
     return next((f"{folder}/{CASES_FILE}" for folder in makers), None)
 
 
-def _named_files(
-    config: Config, stages_needed: Collection[str], frozen_name: str | None, *, is_labelled: bool
-) -> list[tuple[KeyPath, str | None, str]]:
-    """The key, the path as written and the role of each file but those of judges."""
-    named: list[tuple[KeyPath, str | None, str]] = [
-        (("suite", "rubrics"), config.suite.rubrics, "the rubric file"),
-        (("cases", "frozen"), frozen_name, "the frozen suite"),
-        (("rand", "instruction_path"), config.rand.instruction_path, "the instruction file"),
-        (("blind", "labels"), config.blind.labels, "the file of blind labels"),
-    ]
-    for index, labels in enumerate(config.labels if is_labelled else ()):
-        named.append((("labels", index, "path"), labels.path, "the label file"))
+def _stages(
+    config: Config, kinds: Sequence[str], places: Places, findings: Findings
+) -> dict[str, StageModel]:
+    """Fill in the stages that make cases, but for those that are off; one without a model takes
+    another's model, server and timeout, and then what `models` says.
+    """
+    editor, needed = config.editor, _stages_needed(kinds)
+    stages: dict[str, StageModel] = {}
     for spec in MAKING:
-        stage = config.editor.stage(spec.name)
+        section = editor.stage(spec.name) or StageSection()
+        if spec.name not in needed or isinstance(section, NoVerifier):
+            continue
+        model = config.rand.cases_model
+        if spec is PLANNER and section.model is None and model is None:
+            section = _filled(section, editor, ("model", "api_base", "timeout"))
+        pattern = stages.get(spec.model_from)
+        if pattern is not None:
+            if spec.settings_from_model and section == StageSection():
+                section = StageSection(
+                    temperature=pattern.temperature, system_prompt=pattern.system_prompt
+                )
+            if section.model is None:
+                section = _filled(section, pattern, ("api_base", "timeout"))
+            model = pattern.model
+        if section.model is None:
+            section = section.model_copy(update={"model": model})
+        section = _filled(section, config.models, ModelDefaults.model_fields)
+        if section.model is None:
+            message = f"no model for the {spec.name}; set {findings.name(_EDITORS_MODEL)}"
+            findings.once(_EDITORS_MODEL, message)
         place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
-        if spec.name in stages_needed and stage is not None:
-            named.append(((*place, "prompt_path"), stage.prompt_path, "the prompt file"))
-    return named
+        stages[spec.name] = _stage(spec.name, section, place, places, findings)
+    return stages
+
+
+def _judges(
+    config: Config, mode: Mode, places: Places, findings: Findings, *, own_judge: bool
+) -> tuple[JudgeSettings, ...]:
+    """The judges in order, a lone one without a name; those of a panel take over from `judge` what
+    they do not set.
+    """
+    base = config.judge
+    base_place: KeyPath = (JUDGE.name,)
+    base_kind = PYTHON if own_judge else kind_of(base)
+    sections: dict[KeyPath, JudgeStage] = {}
+    for index, panel_judge in enumerate(config.judges):
+        sections["judges", index] = panel_judge
+    judges: dict[str | None, JudgeSettings] = {}
+    for place, entry in (sections or {base_place: base}).items():
+        name = entry.name if isinstance(entry, PanelJudge) else None
+        if name in judges:
+            message = f"duplicate name {shown(name)}; judge names must be unique"
+            findings.add((*place, "name"), message)
+        kind, section = base_kind, entry
+        if entry is not base:
+            kind = PYTHON if own_judge else kind_of(entry)
+            section = _over(entry, base, is_same_kind=kind is base_kind)
+        section = _filled(section, config.models, ModelDefaults.model_fields)
+        if section.model is None and kind.asks_model:
+            section = section.model_copy(update={"model": config.rand.judge_model})
+            if section.model is None:
+                message = f"no model for the judge; set {findings.name(_JUDGES_MODEL)}"
+                findings.once(_JUDGES_MODEL, message)
+        if section.score_map is not None:
+            owner = base_place if entry.score_map is None else place
+            _check_score_map(section, kind, mode, (*owner, "score_map"), findings)
+        owner = base_place if entry.prompt_path is None else place
+        stage = _stage(JUDGE.name, section, owner, places, findings)
+        values: dict[str, Any] = {
+            "model": section.model,
+            "prompt_path": stage.prompt_path,
+            "show_reasoning": bool(section.show_reasoning),
+            # One that runs code is sent no images.
+            "images": section.images if kind.keys is None and section.images == "send" else None,
+            "repeats": section.repeats or 1,
+        }
+        if not own_judge:
+            for key, message, hint in misplaced_keys(entry, kind):
+                findings.add((*place, key), message, hint)
+            if (code := code_file(entry, kind)) is not None:
+                path = places.require(code, findings, (*place, kind.key), "the judge's file")
+                values[kind.key] = f"{path}{getattr(entry, kind.key).removeprefix(code)}"
+        section = section.model_copy(update=values)
+        judges[name] = JudgeSettings(name, stage, kind.key, section, tuple(places.bases))
+    return tuple(judges.values())
+
+
+def _stage(
+    name: str, section: StageSection, place: KeyPath, places: Places, findings: Findings
+) -> StageModel:
+    """A stage, or a judge, from its section at a place."""
+    values = {field: getattr(section, field) for field in StageSection.model_fields}
+    values["model"] = section.model or ""
+    key = (*place, "prompt_path")
+    path = places.require(section.prompt_path, findings, key, "the prompt file")
+    values["prompt_path"] = None if path is None else str(path)
+    if limit := section.rate_limit:
+        values["rate_limit"] = RateLimit(limit.calls, limit.period)
+    return StageModel(stage=name, **values)
+
+
+def _check_score_map(
+    section: JudgeStage, kind: JudgeKind, mode: Mode, key: KeyPath, findings: Findings
+) -> None:
+    if kind.keys is None and section.prompt_path is None:
+        message = "needs a prompt that asks for these values; the built-in one asks for scores"
+        findings.add(key, message, "set prompt_path beside it")
+    for value, score in (section.score_map or {}).items():
+        if mode == "binary" and score not in BINARY_SCORES:
+            expected = "1 (violated) or 0 (satisfied), because the suite is binary"
+            findings.add((*key, value), received(score, expected))
+
+
+def _over(entry: JudgeStage, base: JudgeStage, *, is_same_kind: bool) -> JudgeStage:
+    """Lay a panel judge's keys over `judge`, but for a server of another model."""
+    names = dict.fromkeys(JudgeStage.model_fields)
+    if entry.model is not None:
+        for tied in ("model", "api_base", "rate_limit"):
+            del names[tied]
+    if not is_same_kind:
+        del names["score_map"]
+    return _filled(entry, base, names)
+
+
+def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> SectionT:
+    """Take what is not set of these names from another."""
+    unset = [name for name in names if getattr(settings, name) is None]
+    return settings.model_copy(update={name: getattr(defaults, name) for name in unset})
 
 
 def _targets(
@@ -244,7 +339,7 @@ def _targets(
 
 
 def _labels(
-    sections: Sequence[LabelSection], files: Mapping[str, Path], findings: Findings
+    sections: Sequence[LabelSection], places: Places, findings: Findings
 ) -> tuple[LabelSection, ...]:
     """The sources of labels with their files located."""
     labels = []
@@ -254,10 +349,9 @@ def _labels(
         if len(sources) != 1:
             mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
             findings.add(key, f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
-        if section.path is not None and section.path in files:
-            labels.append(section.model_copy(update={"path": str(files[section.path])}))
-        else:
-            labels.append(section)
+        path = places.require(section.path, findings, (*key, "path"), "the label file")
+        located = None if path is None else str(path)
+        labels.append(section.model_copy(update={"path": located}))
     return tuple(labels)
 
 
@@ -345,11 +439,6 @@ def _check_ids(
             findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
 
 
-def _table_format(wanted: Literal["csv", "xlsx"]) -> Literal["csv", "xlsx"]:
-    """The tables' format: CSV where XLSX cannot be written."""
-    return "csv" if find_spec("openpyxl") is None else wanted
-
-
 def _notices(config: Config, mode: Mode, findings: Findings) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
     kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
@@ -365,7 +454,7 @@ def _notices(config: Config, mode: Mode, findings: Findings) -> tuple[str, ...]:
         sentences.append(f"{scores} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
         sentences.append("labels.unlabelled has no effect in an ordinal suite")
-    if _table_format(config.rand.table) != config.rand.table:
+    if config.rand.table == "xlsx" and find_spec("openpyxl") is None:
         table = findings.name(("rand", "table"))
         sentences.append(
             f"{table} is xlsx, but openpyxl is not installed, so tables are written as CSV "

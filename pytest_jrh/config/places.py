@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.documents import Findings, KeyPath
 
 
-_SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
 
@@ -61,8 +59,7 @@ class Places:
 
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""
-        paths = [base / relative for base in self.bases]
-        return next(filter(exists, paths), None)
+        return next((base / relative for base in self.bases if exists(base / relative)), None)
 
     def find_or_new(self, relative: str) -> Path:
         """Return the first place where `relative` exists, else where it is made."""
@@ -92,13 +89,18 @@ class Places:
         """Name a file relative to the starting folder where it is inside."""
         return str(relative_path(path, self.cwd))
 
-    def require(self, relative: str, findings: Findings, key: KeyPath, *, role: str) -> Path | None:
-        """Return the file at `relative`, or report at `key` where it was looked for."""
+    def require(
+        self, relative: str | None, findings: Findings, key: KeyPath, role: str
+    ) -> Path | None:
+        """Return the file at `relative`, where one is named, or report at `key` where it was looked
+        for.
+        """
+        if relative is None:
+            return None
         path = self.find(relative)
         if path is None:
             self._report_missing(relative, findings, key, role)
-            return None
-        if path.is_dir():
+        elif path.is_dir():
             findings.add(key, f"{role} {shown(relative)} is a folder, not a file")
             return None
         return path
@@ -110,26 +112,18 @@ class Places:
             findings.add(key, f"no log is named; set {findings.name(key)}")
         logs: dict[Path, None] = {}
         for index, relative in enumerate(names):
-            if not required:
-                logs[self.find_or_new(relative)] = None
-                continue
             place = (*key, index) if len(names) > 1 else key
-            logs.update(dict.fromkeys(self._runs(relative, findings, place)))
+            path = self.find(relative)
+            if path is not None or not required:
+                logs[path or self.find_or_new(relative)] = None
+            elif is_glob(relative) and not remote_hint(relative):
+                logs.update(dict.fromkeys(self._matching(relative, findings, place)))
+            else:
+                self._report_missing(relative, findings, place, "the log")
         return tuple(logs)
 
-    def _runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
-        """Return the file or folder at `relative`, or what the glob matches in the first place
-        where it matches anything; else report at `key` where it was looked for.
-        """
-        path = self.find(relative)
-        if path is not None:
-            return (path,)
-        if is_glob(relative) and not remote_hint(relative):
-            return self._matching(relative, findings, key)
-        self._report_missing(relative, findings, key, "the log")
-        return ()
-
     def _matching(self, pattern: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
+        """What a glob matches in the first place where it matches anything."""
         try:
             matches = (matching(base, pattern) for base in self.bases)
             first = next((paths for paths in matches if paths), ())
@@ -153,8 +147,8 @@ class Places:
         paths, hint = dict.fromkeys(base / relative for base in self.bases), None
         for path in paths:
             try:
-                names = [entry.name for entry in islice(path.parent.iterdir(), _SIBLINGS)]
-            except (OSError, ValueError):
+                names = [entry.name for entry in path.parent.iterdir()]
+            except OSError:
                 continue
             if close := nearest(path.name, names):
                 hint = f"{printable(self.name(path.parent / close), 300)} is there"

@@ -66,7 +66,6 @@ class Suite:
     module_name: str
     dataset_name: str
     mode: Mode
-    rubric_file: Path
     rubrics: tuple[Rubric, ...]
     tests: tuple[SuiteTest, ...]
     judges: tuple[JudgeSettings, ...]

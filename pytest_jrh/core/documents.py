@@ -394,12 +394,12 @@ class Findings:
     """Where a key is in the file, which may have other words than its readers."""
 
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Report the value at `path`."""
+        """Report the value at `path`, once."""
         path = self.written(path)
-        key = dotted(path) or None
-        self.problems.append(
-            Problem(message, self.document.file, self.document.line(path), key, hint)
-        )
+        line, key = self.document.line(path), dotted(path) or None
+        problem = Problem(message, self.document.file, line, key, hint)
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def name(self, path: KeyPath) -> str:
         """What the file calls a key."""

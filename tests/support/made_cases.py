@@ -402,7 +402,6 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         module_name="refunds",
         dataset_name="log.eval",
         mode="binary",
-        rubric_file=folder / "rubrics.yml",
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),
         judges=(JudgeSettings(None, model("judge")),),

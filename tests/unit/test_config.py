@@ -32,7 +32,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert (suite.name, suite.module_name, suite.mode) == ("demo", "demo", "binary")
     assert suite.config_file == root / CONFIG
     assert suite.logs[0] == folder.data / "demo.eval"
-    assert suite.rubric_file == folder.data / "rubric.json"
+    assert suite.rubrics[0].file == str(folder.data / "rubric.json")
     assert [rubric.id for rubric in suite.rubrics] == ["kind", "safe"]
     assert (
         suite.config.rand.summary_turns,
@@ -137,7 +137,7 @@ def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside
     for place in (beside, rootdir, cwd):
         (place / "a.eval").write_bytes(b"log")
         assert load().logs[0] == place / "a.eval"
-    assert load().rubric_file == beside / "r.json"
+    assert load().rubrics[0].file == str(beside / "r.json")
 
 
 def test_a_missing_file_names_one_that_is_there(folder: Folder) -> None:
