@@ -16,8 +16,8 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.stats.baseline import Baseline, Scope
+from pytest_jrh.stats.changes import is_better
 from pytest_jrh.stats.decision import Decision, Held, decide
-from pytest_jrh.stats.wording import is_better
 from pytest_jrh.store.ledger import case_result
 
 Shares = npt.NDArray[np.float64]

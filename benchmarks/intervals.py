@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
-from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
+    Estimate,
     estimate_bias,
     estimate_kappa,
     estimate_mean,

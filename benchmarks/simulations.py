@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.intervals import right_counts, shares_of
-from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
+    Estimate,
     RepeatedCase,
     estimate_flicker,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_jrh.reports.checking import CheckedTable, check_table
 from pytest_jrh.stats.figures import Reliability, figure_text
-from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.intervals import Estimate
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "examples" / "strong_judges"

@@ -14,7 +14,7 @@ from pytest_jrh.stats.figures import NONE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_jrh.stats.wording import Word
+    from pytest_jrh.stats.decision import Word
 
 
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]

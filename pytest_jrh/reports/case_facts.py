@@ -15,7 +15,7 @@ from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.wording import MEANINGS
+from pytest_jrh.stats.statistics import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

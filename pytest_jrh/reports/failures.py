@@ -43,7 +43,7 @@ from pytest_jrh.reports.case_facts import (
 )
 from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
+from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, Edit, Judgment, Verdict

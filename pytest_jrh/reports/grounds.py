@@ -16,11 +16,12 @@ from pytest_jrh.reports.blocks import Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
-from pytest_jrh.stats.formulas import Estimate, agreement
+from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     against_people,
+    agreement,
     digest_of,
     verifier_against_people,
     violation_rates,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.formulas import Agreement
     from pytest_jrh.stats.people import (
         AgainstPeople,
+        Agreement,
         VerifierAgainstPeople,
     )
     from pytest_jrh.store.people import Grounds, Kinship

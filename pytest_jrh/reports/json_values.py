@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.formulas import Agreement, Estimate
+    from pytest_jrh.stats.intervals import Estimate
     from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.stats.people import Agreement
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.diffs import Piece
     from pytest_jrh.reports.blocks import Block, Weight, WorstCase
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.wording import Word
+    from pytest_jrh.stats.decision import Word
 
 
 class MarkdownReport(Report):

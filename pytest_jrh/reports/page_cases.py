@@ -40,8 +40,7 @@ from pytest_jrh.reports.session import (
 )
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.stats.wording import MEANINGS
+from pytest_jrh.stats.statistics import MEANINGS, REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.people import holds_acts, last_labels
 from pytest_jrh.store.records import BY_HAND
 

@@ -49,10 +49,14 @@ from pytest_jrh.reports.session import (
 from pytest_jrh.reports.topics import Changes, certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
-from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.stats.statistics import accuracy_of, bias_of
+from pytest_jrh.stats.statistics import (
+    REASONING_DISAGREES,
+    accuracy_of,
+    bias_of,
+    reasoning_disagrees,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,10 +65,9 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Level, Weight
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair, PromptChange
-    from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.decision import Decision, Word
     from pytest_jrh.stats.probes import ProbeTable
     from pytest_jrh.stats.statistics import Statistics
-    from pytest_jrh.stats.wording import Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Progress, ScoreLevel
     from pytest_jrh.reports.provenance import SuiteOrigin
-    from pytest_jrh.stats.wording import Word
+    from pytest_jrh.stats.decision import Word
     from pytest_jrh.store.made_cases import SuiteCases
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.wording import Word
+    from pytest_jrh.stats.decision import Word
 
 
 _STYLES: Mapping[Weight, str] = {

@@ -24,27 +24,30 @@ from pytest_jrh.stats.baseline import (
     missing_from,
     suite_of,
 )
-from pytest_jrh.stats.changes import DOUBT, LEVEL, SetChange, Widths, set_changes
-from pytest_jrh.stats.intervals import estimate_kappa, grouped
-from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.statistics import accuracy_of, answered
-from pytest_jrh.stats.wording import (
-    MEANINGS,
-    Word,
+from pytest_jrh.stats.changes import (
+    DOUBT,
+    LEVEL,
+    SetChange,
+    Widths,
     about_sets,
     allowed_drop,
     chance_text,
     compared_text,
-    judged_text,
     loss_text,
     points,
-    wrong_text,
+    set_changes,
 )
+from pytest_jrh.stats.intervals import estimate_kappa, grouped
+from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
+from pytest_jrh.stats.statistics import MEANINGS, accuracy_of, answered
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
     from pytest_jrh.core.model import CaseSpec
 
+
+Word: TypeAlias = Literal["PASS", "UNCLEAR", "FAIL", ""]
+"""What is decided; empty where nothing is to be decided."""
 
 Kind: TypeAlias = Literal[
     "missing", "uncompared", "drop", "limit", "wrong", "probe", "left", "grown", "useless", "proof"
@@ -356,7 +359,7 @@ def _wrong(session: _Session) -> Iterator[Reason]:
     for judge, of_judge in grouped((result.judge, result) for result in session.judged).items():
         cases = tuple(result.case_id for result in of_judge if result.outcome == "disagree")
         if cases:
-            text = f"{session.held.subject(judge)} {wrong_text(of_judge)}"
+            text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
     yield from sorted(reasons, key=lambda reason: -len(reason.cases))
 
@@ -478,7 +481,51 @@ def _pass_text(session: _Session) -> str:
     if session.sets:
         return compared_text(subject, session.sets, several=several)
     wrong_labels = session.held.wrong_labels
-    return judged_text(subject, session.judged, wrong_labels, several=several)
+    return _judged_text(subject, session.judged, wrong_labels, several=several)
+
+
+def _wrong_text(results: Iterable[CaseResult]) -> str:
+    """What a judge has wrong: misses, false alarms, wrong levels, and verdicts turned by probes."""
+    judged = [result for result in results if result.outcome in JUDGED]
+    parts = []
+    plain = [result for result in judged if not result.spec.derived]
+    if any(result.target is not None for result in plain):
+        number = sum(result.outcome == "disagree" for result in plain)
+        if number:
+            parts.append(f"gives {counted(number, 'wrong level')} in {counted(len(plain), 'case')}")
+    else:
+        for label, verb, kind in ((1, "misses", "violation"), (0, "raises", "false alarm")):
+            of_label = [result for result in plain if result.label == label]
+            number = sum(result.outcome == "disagree" for result in of_label)
+            if number and label:
+                parts.append(f"{verb} {number:,} of {counted(len(of_label), kind)}")
+            elif number:
+                cases = counted(len(of_label), "satisfied case")
+                parts.append(f"{verb} {counted(number, kind)} on {cases}")
+    derived = [result for result in judged if result.spec.derived]
+    turned = sum(result.outcome == "disagree" for result in derived)
+    if turned:
+        parts.append(f"is turned by probes in {turned:,} of {counted(len(derived), 'verdict')}")
+    return " and ".join(parts)
+
+
+def _judged_text(
+    subject: str, judged: Sequence[CaseResult], wrong_labels: int, *, several: bool
+) -> str:
+    """What verdicts that are compared with labels alone come to, but for those of probes."""
+    judged = [result for result in judged if not result.spec.derived] or judged
+    wrong = sum(result.outcome == "disagree" for result in judged)
+    if wrong:
+        verb = "are" if several else "is"
+        cases = counted(len(judged), "case")
+        return f"{subject} {verb} wrong on {wrong:,} of {cases}, as the limits allow"
+    if wrong_labels:
+        labels = counted(len(judged), "label")
+        verb = "give" if several else "gives"
+        return f"{subject} {verb} {labels}, of which people found {wrong_labels:,} wrong"
+    every = "all " if len(judged) > 1 else ""
+    verb = "agree" if several else "agrees"
+    return f"{subject} {verb} with {every}{counted(len(judged), 'label')}"
 
 
 def _beside(

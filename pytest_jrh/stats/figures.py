@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.formulas import SIGNIFICANCE
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import SIGNIFICANCE, grouped
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import kappa_of, tabulate
-from pytest_jrh.stats.wording import MEANINGS
+from pytest_jrh.stats.statistics import MEANINGS, kappa_of, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.stats.formulas import Estimate
+    from pytest_jrh.stats.intervals import Estimate
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 

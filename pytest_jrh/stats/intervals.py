@@ -6,6 +6,9 @@ of both is how many cases an independent one is worth (Korn and Graubard 1998, S
 24:193-201; Dean and Pagano 2015, J Surv Stat Methodol 3:484-503). So shares, kappa, mean errors,
 gaps and figures corrected by people have the same interval.
 
+Each figure is an `Estimate`. Quantiles of Student's t and tails of the binomial distribution, which
+the standard library lacks, stand at the end.
+
 A cluster is one sample of the log over all its epochs and cases. Cases of one cluster are right and
 wrong together, so that a hundred cases of ten runs say less than a hundred runs.
 """
@@ -15,20 +18,15 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import mul
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pytest_jrh.stats.formulas import (
-    NO_VERDICT,
-    Estimate,
-    Pair,
-    binomial_tail,
-    t_quantile,
-)
-
 LEVEL = 0.95
+SIGNIFICANCE = 0.05
+NO_VERDICT = "no verdict was given"
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
 SAME_CLASS = "one class only: labels and answers are all the same"
 # The correlation inside of clusters that is taken until the data say more: where no case differs
@@ -47,10 +45,47 @@ _MOST_LEVELS = 20
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", bound=Hashable)
+Pair: TypeAlias = tuple[int, int]
 Row: TypeAlias = tuple[float, ...]
 """What a case adds to each of the sums that a figure is of."""
 Figure: TypeAlias = Callable[[Sequence[Any]], Any]
 """A figure of sums, which may be complex; nan where it cannot be computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its interval.
+
+    A share is `count` of `n`; of other figures `n` is how many cases they are of, and `count` None.
+    Where there is no value, or none but no interval, `why` says why not.
+    """
+
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    count: int | None = None
+    n: int = 0
+    why: str = ""
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no value; None where there is one."""
+        return self.why if self.value is None else None
+
+    @property
+    def interval_reason(self) -> str | None:
+        """Why there is no interval; None where there is one."""
+        return self.why if self.lower is None else None
+
+    def complement(self) -> Estimate:
+        """The share of the other cases."""
+        if self.value is None or self.count is None:
+            return self
+        others = self.n - self.count
+        whole = replace(self, value=others / self.n, count=others)
+        if self.lower is None or self.upper is None:
+            return whole
+        return replace(whole, lower=1 - self.upper, upper=1 - self.lower)
 
 
 def grouped(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
@@ -341,3 +376,71 @@ def _most_flicker_pairs(case: RepeatedCase) -> float:
     k = len(case.scores)
     binary = case.binary is not False and set(case.scores) <= {0, 1}
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if binary else 1.0
+
+
+_ITERATIONS = 300
+_CLOSE = 1e-15
+_LEAST = 1e-300
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(share: float, freedom: float) -> float:
+    """The value that Student's t is below with probability `share`, 1/2 to 1; freedom >= 1.
+
+    Closed forms for 1 and 2 degrees of freedom, else Newton's method from the expansion of
+    Cornish and Fisher (Abramowitz and Stegun 1964, 26.7.5), to 11 digits.
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (share - 0.5))
+    if freedom == _TWO:
+        return (2 * share - 1) * math.sqrt(2 / (4 * share * (1 - share)))
+    z = NormalDist().inv_cdf(share)
+    value = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    scale -= 0.5 * math.log(freedom * math.pi)
+    for _ in range(_ITERATIONS):
+        square = value * value
+        above = (1 - _beta(0.5, freedom / 2, square / (freedom + square))) / 2
+        density = math.exp(scale - (freedom + 1) / 2 * math.log1p(square / freedom))
+        step = (above - (1 - share)) / density
+        # The tail is convex here, so that only a start that is too high can overshoot.
+        value = max(value + step, value / 2)
+        if abs(step) <= 1e-13 * (1 + abs(value)):
+            break
+    return value
+
+
+def binomial_tail(count: float, n: float, share: float) -> float:
+    """The probability that at least `count` of `n` cases, each with this `share`, have something.
+
+    Of whole numbers it is the binomial distribution, and between these it goes on smoothly; `count`
+    is above 0 and at most `n`.
+    """
+    return _beta(count, n - count + 1, share)
+
+
+def _beta(a: float, b: float, x: float) -> float:
+    """The regularized incomplete beta function, by Lentz's continued fraction (DLMF 8.17.22)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta(b, a, 1 - x)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    log_front += a * math.log(x) + b * math.log1p(-x)
+    c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    fraction = d
+    for m in range(1, _ITERATIONS):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / _away_from_zero(1 + term * d)
+            c = _away_from_zero(1 + term / c)
+            fraction *= c * d
+        if abs(c * d - 1) < _CLOSE:
+            break
+    return math.exp(log_front) * fraction / a
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > _LEAST else _LEAST

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
 from pytest_jrh.stats.intervals import (
+    NO_VERDICT,
+    Estimate,
     estimate_flicker,
     flip_probability,
     grouped,

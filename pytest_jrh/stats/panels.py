@@ -13,8 +13,7 @@ from pytest_jrh.core.model import (
     CaseSpending,
 )
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, grouped
+from pytest_jrh.stats.intervals import Estimate, estimate_kappa, estimate_share, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

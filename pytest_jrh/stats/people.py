@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.formulas import Agreement, Estimate, agreement
-from pytest_jrh.stats.intervals import Row, estimate, estimate_share, grouped
+from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import clusters_of, share_of
 
@@ -414,4 +414,54 @@ def _violation_rate(
         corrected=corrected,
         labelled=labelled,
         drawn=bool(drawn),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of annotators on the units that at least two of them labelled.
+
+    `raw` is the mean share of agreeing pairs of a unit; None where there is no such unit, and
+    `alpha` too where all labels are the same, of which chance would say nothing.
+    """
+
+    units: int
+    labels: int
+    raw: float | None
+    alpha: float | None
+
+
+def agreement(units: Iterable[Sequence[int]], *, ordinal: bool = False) -> Agreement:
+    """Agreement over units, each the labels that annotators gave to one run.
+
+    Alpha is 1 minus observed over expected disagreement (Krippendorff 2004, Content Analysis, ch.
+    11), with the nominal or the ordinal difference; a unit of m labels counts m / (m - 1) for each
+    of its pairs.
+    """
+    pairable = [unit for unit in units if len(unit) > 1]
+    if not pairable:
+        return Agreement(0, 0, None, None)
+    margins = Counter(chain.from_iterable(pairable))
+    # On a scale two labels differ by the number of labels between them, each end counted half.
+    middles: dict[int, float] = {}
+    for label in sorted(margins):
+        middles[label] = sum(margins[lower] for lower in middles) + margins[label] / 2
+
+    def distance(one: int, other: int) -> float:
+        return (middles[one] - middles[other]) ** 2 if ordinal else float(one != other)
+
+    within = disagreeing = 0.0
+    for unit in pairable:
+        pairs = [*combinations(unit, 2)]
+        within += 2 * sum(distance(*pair) for pair in pairs) / (len(unit) - 1)
+        disagreeing += sum(one != other for one, other in pairs) / len(pairs)
+    by_chance = 0.0
+    for one, other in product(margins, repeat=2):
+        by_chance += margins[one] * margins[other] * distance(one, other)
+    expected = by_chance / (margins.total() - 1)
+    return Agreement(
+        units=len(pairable),
+        labels=margins.total(),
+        raw=1 - disagreeing / len(pairable),
+        alpha=1 - within / expected if expected else None,
     )

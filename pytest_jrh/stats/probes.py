@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import JUDGED
-from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail
 from pytest_jrh.stats.intervals import (
     NOT_ASKED_TWICE,
+    SIGNIFICANCE,
+    Estimate,
     RepeatedCase,
+    binomial_tail,
     effective_size,
     estimate_flicker,
     grouped,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.formulas import Estimate, Pair
+    from pytest_jrh.stats.intervals import Estimate, Pair
 
 
 def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_jrh.stats.formulas import Agreement, agreement
+from pytest_jrh.stats.people import Agreement, agreement
 
 # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, section C: 4 observers, 12 units.
 OBSERVERS = (

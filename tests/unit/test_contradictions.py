@@ -16,7 +16,7 @@ from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
-from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
+from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, scored, session_of
 from tests.support.made_cases import (
     make_case,

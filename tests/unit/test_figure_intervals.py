@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.intervals import FEWEST, rare_row
-from pytest_jrh.stats.formulas import Estimate, Pair
+from pytest_jrh.stats.intervals import Estimate, Pair
 from tests.support.figures import Runs, bias_of, describe, ends, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.formulas import t_quantile
-from pytest_jrh.stats.intervals import effective_size, estimate_share
+from pytest_jrh.stats.intervals import effective_size, estimate_share, t_quantile
 from tests.support.figures import ends, marks, share_of
 
 CLUSTER = st.integers(1, 15).flatmap(

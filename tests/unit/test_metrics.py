@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.formulas import metric
+from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.statistics import Counts
 from tests.support.made_cases import make_result, make_spec
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.reports.checking import CheckedTable, check_table
-from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import Estimate, grouped
 
 ROOT = Path(__file__).parents[2]
 AGENTS = ROOT / "examples/strong_judges/agent-as-a-judge.csv"

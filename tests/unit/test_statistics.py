@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import CaseResult
-from pytest_jrh.stats.formulas import (
+from pytest_jrh.stats.intervals import Estimate, wilson
+from pytest_jrh.stats.panels import Panel, panels
+from pytest_jrh.stats.statistics import (
     ConfusionMatrix,
-    Estimate,
+    accuracy_of,
     balanced_accuracy,
     confusion_matrix,
+    tabulate,
 )
-from pytest_jrh.stats.intervals import wilson
-from pytest_jrh.stats.panels import Panel, panels
-from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 

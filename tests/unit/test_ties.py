@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.model import CaseResult, CaseSpec, Judgment, Verdict, most_frequent
 from pytest_jrh.core.model import scores_text as given_text
+from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
-from pytest_jrh.stats.formulas import metric
 from pytest_jrh.stats.intervals import estimate_flicker
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import repeated_case, tabulate

@@ -21,7 +21,7 @@ from pytest_jrh.stats.figures import (
     section_warnings,
     sections,
 )
-from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import tabulate
 from tests.support.judged_sessions import (
