@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.core.documents import misfit, read_json, read_text
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
+from pytest_jrh.core.files import atomic_write, is_missing, relative_path
 from pytest_jrh.core.model import CaseResult, Extra
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import counted, one_line
@@ -43,12 +43,10 @@ _BOTH = "keep the lines of both sides, or take one side and run with --jrh-updat
 _NOT_ASCII = re.compile("[^ -~]")
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
-
-
-class _Head(_Model):
+class _Head(BaseModel):
     """The line of a judge."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
     format: Literal[2]
     suite: str
@@ -98,7 +96,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
     if not lines[0].replace(" ", "").startswith('{"format":2'):
-        return _load_first_format(path, text, name)
+        return _load_first_format(text, name)
     cases: dict[str, CaseResult] = {}
     prompts: dict[str, JudgePrompt] = {}
     for number, line in enumerate(lines, 1):
@@ -121,85 +119,42 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     return Baseline(cases, prompts)
 
 
-class _FirstLine(_Model):
-    """A case in the first format; some lines have a `reference`, of still earlier versions."""
+class _FirstLine(BaseModel):
+    """A case in the first format, which had no suite, test, label or reasoning."""
 
     id: str
-    outcome: Literal["agree", "disagree"]
     score: int | None
     scores: tuple[int, ...] = ()
     case_digest: str
     judge_fingerprint: str
-    reference: list[int] = []
     reason: str = ""
 
 
-class _FirstFormat(_Model):
+class _FirstFormat(BaseModel):
     format: Literal[1]
     cases: list[_FirstLine]
 
 
-class _FirstKept(_Model):
-    """A line of the file beside a baseline of the first format: the prompt of a judge, or what it
-    said of the case `id`.
-    """
-
-    format: Literal[1] = 1
-    id: str = ""
-    suite: str = ""
-    judge: str = ""
-    judge_fingerprint: str = ""
-    prompt: str | None = None
-    score: int | None = None
-    reasoning: str = ""
-
-
-def beside(baseline: Path) -> Path:
-    """What the first format kept beside a baseline: `support.verdicts.jsonl` and `support.json`."""
-    return baseline.with_name(f"{baseline.stem}.verdicts.jsonl")
-
-
-def _load_first_format(path: Path, text: str, name: str) -> Baseline:
+def _load_first_format(text: str, name: str) -> Baseline:
     document = read_json(text, name)
     try:
-        lines = _FirstFormat.model_validate_json(text).cases
+        lines = _FirstFormat.model_validate(document.data).cases
     except ValidationError as error:
         place = document.line(error.errors()[0]["loc"])
         raise InputError(misfit(error, "is no baseline", name, place, _RESTORE)) from None
-    reasonings: dict[tuple[str, str, int | None], str] = {}
-    prompts: dict[str, JudgePrompt] = {}
-    for file_line in lines_of(beside(path), hint=_RESTORE):
-        try:
-            kept = _FirstKept.model_validate_json(file_line.data)
-        except ValidationError:
-            message, number = "is no line of what judges said", file_line.number
-            raise InputError(Problem(message, str(beside(path)), number, hint=_RESTORE)) from None
-        digest = kept.judge_fingerprint
-        if kept.prompt is not None:
-            prompts[digest] = JudgePrompt(kept.suite, kept.judge, digest, kept.prompt)
-        reasonings[kept.id, digest, kept.score] = kept.reasoning
     cases: dict[str, CaseResult] = {}
-    for index, first in enumerate(lines):
-        if first.id in cases:
-            message = f"duplicate case {json.dumps(first.id)}"
-            place = document.line(("cases", index))
-            raise InputError(Problem(message, name, place, hint="keep one of them"))
-        scores = first.scores or (() if first.score is None else (first.score,))
-        reasons = [""] * len(scores)
-        if scores:
-            shown = 0 if first.score is None else scores.index(first.score)
-            kept_by = (first.id, first.judge_fingerprint, first.score)
-            reasons[shown] = reasonings.get(kept_by, "")
-        cases[first.id] = CaseResult(
-            first.id,
-            suite_of(first.id),
-            case_digest=first.case_digest,
-            judge_digest=first.judge_fingerprint,
+    for line in lines:
+        scores = line.scores or (() if line.score is None else (line.score,))
+        cases[line.id] = CaseResult(
+            line.id,
+            suite_of(line.id),
+            case_digest=line.case_digest,
+            judge_digest=line.judge_fingerprint,
             scores=scores,
-            reasons=tuple(reasons),
-            extra=Extra(reason=first.reason),
+            reasons=("",) * len(scores),
+            extra=Extra(reason=line.reason),
         )
-    return Baseline(cases, prompts)
+    return Baseline(cases)
 
 
 def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
@@ -307,8 +262,6 @@ class BaselineFile:
         if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         atomic_write(self.path, render(made.baseline, redactor))
-        # What the first format kept there is in the file now.
-        beside(self.path).unlink(missing_ok=True)
         return list(_about_cases(self.name, made, node))
 
 
