@@ -16,21 +16,22 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import yaml
+from pydantic import ValidationError
 
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pydantic import ValidationError
-
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
+_Line = TypeVar("_Line")
 
 _LONGEST_VALUE = 80
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
@@ -382,6 +383,23 @@ def misfit(
     said = first["msg"].removeprefix("Value error, ")
     message = f"{what}: {said[:1].lower()}{said[1:]}"
     return Problem(message, file, line, dotted(first["loc"]) or None, hint)
+
+
+def parsed_lines(
+    path: Path, parse: Callable[[bytes], _Line], what: str, hint: str, *, blank: bool = False
+) -> Iterator[tuple[int, _Line]]:
+    """Read the lines of a file by pydantic, each of which is `what`, with their numbers; what a
+    killed process left of the last one is none.
+
+    Raises `InputError` with file and line for the first that does not fit.
+    """
+    for line in lines_of(path, hint=hint, blank=blank):
+        try:
+            yield line.number, parse(line.data)
+        except ValidationError as error:
+            if not line.is_ended:
+                return
+            raise InputError(misfit(error, what, str(path), line.number, hint)) from None
 
 
 @dataclass(slots=True)

@@ -316,16 +316,9 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
     cases.write(ran)
     results = [*ran.values()]
     if run.cases is not None:
-        try:
-            earlier, notes = earlier_results(suite, run.cases, ran, cases.read)
-            by_case = {**earlier, **ran}
-            outputs.problems += notes
-        except OSError as error:
-            by_case = ran
-            outputs.problem(
-                "The results of earlier sessions cannot be used, and could not be moved aside: "
-                f"{cause(error)}."
-            )
+        earlier, notes = earlier_results(suite, run.cases, ran, cases.read)
+        by_case = {**earlier, **ran}
+        outputs.problems += notes
         results = [by_case[case] for case in run.cases.specs if case in by_case]
     entries = {}
     reused = suite.frozen is not None or not suite.config.rand.renew

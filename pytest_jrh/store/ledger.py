@@ -22,11 +22,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from pytest_jrh.core.documents import misfit
-from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import LineFile, encoded, lines_of
+from pytest_jrh.core.documents import parsed_lines
+from pytest_jrh.core.files import LineFile, encoded
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
@@ -112,15 +111,9 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     Raises `InputError` with file and line for the first line that holds no result.
     """
     results: dict[str, StoredResult] = {}
-    for line in lines_of(path, hint=_AGAIN, blank=True):
-        try:
-            result = result_from(line.data)
-        except ValidationError as error:
-            if not line.is_ended:
-                break
-            problem = misfit(error, "not a case result", str(path), line.number, _AGAIN)
-            raise InputError(problem) from None
-        results[result.case_id] = StoredResult(result, line.number)
+    lines = parsed_lines(path, result_from, "not a case result", _AGAIN, blank=True)
+    for number, result in lines:
+        results[result.case_id] = StoredResult(result, number)
     return results
 
 

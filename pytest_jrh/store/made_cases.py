@@ -419,22 +419,19 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
 
 
 def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) -> str | None:
-    if entry.mode != suite.mode:
-        return f"made for a suite in {entry.mode} mode; this suite is {suite.mode}"
-    # An ordinal case aims at its score, whatever the objective.
-    if suite.mode == "binary" and entry.objective != test.objective:
-        return f"made with the objective {entry.objective}; that of {test.name} is {test.objective}"
     scores = rubric.scores if suite.mode == "ordinal" else (0, 1)
-    on_offer = f"the scores of the rubric {shown(rubric.id)} are {listed(map(str, scores))}"
-    target_score = entry.spec.target_score
-    if target_score is not None and target_score not in scores:
-        return f"target_score is {target_score}; {on_offer}"
-    if entry.expected not in scores:
-        return f"expected is {entry.expected}; {on_offer}"
-    highest = test.targets[rubric.id][-1]
-    if KINDS[test.name].highest_only and target_score != highest:
-        return f"target_score is {target_score}; {test.name} has the highest score alone, {highest}"
     # On the scale, and not among the targets: left out by `cases.scores`.
+    targets = test.targets[rubric.id][-1:] if KINDS[test.name].highest_only else scores
+    # An ordinal case aims at its score, whatever the objective.
+    objective = test.objective if suite.mode == "binary" else entry.objective
+    for key, value, allowed in (
+        ("mode", entry.mode, [suite.mode]),
+        ("objective", entry.objective, [objective]),
+        ("target_score", entry.spec.target_score, targets),
+        ("expected", entry.expected, scores),
+    ):
+        if value is not None and value not in allowed:
+            return f"{key} is {value}; in this suite it is {listed(map(str, allowed))}"
     return None
 
 
@@ -473,7 +470,7 @@ def earlier_results(
     cases and judges of today; with sentences about others that somebody may miss.
 
     What a probe made is as old as the case that it changes. `made_case` reads the made case of a
-    spec. Raises `OSError` where a file that cannot be used cannot be moved aside either.
+    spec.
     """
     path = ledger_path(suite)
     if all(case in ran for case in cases.specs) or not path.exists():
@@ -481,12 +478,7 @@ def earlier_results(
     try:
         stored_results = read_ledger(path)
     except InputError as error:
-        aside = path.with_name(f"{path.name}.unreadable")
-        path.replace(aside)
-        return {}, [
-            "The results of earlier sessions cannot be used; they were moved to "
-            f"{aside.name}.\n{error}"
-        ]
+        return {}, [f"The results of earlier sessions cannot be used, and were replaced.\n{error}"]
     results: dict[str, CaseResult] = {}
     counts: Counter[str] = Counter()
     for case, (result, _) in stored_results.items():

@@ -4,6 +4,7 @@ run applies, and labels; and what all of a suite's labels rest on: models, peopl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
-from pytest_jrh.core.documents import listed, misfit
+from pytest_jrh.core.documents import listed, parsed_lines
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import append_line, atomic_write, encoded, lines_of
 from pytest_jrh.core.model import Edit
@@ -324,15 +325,7 @@ def is_editable(messages: Sequence[Message], index: int) -> bool:
 def _load(path: Path) -> dict[str, Decision]:
     """Read the last decision about each case."""
     decisions: dict[str, Decision] = {}
-    for line in lines_of(path):
-        try:
-            decision = _parsed(line.data)
-        except ValidationError as error:
-            # Only what a killed process was writing ends without a newline.
-            if not line.is_ended:
-                break
-            message = "this line is not a decision"
-            raise InputError(misfit(error, message, str(path), line.number, _ANEW)) from error
+    for _, decision in parsed_lines(path, _parsed, "this line is not a decision", _ANEW):
         if isinstance(decision, Decision):
             decisions[decision.case_id] = decision
         else:
@@ -342,10 +335,8 @@ def _load(path: Path) -> dict[str, Decision]:
 
 def _parsed(line: bytes) -> Decision | _Withdrawn:
     if b'"withdrawn"' in line:
-        try:
+        with contextlib.suppress(ValidationError):
             return _Withdrawn.model_validate_json(line)
-        except ValidationError:
-            return Decision.model_validate_json(line)
     return Decision.model_validate_json(line)
 
 
@@ -413,17 +404,13 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
             scores.update(rubric.scores)
     labels: list[PersonLabel] = []
     for path in dict.fromkeys(paths):
-        for line in lines_of(path):
+        lines = parsed_lines(path, _LabelLine.model_validate_json, "no label of a person", _RESTORE)
+        for number, line in lines:
             try:
-                label = _label(line.data, sorted(scores))
-            except ValidationError as error:
-                if not line.is_ended:
-                    break
-                problem = misfit(error, "no label of a person", str(path), line.number, _RESTORE)
-                raise InputError(problem) from None
+                label = _label(line, sorted(scores))
             except NoLabelError as error:
                 message = f"{error}, or {CANNOT_TELL}"
-                raise InputError(Problem(message, str(path), line.number, "label")) from None
+                raise InputError(Problem(message, str(path), number, "label")) from None
             if label.withdrawn:
                 person = (label.case_digest, label.reviewer)
                 labels = [
@@ -435,16 +422,11 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     return tuple(labels)
 
 
-def _label(line: bytes, scores: Sequence[int]) -> PersonLabel:
-    values = _LabelLine.model_validate_json(line)
-    told = values.label not in (None, CANNOT_TELL)
+def _label(line: _LabelLine, scores: Sequence[int]) -> PersonLabel:
+    can_tell = line.label not in (None, CANNOT_TELL)
+    label = label_value(line.label, scores) if can_tell else None
     return PersonLabel(
-        values.case_digest,
-        values.reviewer,
-        label_value(values.label, scores) if told else None,
-        values.blind,
-        values.note or "",
-        values.withdrawn,
+        line.case_digest, line.reviewer, label, line.blind, line.note or "", line.withdrawn
     )
 
 
