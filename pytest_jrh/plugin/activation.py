@@ -56,9 +56,7 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(secrecy, "jrh-secrecy")
         config.pluginmanager.register(_Environment(), "jrh-environment")
         if not session.is_worker:
-            reporter = Reporter(session)
-            config.pluginmanager.register(reporter, "jrh-reporter")
-            config.pluginmanager.register(reporter.brief, "jrh-brief-failures")
+            config.pluginmanager.register(Reporter(session), "jrh-reporter")
     return config.stash[SESSION]
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -86,7 +87,9 @@ class Reporter:
         self._left_out: set[str] = set()
         self._judged_again: set[str] = set()
         self._concluded: Concluded | None = None
-        self.brief = BriefFailures(self.results, lambda: self._concluded)
+        # Reports by pytest's category, while brief ones stand in for them.
+        self._whole: dict[str, list[Any]] = {}
+        self._explained: set[str] = set()
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -189,16 +192,141 @@ class Reporter:
         self._problems += problems
         return not problems
 
-    # Outside of pytest's own wrapper, which prints the short summary after the hooks of plugins.
+    # Outside of pytest's own wrapper, which prints sections before the hooks of plugins, and the
+    # short summary after them.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print figures, spending, what went wrong beside the cases, and last the answer."""
+        """Let pytest print brief texts of cases in place of their reports, unless `-v` or another
+        `--tb` asks for more; then print figures, spending, what went wrong beside the cases, and
+        last the answer.
+        """
+        stats = terminalreporter.stats
+        if self._concluded is not None and terminalreporter.verbosity <= 0:
+            for category in ("failed", "error", "skipped"):
+                reports = stats.get(category, [])
+                if any(report.nodeid in self.results for report in reports):
+                    self._whole[category] = reports
+                    if category != "skipped" and self._config.option.tbstyle == "auto":
+                        stats[category] = self._brief(reports, self._concluded.session)
         try:
             return (yield)
         finally:
             self._print_section(terminalreporter)
+            stats.update(self._whole)
+
+    @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
+    def pytest_shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Shorten the lists of pytest's short summary."""
+        for category, reports in self._whole.items():
+            if category == "skipped":
+                terminalreporter.stats[category] = list(map(self._short_skip, reports))
+                continue
+            cases, turned, others = self._split(reports)
+            most = _MOST_NAMED if len(cases) > _MOST_NAMED + 1 else len(cases)
+            shown = self._named(cases[:most], terminalreporter)
+            shown += _counted_by_file(cases[most:], "more case")
+            # The answer says what turned them.
+            shown += _counted_by_file(turned, "turned verdict")
+            # What was done stands alone in the line, as in the heading of the case's text.
+            is_alone = len(reports) == 1 and len(cases) == 1
+            if is_alone and self.results[cases[0].nodeid].case_id in self._explained:
+                shown = [report for report in shown if report.nodeid == cases[0].nodeid]
+            terminalreporter.stats[category] = [*others, *shown]
+
+    def _place(self, case: str) -> int:
+        """Where a case stands in lists: the worst first, and then as they were collected."""
+        return self._places.get(case, len(self._places))
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        session = self._concluded.session if self._concluded is not None else Session(())
+        results = (*worst_results(session), *session.results)
+        ids = dict.fromkeys(result.case_id for result in results)
+        return {case: place for place, case in enumerate(ids)}
+
+    def _split(
+        self, reports: Iterable[Any], *, has_text: bool = False
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """The reports of cases, in order, those of cases that probes turned, and all others; with
+        `has_text` those that do not have their case's text are others, too.
+        """
+        cases: list[Any] = []
+        turned: list[Any] = []
+        others: list[Any] = []
+        for report in reports:
+            result = self.results.get(report.nodeid)
+            if result is None or (
+                has_text and str(report.longrepr).strip() != result.why.text.strip()
+            ):
+                others.append(report)
+            elif result.spec.derived and result.outcome == "disagree":
+                turned.append(report)
+            else:
+                cases.append(report)
+        for of_kind in (cases, turned):
+            of_kind.sort(key=lambda report: self._place(self.results[report.nodeid].case_id))
+        return cases, turned, others
+
+    def _brief(self, reports: Sequence[Any], session: Session) -> list[Any]:
+        """The reports, with one for each brief text in place of those that have a case's text."""
+        cases, turned, brief = self._split(reports, has_text=True)
+        wrong: list[Any] = []
+        errors: list[Any] = []
+        failed: list[FailedCase] = []
+        for report in cases:
+            result = self.results[report.nodeid]
+            if result.outcome not in UNSCORED:
+                wrong.append(report)
+                continue
+            errors.append(report)
+            # What a case's own code printed is a part of what there is to say.
+            printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
+            failed.append(FailedCase(session.node(result.case_id), result.why.text, printed))
+        if wrong:
+            first = self.results[wrong[0].nodeid]
+            self._explained.add(first.case_id)
+            text = explained_text(session, first, len(wrong) - 1)
+            brief.append(_stand_in(wrong[0], text, log_line(case_title(first))))
+        if turned:
+            text = turned_text([self.results[report.nodeid] for report in turned], session.probes)
+            heading = f"{counted(len(turned), 'verdict')} turned by probes"
+            brief.append(_stand_in(turned[0], text, heading))
+        for error in error_texts(failed):
+            heading = counted(len(error.cases), "case") if len(error.cases) > 1 else ""
+            brief.append(_stand_in(errors[error.cases[0]], error.text, heading))
+        return brief
+
+    def _named(
+        self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
+    ) -> list[Any]:
+        """The reports by node id where a line has room for it, else by what was done."""
+        room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
+        has_room = all(columns(report.nodeid) <= room for report in reports)
+        # Beside the cases that passed, which pytest names by their node ids, so are the others; in
+        # a CI it cuts no line.
+        if has_room or terminalreporter.hasopt("p") or os.environ.get("CI"):
+            return [*reports]
+        named = []
+        for report in reports:
+            result = self.results[report.nodeid]
+            title = log_line(case_title(result))
+            # pytest takes it for a path, which it prints relative to where it was started.
+            in_root = self._folder == self._config.rootpath
+            shown = _copy(report, nodeid=title if in_root else str(self._folder / title))
+            if result.outcome not in UNSCORED:
+                shown.longrepr = None
+            named.append(shown)
+        return named
+
+    def _short_skip(self, report: Any) -> Any:
+        """A skip with the beginning of its reason, without what a model wrote on the one case."""
+        if report.nodeid not in self.results:
+            return report
+        path, line, reason = report.longrepr
+        parts = one_line(reason).split(": ")[:_MOST_PARTS]
+        return _copy(report, longrepr=(path, line, ": ".join(parts)))
 
     def _print_section(self, terminalreporter: pytest.TerminalReporter) -> None:
         display = Display(
@@ -207,7 +335,7 @@ class Reporter:
             verbosity=terminalreporter.verbosity,
             # With -rs or -ra pytest lists every skip with its whole reason.
             skips=not terminalreporter.hasopt("skipped"),
-            explained=frozenset(self.brief.explained),
+            explained=frozenset(self._explained),
         )
         notices = [*self._notices(display), *self._problems]
         lines = ending_lines(self._concluded, display, notices=notices, more=self._unused)
@@ -336,7 +464,6 @@ class Reporter:
 
 
 _HEADER_WIDTH = 80
-_CATEGORIES = ("failed", "error")
 _MOST_NAMED = 5
 # What pytest's short summary needs beside a node id: `FAILED`, and what was done.
 _LEAST_MESSAGE = 50
@@ -344,181 +471,32 @@ _LEAST_MESSAGE = 50
 _MOST_PARTS = 3
 
 
-# Every object that is registered has to have a hash: pytest before 9.1 keeps plugins in a set.
-@dataclass(eq=False)
-class BriefFailures:
-    """Lets pytest print brief texts of cases in place of their reports, and few lines of them in
-    its short summary, unless `-v` or another `--tb` asks for more; after it, it has the reports.
-
-    `results` are by node id, in any order; `concluded` is what the session came to, None where it
-    came to nothing. `explained` are the cases whose brief text was printed.
-    """
-
-    results: Mapping[str, CaseResult]
-    concluded: Callable[[], Concluded | None]
-
-    def __post_init__(self) -> None:
-        self._whole: dict[str, list[Any]] = {}
-        self.explained: set[str] = set()
-
-    # Outside of pytest's own wrapper, which prints its sections before the hooks of plugins.
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, object, object]:
-        """Print brief texts, and put the reports back."""
-        stats = terminalreporter.stats
-        is_brief = terminalreporter.config.option.tbstyle == "auto"
-        if terminalreporter.verbosity <= 0:
-            for category in _CATEGORIES:
-                reports = stats.get(category, [])
-                if any(report.nodeid in self.results for report in reports):
-                    self._whole[category] = reports
-                    if is_brief:
-                        stats[category] = self._brief(reports)
-        try:
-            return (yield)
-        finally:
-            stats.update(self._whole)
-
-    @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
-    def pytest_shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Shorten the lists of pytest's short summary."""
-        for category, reports in self._whole.items():
-            ours: list[Any] = []
-            turned: list[Any] = []
-            other_reports: list[Any] = []
-            for report in reports:
-                result = self.results.get(report.nodeid)
-                if result is None:
-                    other_reports.append(report)
-                else:
-                    is_turned = result.spec.derived and result.outcome == "disagree"
-                    (turned if is_turned else ours).append(report)
-            ours = self._sorted(ours)
-            most = _MOST_NAMED if len(ours) > _MOST_NAMED + 1 else len(ours)
-            shown = list(self._named(ours[:most], terminalreporter))
-            shown += _others(ours[most:], "more case")
-            # The answer says what turned them.
-            shown += _others(turned, "turned verdict")
-            # What was done stands alone in the line, as in the heading of the case's text.
-            is_alone = len(reports) == 1 and len(ours) == 1
-            if is_alone and self.results[ours[0].nodeid].case_id in self.explained:
-                shown = [report for report in shown if report.nodeid == ours[0].nodeid]
-            terminalreporter.stats[category] = [*other_reports, *shown]
-        skipped = terminalreporter.stats.get("skipped", [])
-        if skipped and terminalreporter.verbosity <= 0:
-            self._whole["skipped"] = skipped
-            terminalreporter.stats["skipped"] = [self._short_skip(report) for report in skipped]
-
-    def _short_skip(self, report: Any) -> Any:
-        """A skip with the beginning of its reason, without what a model wrote on the one case."""
-        if report.nodeid not in self.results:
-            return report
-        path, line, reason = report.longrepr
-        report = copy.copy(report)
-        report.longrepr = (path, line, ": ".join(one_line(reason).split(": ")[:_MOST_PARTS]))
-        return report
-
-    def _named(
-        self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
-    ) -> list[Any]:
-        """The reports by node id where a line has room for it, else by what was done."""
-        room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
-        has_room = all(columns(report.nodeid) <= room for report in reports)
-        # Beside the cases that passed, which pytest names by their node ids, so are the others; in
-        # a CI it cuts no line.
-        if has_room or terminalreporter.hasopt("p") or os.environ.get("CI"):
-            return [*reports]
-        config = terminalreporter.config
-        named = []
-        for report in reports:
-            result = self.results[report.nodeid]
-            title = log_line(case_title(result))
-            shown = copy.copy(report)
-            # pytest takes it for a path, which it prints relative to where it was started.
-            in_root = config.invocation_params.dir == config.rootpath
-            shown.nodeid = title if in_root else str(config.invocation_params.dir / title)
-            if result.outcome not in UNSCORED:
-                shown.longrepr = None
-            named.append(shown)
-        return named
-
-    def _brief(self, reports: Sequence[Any]) -> list[Any]:
-        """The reports, with one for each brief text in place of those that have a case's text."""
-        concluded = self.concluded()
-        ours: list[Any] = []
-        other_reports: list[Any] = []
-        for report in reports:
-            result = self.results.get(report.nodeid)
-            is_ours = result is not None and str(report.longrepr).strip() == result.why.text.strip()
-            (ours if is_ours and concluded else other_reports).append(report)
-        if concluded is None:
-            return other_reports
-        session = concluded.session
-        wrong: list[Any] = []
-        turned: list[Any] = []
-        errors: list[Any] = []
-        for report in self._sorted(ours):
-            result = self.results[report.nodeid]
-            of_kind = turned if result.spec.derived else wrong
-            (errors if result.outcome in UNSCORED else of_kind).append(report)
-        stand_ins = []
-        if wrong:
-            first = self.results[wrong[0].nodeid]
-            self.explained.add(first.case_id)
-            text = explained_text(session, first, len(wrong) - 1)
-            stand_ins.append(_stand_in(wrong[0], text, log_line(case_title(first))))
-        if turned:
-            text = turned_text([self.results[report.nodeid] for report in turned], session.probes)
-            heading = f"{counted(len(turned), 'verdict')} turned by probes"
-            stand_ins.append(_stand_in(turned[0], text, heading))
-        failed = []
-        for report in errors:
-            # What a case's own code printed is a part of what there is to say.
-            printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
-            result = self.results[report.nodeid]
-            failed.append(FailedCase(session.node(result.case_id), result.why.text, printed))
-        for error in error_texts(failed):
-            heading = counted(len(error.cases), "case") if len(error.cases) > 1 else ""
-            stand_ins.append(_stand_in(errors[error.cases[0]], error.text, heading))
-        return [*other_reports, *stand_ins]
-
-    def _sorted(self, reports: Iterable[Any]) -> list[Any]:
-        """Reports of cases, the worst first, and then as they were collected."""
-        concluded = self.concluded()
-        if concluded is None:
-            return [*reports]
-        session = concluded.session
-        ids = [result.case_id for result in (*worst_results(session), *session.results)]
-        order = {case: number for number, case in enumerate(dict.fromkeys(ids))}
-        return sorted(
-            reports, key=lambda report: order.get(self.results[report.nodeid].case_id, len(order))
-        )
-
-
-def _others(reports: Sequence[Any], noun: str) -> Iterator[Any]:
+def _counted_by_file(reports: Sequence[Any], noun: str) -> Iterator[Any]:
     """For each file one report that says how many of these cases of it there are."""
     by_file: dict[str, list[Any]] = {}
     for report in reports:
         by_file.setdefault(place_of(report.nodeid), []).append(report)
     for file, of_file in by_file.items():
-        report = copy.copy(of_file[0])
-        report.nodeid = file
-        report.longrepr = f"{counted(len(of_file), noun)}, named with -v"
-        yield report
+        text = f"{counted(len(of_file), noun)}, named with -v"
+        yield _copy(of_file[0], nodeid=file, longrepr=text)
 
 
 def _stand_in(report: Any, text: str, heading: str) -> Any:
     """A report that pytest prints in place of those of the text's cases."""
-    stand_in = copy.copy(report)
-    stand_in.longrepr = text
+    stand_in = _copy(report, longrepr=text)
     if heading:
         path, number, _ = report.location
         stand_in.location = (path, number, f"{heading} ")
     # xdist's, above whose text pytest names the worker: of a case that says nothing.
     vars(stand_in).pop("node", None)
     return stand_in
+
+
+def _copy(report: Any, **changes: object) -> Any:
+    changed = copy.copy(report)
+    for name, value in changes.items():
+        setattr(changed, name, value)
+    return changed
 
 
 def _unused_of(ready: ReadySuite) -> list[Path]:

@@ -10,7 +10,6 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -347,15 +346,13 @@ class FailedCase(NamedTuple):
     printed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BriefText:
+class BriefText(NamedTuple):
     """What is printed for one case, or for several that have one text; `cases` are their places in
-    what was given, and `heading` stands above the text.
+    what was given.
     """
 
     cases: tuple[int, ...]
     text: str
-    heading: str = ""
 
 
 def explained_text(session: Session, result: CaseResult, more: int) -> str:
