@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pytest_jrh.config.schema import (
@@ -38,11 +37,9 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.labels import LabelRow, read_rows
-from pytest_jrh.sources.source import Source, pointer_to, refused
+from pytest_jrh.sources.source import Source, refused
 from pytest_jrh.sources.tables import WORDS, whole_number
 from pytest_jrh.sources.tables import as_text as as_label_text
-
-Scalar: TypeAlias = "str | int | float"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,48 +188,17 @@ def look_at(log: Path) -> FoundRuns:
 
 
 def _about_fields(source: Source) -> Iterator[str]:
-    """Say which fields could be labels, and which clusters, each with its number of values."""
-    values: dict[str, Counter[Scalar]] = {}
-    scores: dict[str, Counter[Scalar]] = {}
+    """Say what runs have beside their messages: labels and clusters may be among it."""
+    fields: dict[str, None] = {}
+    scores: dict[str, None] = {}
     for run in source.fields():
-        _count_values(values, {**run.beside, **run.metadata})
-        _count_values(scores, run.scores)
-    for sentence, counted_values, fits in (
-        ("labels (labels: {metadata: ...})", values, _could_be_label),
-        ("labels (labels: {scorer: ...})", scores, _could_be_label),
-        ("clusters (cases.cluster)", values, _could_be_cluster),
-    ):
-        names = []
-        for name, counts in counted_values.items():
-            if fits(counts):
-                names.append(f"{name} ({len(counts)} values)")
-        if names:
-            yield f"Could be {sentence}: {listed(names, _MOST_FIELDS)}."
-
-
-def _count_values(values: dict[str, Counter[Scalar]], fields: Mapping[str, Any]) -> None:
-    for name, value in list(fields.items())[:_MOST_NAMES]:
-        parts = {name: value}
-        if isinstance(value, dict):
-            parts = {pointer_to(name, key): part for key, part in value.items()}
-        for key, part in parts.items():
-            if isinstance(part, str | int | float):
-                # Of a long text it is enough to know that it is long.
-                scalar = part[: _LONGEST_CLUSTER + 1] if isinstance(part, str) else part
-                values.setdefault(key, Counter())[scalar] += 1
-
-
-def _could_be_label(counts: Counter[Scalar]) -> bool:
-    """Whether a few short values stand for all runs."""
-    is_short = all(len(str(value)) <= _LONGEST_LABEL for value in counts)
-    return is_short and 1 < len(counts) <= min(_MOST_LABELS, counts.total() - 1)
-
-
-def _could_be_cluster(counts: Counter[Scalar]) -> bool:
-    """Whether several runs share a name, and not all the same."""
-    are_names = all(isinstance(value, str) or type(value) is int for value in counts)
-    is_short = all(len(str(value)) <= _LONGEST_CLUSTER for value in counts)
-    return are_names and is_short and 2 < len(counts) < counts.total()  # noqa: PLR2004 - two are sides
+        fields |= dict.fromkeys([*run.beside, *run.metadata])
+        scores |= dict.fromkeys(run.scores)
+    if fields:
+        names = listed(fields, _MOST_FIELDS)
+        yield f"Could be labels (labels: {{metadata: ...}}) or clusters (cases.cluster): {names}."
+    if scores:
+        yield f"Could be labels (labels: {{scorer: ...}}): {listed(scores, _MOST_FIELDS)}."
 
 
 def format_keys(input_format: InputFormat | None) -> dict[str, str]:
@@ -252,10 +218,6 @@ _EXAMPLE_ID = "borne_out_by_the_tools"
 _FEW_RUNS = 5
 _MOST_WORDS = 8
 _MOST_FIELDS = 6
-_MOST_NAMES = 200
-_MOST_LABELS = 6
-_LONGEST_LABEL = 40
-_LONGEST_CLUSTER = 120
 _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
     "*.yaml linguist-generated\n"

@@ -317,9 +317,8 @@ ATIF = {
             [
                 "The log holds 6 runs; the suite begins with 5.",
                 "Its form: conversations.",
-                "Could be labels (labels: {metadata: ...}): /passed (2 values), /task (3 values), "
-                "/by/model (3 values).",
-                "Could be clusters (cases.cluster): /task (3 values), /by/model (3 values).",
+                "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): /passed, "
+                "/task, by, note.",
             ],
             id="conversations",
         ),
@@ -328,6 +327,8 @@ ATIF = {
             [
                 "The log holds 3 runs; the suite begins with 3.",
                 "Its form: Claude Code session (3).",
+                "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): cwd, "
+                "gitBranch, version, model.",
             ],
             id="sessions",
         ),
@@ -336,7 +337,8 @@ ATIF = {
             [
                 "The log holds 5 runs; the suite begins with 5.",
                 "Its form: ATIF trajectory (1), Codex session (1), Claude Code session (3).",
-                "Could be labels (labels: {metadata: ...}): model (2 values).",
+                "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent, "
+                "cwd, cli_version, model, gitBranch, version.",
             ],
             id="several",
         ),
@@ -370,7 +372,7 @@ def test_scores_of_a_log_could_be_labels(
     assert init("first", "--log", built_log(runs)) == 0
     said = capsys.readouterr().out
     assert "Its form: Inspect log." in said
-    assert "Could be labels (labels: {scorer: ...}): match (2 values)." in said
+    assert "Could be labels (labels: {scorer: ...}): match." in said
     assert "cluster_key" not in said
 
 
