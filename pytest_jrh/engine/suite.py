@@ -519,7 +519,7 @@ def _refused_import(judge: SuiteJudge, tried: Iterable[str]) -> str:
         f"the judge {judge.label} tried to {', '.join(tried)} when its module was imported, which "
         "a replay refuses"
     )
-    if isinstance(judge, OwnCodeJudge) and judge.answers_from_head:
+    if isinstance(judge, OwnCodeJudge) and judge.version is not None:
         return f"{message}."
     hint = "let it ask while it judges, or set `version` on the judge"
     raise InputError(Problem(message, key="judge", hint=hint))

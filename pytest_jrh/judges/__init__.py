@@ -1,4 +1,4 @@
-"""The kinds of judges, each in a file of its own, in one table."""
+"""The kinds of judges, in one table."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import listed
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
-from pytest_jrh.judges.prompt import PROMPT, PromptJudge
-from pytest_jrh.judges.python import PYTHON, imported, supplied_judge
+from pytest_jrh.judges.judge import PROMPT, PromptJudge
+from pytest_jrh.judges.own_code import PYTHON, imported, supplied_judge
 
 if TYPE_CHECKING:
     from pytest_jrh.core.sections import JudgeStage
@@ -22,8 +22,6 @@ JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSP
 def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:
     """The section of a judge with the keys of every kind, under the same name."""
     keys = [kind.keys for kind in JUDGES.values() if kind.keys is not None]
-    if not keys:
-        return base
     return type(base.__name__, (*keys, base), {"__doc__": base.__doc__, "__module__": __name__})
 
 

@@ -89,13 +89,13 @@ class ScorerJudge(OwnCodeJudge):
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
         scale = self.scale(None if judged.levels else _BINARY_MAP)
-        code = self.own_code(
+        return await self.judged(
             judged,
+            calls,
             lambda _submit: self._score(judged, case),
             lambda value: self._said(value, scale),
             scale,
         )
-        return await calls.run(code)
 
     async def _score(self, judged: JudgedCase, case: Case) -> object:
         """What the scorer gives for a case, asking the models that the config names."""

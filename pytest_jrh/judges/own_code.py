@@ -1,6 +1,7 @@
 """What judges of own code have in common, which are all that are no prompt: their keys, how their
 values become scores, what the engine runs for a verdict, the keys that a replay does without, and
-what such code is, so that a changed judge is told from the one that was recorded.
+what such code is, so that a changed judge is told from the one that was recorded. Then the judge
+that is a Python function.
 
 Its files are the one that it is in, the modules of the project that this one has imported, and
 those that the config names; the judge's `version` stands for the rest. They are named as the code
@@ -10,6 +11,7 @@ names them, never by where they lie on this machine.
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import functools
 import hashlib
@@ -18,13 +20,16 @@ import inspect
 import json
 import os
 import sys
+import types
 from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import (
     InputError,
     Problem,
@@ -36,15 +41,17 @@ from pytest_jrh.core.errors import (
     source_of,
 )
 from pytest_jrh.core.model import Verdict
-from pytest_jrh.core.sections import ConfigSection, Text
+from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
-from pytest_jrh.core.text import shortened
-from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, key_of
+from pytest_jrh.core.text import nearest_hint, shortened
+from pytest_jrh.judges.judge import JudgeKind, OwnCode, Said, SuiteJudge, judged_case, key_of
+from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from pytest_jrh.judges.judge import JudgedCase, JudgeSettings, Submit
+    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT
+    from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings, Submit
 
 
 _LONGEST_VALUE = 80
@@ -146,7 +153,6 @@ def _shown(value: object) -> str:
 
 DEFAULT_TIMEOUT = 120.0
 _SHORT = 12
-_UNKNOWN_CALLS = Bounds(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,6 @@ class OwnCodeJudge(SuiteJudge):
     `path` is its code, as the config names it.
     """
 
-    settings: JudgeSettings
     code_digest: str
     path: str
 
@@ -173,16 +178,16 @@ class OwnCodeJudge(SuiteJudge):
     @property
     def fingerprint(self) -> str:
         """SHA-256 over its code, or its version, its parts, its map and its model's settings."""
-        return _sha256({**self._asked_with, "score_map": self.settings.score_map})
+        return _sha256({**self._asked_with, "score_map": self.settings.section.score_map})
 
     @property
     def _asked_with(self) -> Mapping[str, Any]:
         """All that what it says rests on: its map is none of that."""
-        section, stage = self._keys, self.settings.stage
+        stage = self.settings.stage
         return {
             **self.parts,
-            "code": self.code_digest if section.version is None else "",
-            "version": section.version,
+            "code": self.code_digest if self.version is None else "",
+            "version": self.version,
             "model": stage.model,
             "system_prompt": stage.system_prompt,
             "temperature": stage.temperature,
@@ -191,14 +196,9 @@ class OwnCodeJudge(SuiteJudge):
         }
 
     @property
-    def name(self) -> str | None:
-        """Its name in a panel."""
-        return self.settings.name
-
-    @property
     def calls(self) -> Bounds:
         """Its requests are not known, so a verdict counts as one call at most."""
-        return _UNKNOWN_CALLS
+        return Bounds(0, 1)
 
     @property
     def runs_code(self) -> bool:
@@ -206,56 +206,50 @@ class OwnCodeJudge(SuiteJudge):
         return True
 
     @property
-    def answers_from_head(self) -> bool:
-        """Whether its recorded verdicts are replayed without running it."""
-        return self._keys.version is not None
+    def version(self) -> str | None:
+        """The version that its section names: recorded verdicts are then replayed without running
+        it.
+        """
+        section = self.settings.section
+        assert isinstance(section, OwnCodeKeys)
+        return section.version
 
-    @property
-    def timeout(self) -> float:
-        """How long one verdict may take, in seconds."""
-        return self.settings.stage.timeout or DEFAULT_TIMEOUT
-
-    def scale(self, default: Mapping[str, int] | None = None) -> Scale:
-        """How its values become scores; `default` is the map where its section has none."""
-        return Scale(f"The judge {self.label}", self.settings.score_map or default)
-
-    def own_code(
+    async def judged(
         self,
         case: JudgedCase,
+        calls: JudgeCalls,
         call: Callable[[Submit], object],
         read: Callable[[Any], Said],
         scale: Scale,
         *,
         is_async: bool = True,
-    ) -> OwnCode:
-        """What the engine is to run for a verdict on a case.
+    ) -> Verdict:
+        """Have `calls` run the code; raises `Unscored` where it gives no score on offer.
 
-        `call` runs the code, `read` takes from what it gives what it says, or raises `Unscored`,
-        and the scale makes a verdict of that.
+        `call` runs it, `read` takes from what it gives what it says, or raises `Unscored`, and the
+        scale makes a verdict of that.
         """
-        version = self._keys.version
         parts = asdict(case)
         # Where a verdict is recorded says of which run it is, and earlier recordings are without.
         del parts["run_id"], parts["epoch"]
-        return OwnCode(
+        code = OwnCode(
             who=scale.who,
             call=call,
             is_async=is_async,
             read=read,
             verdict=lambda said: scale.verdict(said, case),
-            timeout=self.timeout,
+            timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
             key={
-                "judge": version or f"files {_sha256(self._asked_with)[:_SHORT]}",
+                "judge": self.version or f"files {_sha256(self._asked_with)[:_SHORT]}",
                 "case": _sha256(parts)[:_SHORT],
             },
-            from_head=self.answers_from_head,
+            from_head=self.version is not None,
         )
+        return await calls.run(code)
 
-    @property
-    def _keys(self) -> OwnCodeKeys:
-        section = self.settings.section
-        assert isinstance(section, OwnCodeKeys)
-        return section
+    def scale(self, default: Mapping[str, int] | None = None) -> Scale:
+        """How its values become scores; `default` is the map where its section has none."""
+        return Scale(f"The judge {self.label}", self.settings.section.score_map or default)
 
 
 def _sha256(content: Mapping[str, Any]) -> str:
@@ -413,3 +407,186 @@ def _file_of(code: Callable[..., object]) -> str | None:
         return inspect.getsourcefile(owner)
     except TypeError:
         return None
+
+
+_KEY = "python"
+_IN_CONFIG = f"judge.{_KEY}"
+_IMPORT_PATH = (
+    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's, and "
+    "file.py:function needs no import path"
+)
+_TAKES = "a function, as pkg.mod:function or file.py:function"
+
+
+class PythonKeys(OwnCodeKeys):
+    """The keys of a judge that is a Python function."""
+
+    python: Annotated[Text | None, Takes(_TAKES)] = None
+    """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonJudge(OwnCodeJudge):
+    """A judge that is a function: it gets a `JudgedCase`, and `complete` where it takes that.
+
+    It returns a `Verdict`, a score, or a pair of score and reasoning. A function that is not async
+    runs in a thread.
+    """
+
+    function: Callable[..., object]
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The function, as the config names it."""
+        return {"kind": _KEY, "path": self.path}
+
+    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
+        """Run the function on a case; raises `Unscored` where it gives no score on offer."""
+        del repeat  # `calls` records each repeat by itself
+        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
+
+        def call(submit: Submit) -> object:
+            if "complete" not in inspect.signature(self.function).parameters:
+                return self.function(judged)
+            return self.function(judged, complete=self._asking(calls, submit))
+
+        is_async = _is_async(self.function)
+        return await self.judged(judged, calls, call, said_by, self.scale(), is_async=is_async)
+
+    def _asking(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
+        """The `complete` that the function gets: it asks the judge's model, or the one that is
+        named.
+        """
+
+        async def asked(
+            messages: str | Sequence[Mapping[str, str]],
+            response_model: type[ResponseT],
+            *,
+            model: str | None = None,
+        ) -> Completion[ResponseT]:
+            stage = self.settings.stage
+            if model is not None:
+                stage = replace(stage, model=model)
+            if not stage.model:
+                raise ValueError(
+                    "complete: no model; set `model` in the judge's section of the config, or give "
+                    "complete(..., model=...)"
+                )
+            if isinstance(messages, str):
+                messages = [{"role": "user", "content": messages}]
+            if stage.system_prompt:
+                messages = [{"role": "system", "content": stage.system_prompt}, *messages]
+            return await calls.complete(stage, messages, response_model)
+
+        async def complete(*args: Any, **keywords: Any) -> Any:
+            return await asyncio.wrap_future(submit(asked(*args, **keywords)))
+
+        def complete_and_wait(*args: Any, **keywords: Any) -> Any:
+            return submit(asked(*args, **keywords)).result()
+
+        return complete if _is_async(self.function) else complete_and_wait
+
+
+def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
+    del mode, instruction  # the function gets the scale with each case
+    section = settings.section
+    assert isinstance(section, PythonKeys)
+    assert section.python is not None
+    path = section.python.strip()
+    function = imported(path, key=_IN_CONFIG)
+    # Imported before, with its mistakes named.
+    module_file = _module(path.rpartition(":")[0]).__file__ or ""
+    for name, runs in imported_modules(Path(module_file)):
+        beside = Path(module_file).with_name(f"{name}.py")
+        if runs != beside and beside.is_file():
+            message = (
+                f"{shown_path(path, ':')!r} imports {shown(name)} from its folder, but a module of "
+                f"that name was imported before, from {runs.parent.name}/{runs.name}"
+            )
+            hint = "rename one of the two modules, or make packages of their folders"
+            raise InputError(Problem(message, key=_IN_CONFIG, hint=hint))
+    digest = code_digest(function, module_file=module_file)
+    return PythonJudge(settings, digest, shown_path(path, ":"), function)
+
+
+def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
+    """The judge that a project's code supplies as a function."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", "")
+    return PythonJudge(settings, code_digest(function), f"{module}:{name}", function)
+
+
+def imported(path: str, *, key: str) -> Callable[..., object]:
+    """The function at `pkg.mod:function` or `file.py:function`.
+
+    Raises `InputError` with what is there instead, or what its module raised.
+    """
+
+    def refused(message: str, hint: str | None = None) -> InputError:
+        return InputError(Problem(message, key=key, hint=hint))
+
+    module_name, _, name = path.strip().rpartition(":")
+    is_module = all(map(str.isidentifier, module_name.split(".")))
+    if not name or not (is_module or module_name.endswith(".py")):
+        raise refused(f"got {shown(path)}; must be {_TAKES}")
+    shown_name = repr(shown_path(path, ":"))
+    try:
+        keep_libraries_local()
+        module = _module(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's module runs here, and may raise anything
+        hint = _IMPORT_PATH if isinstance(error, ModuleNotFoundError) else None
+        raise not_loaded(f"the judge {shown_name} cannot be imported", error, key, hint) from error
+    member = getattr(module, name, None)
+    if member is None:
+        members = [entry for entry, value in vars(module).items() if callable(value)]
+        hint = nearest_hint(name, members)
+        raise refused(f"{shown_name}: the module has no {name!r}", hint)
+    if not callable(member):
+        type_name = type(member).__name__
+        raise refused(f"{shown_name} is not the judge: {type_name} is not callable")
+    function: Callable[..., object] = member
+    return function
+
+
+def _module(name: str) -> types.ModuleType:
+    return _from_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+
+
+def _from_file(path: Path) -> types.ModuleType:
+    """The module of a file, imported once; files beside it can be imported by it."""
+    name = f"jrh_judge_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(path.parent)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(folder)
+    return module
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - the method itself
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+PYTHON = JudgeKind(
+    key=_KEY,
+    build=_build,
+    keys=PythonKeys,
+    asks_model=False,
+    behind_file=":",
+    notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
+)

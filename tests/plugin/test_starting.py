@@ -23,7 +23,7 @@ from pytest_jrh.cli import init as committing
 from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.suite import make_ready
-from pytest_jrh.judges.prompt import PromptJudge
+from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template, messages
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer

@@ -24,8 +24,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.engine.suite import Pipeline
-from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.judges.prompt import PromptJudge
+from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.llm.calls import Stage, load_template, parse_prompt
 
 MODEL = "openai/test"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import CaseResult, Outcome, StageModel
-from pytest_jrh.judges.prompt import PromptJudge
+from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, compare, short, update
 from pytest_jrh.store.baseline import load, render

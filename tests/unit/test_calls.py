@@ -16,7 +16,7 @@ from pytest_jrh.cases.pipeline import (
 )
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Completion, RateLimit, StageModel
-from pytest_jrh.judges.prompt import judge_response
+from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import (
     Answer,
     CallRequest,

@@ -176,13 +176,13 @@ def test_a_prompt_may_answer_with_values_that_a_map_turns_into_scores(folder: Fo
     (folder.root / "p.md").write_text("{{ rubric }} {{ transcript }}", encoding="utf-8")
     data["judge"]["prompt_path"] = "p.md"
     suite = folder.load(data)
-    assert suite.judges[0].score_map == words
+    assert suite.judges[0].section.score_map == words
     data["admin"]["evaluation_config"]["judges"] = [
         {"name": "a"},
         {"name": "b", "score_map": {"1": 0, "2": 1}},
         {"name": "c", "python": "pkg.mod:function"},
     ]
-    maps = [judge.score_map for judge in folder.load(data).judges]
+    maps = [judge.section.score_map for judge in folder.load(data).judges]
     assert maps == [words, {"1": 0, "2": 1}, None]
     data["judge"]["score_map"] = {"yes": 1, "no": 2}
     problem = folder.problem(data)

@@ -16,7 +16,7 @@ from pytest_jrh.core.model import (
     Verdict,
     Verification,
 )
-from pytest_jrh.judges.prompt import judge_response
+from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import (
     LEVELS,

@@ -55,8 +55,3 @@ def test_a_kind_brings_its_keys_into_the_section_of_a_judge(coin: JudgeKind) -> 
 
 def test_a_judge_without_a_model_is_called_by_its_kind(coin: JudgeKind) -> None:
     assert JudgeSettings(None, STAGE, kind=coin.key).label == "coin"
-
-
-def test_without_further_kinds_the_section_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judges, "JUDGES", {DEFAULT_JUDGE: JUDGES[DEFAULT_JUDGE]})
-    assert with_own_keys(JudgeStage) is JudgeStage

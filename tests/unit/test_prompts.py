@@ -19,8 +19,7 @@ from pytest_jrh.cases.pipeline import (
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Mode, Objective, ScoreLevel
 from pytest_jrh.core.stages import STAGES
-from pytest_jrh.judges.judge import BINARY_SCORES
-from pytest_jrh.judges.prompt import judge_response
+from pytest_jrh.judges.judge import BINARY_SCORES, judge_response
 from pytest_jrh.llm import calls as prompts
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pytest_jrh.cases.pipeline import SummaryResponse
 from pytest_jrh.core.ids import case_id, cassette_path
 from pytest_jrh.core.model import CaseSpec, StageModel
-from pytest_jrh.judges.prompt import judge_response
+from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.tapes import difference

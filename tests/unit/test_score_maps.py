@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import StageModel, Verdict
-from pytest_jrh.judges.judge import BINARY_SCORES, key_of, value_of
-from pytest_jrh.judges.prompt import PromptJudge, judge_response
+from pytest_jrh.judges.judge import BINARY_SCORES, PromptJudge, judge_response, key_of, value_of
 from pytest_jrh.llm.calls import make_complete, parse, parse_prompt
 from tests.support.conversations import judge_settings, stage, verdict_of
 from tests.support.scripted import ScriptedExchange, ScriptedModel
