@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from benchmarks.measure import Line
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.model import AgentRun, Completion, Message, ResponseT, Rubric, StageModel
-from pytest_jrh.engine.suite import Pipeline
+from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.llm.calls import parse
 
 SEED = 8234
@@ -300,7 +300,7 @@ def is_found(run: Planted) -> bool:
     """Whether what is planted is looked at: another turn is edited, or the case ends for it."""
     pipeline = Pipeline.default("scripted/model", edits="acts", max_edit_rounds=1)
     agent_run = AgentRun("run", 1, run.messages)
-    perturber = pipeline.for_run(agent_run).perturber(_Stages(run))
+    perturber = pipeline.perturber(_Stages(run))
     rubric = Rubric("refunds", "The agent refunds no more than is due.")
     outcome = asyncio.run(perturber.perturb(agent_run, rubric, Goal("fail")))
     if outcome.no_case is None:

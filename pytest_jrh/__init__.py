@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_jrh.cases.pipeline import (
-        ConversationPerturber,
         ConversationSummarizer,
         Goal,
         apply_single_edit,
@@ -33,11 +32,12 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_jrh.engine.library import (
+        ConversationPerturber,
+        Pipeline,
         generate_agent_perturbations,
         judge_cases,
         load_cases,
     )
-    from pytest_jrh.engine.suite import Pipeline
     from pytest_jrh.judges.judge import JudgedCase
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
@@ -53,7 +53,7 @@ _HOMES = {
     "CaseResult": "core.model",
     "CheckedTable": "reports.checking",
     "Completion": "core.model",
-    "ConversationPerturber": "cases.pipeline",
+    "ConversationPerturber": "engine.library",
     "ConversationSummarizer": "cases.pipeline",
     "Goal": "cases.pipeline",
     "InputError": "core.errors",
@@ -62,7 +62,7 @@ _HOMES = {
     "LiteLLMExchange": "llm.client",
     "NoVerdictCase": "core.errors",
     "PerturbationOutcome": "core.model",
-    "Pipeline": "engine.suite",
+    "Pipeline": "engine.library",
     "Reliability": "stats.figures",
     "Rubric": "core.model",
     "ScoreLevel": "core.model",

@@ -39,14 +39,11 @@ from pytest_jrh.cases.pipeline import (
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import (
-    Complete,
     Edit,
     Message,
     PlanStep,
-    StageModel,
 )
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
-from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import ELLIPSIS, shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -59,7 +56,7 @@ from pytest_jrh.core.transcript import (
     replace_text,
     storable,
 )
-from pytest_jrh.llm.calls import Response, Stage
+from pytest_jrh.llm.calls import Response, Stage, built_in
 
 _LONGEST_SAMPLE = 300
 _MOST_ARGUMENTS = 40
@@ -71,7 +68,7 @@ _BESIDE = {
     "omit": {"insert"},
 }
 """By the kind of a step: of which kinds others may stand at the same turn."""
-ACT_VARIABLES = frozenset(
+_VARIABLES = frozenset(
     {
         *("rubric", "ordinal_guidance", "plan_thesis", "goal", "rationale", "earlier_edits"),
         *("kind", "message_index", "act", "examples", "tools", "transcript"),
@@ -97,9 +94,7 @@ class ActsPlannerResponse(Response):
     steps: list[PlannedAct]
 
 
-def make_acts_planner(
-    complete: Complete, model: StageModel, template: Template, tools: Mapping[str, Tool]
-) -> Planner:
+def make_acts_planner(stage: Stage, tools: Mapping[str, Tool]) -> Planner:
     """Build a planner of acts that asks a model.
 
     It sees the whole transcript, with calls and results, and the tools of the log. It raises
@@ -109,11 +104,11 @@ def make_acts_planner(
 
     def shown(messages: Sequence[Message]) -> dict[str, object]:
         transcript = acts_transcript(messages)
-        if "tools" not in template.variables:
+        if "tools" not in stage.template.variables:
             transcript = f"{transcript}\n\nTools:\n{tools_shown}"
         return {"assistant_transcript": transcript, "tools": tools_shown}
 
-    return planner_of(Stage(model, template, complete), ActsPlannerResponse, shown, Places.of)
+    return planner_of(stage, ActsPlannerResponse, shown, Places.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,27 +241,20 @@ class InsertResponse(CallResponse):
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
-class ActEditor:
-    """Makes the edits of a plan of acts, and those that follow from them.
-
-    `act_template` is the prompt for calls and results; words are written by the task's own editor.
-    `tools` are those of the log.
+async def edit_acts(
+    work: Work, task: Task, steps: Sequence[PlanStep], tools: Mapping[str, Tool]
+) -> None:
+    """Carry out the steps of a plan of acts, which stand in the order of the transcript, then what
+    follows from them; `tools` are those of the log.
     """
-
-    act_template: Template
-    tools: Mapping[str, Tool]
-
-    async def __call__(self, work: Work, task: Task, steps: Sequence[PlanStep]) -> None:
-        """Carry out the steps, which stand in the order of the transcript, then what follows."""
-        making = _Making(work, task, self.act_template, self.tools)
-        for step in steps:
-            await making.carry_out(step)
-        for edit in list(work.edits):
-            if edit.kind in ("call", "omit"):
-                making.take_out(edit)
-        await making.follow()
-        work.edits.sort(key=lambda edit: edit.message_index)
+    making = _Making(work, task, tools)
+    for step in steps:
+        await making.carry_out(step)
+    for edit in list(work.edits):
+        if edit.kind in ("call", "omit"):
+            making.take_out(edit)
+    await making.follow()
+    work.edits.sort(key=lambda edit: edit.message_index)
 
 
 @dataclass(slots=True)
@@ -294,7 +282,6 @@ class _Making:
 
     work: Work
     task: Task
-    template: Template
     tools: Mapping[str, Tool]
     moves: list[tuple[int, int]] = field(default_factory=list)
     planned: set[int] = field(default_factory=set)
@@ -455,7 +442,8 @@ class _Making:
             "earlier_edits": "\n\n".join(earlier),
             "ordinal_guidance": task.goal.guidance(task.rubric),
         }
-        return Stage(editor.model, self.template, editor.complete), values
+        template = built_in("editor.acts", allowed=_VARIABLES, required=frozenset())
+        return Stage(editor.model, template, editor.complete), values
 
     def _result(self, draft: CallResponse, tool: Tool, current: Message, position: int) -> Message:
         """The message of a result as the editor wrote it, in the form that this tool's have."""

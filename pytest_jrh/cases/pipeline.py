@@ -1,5 +1,4 @@
-"""How a case is made: planner, editor, summarizer, verifier, and the perturber that drives them to
-one outcome.
+"""The stages that make a case: planner, editor, summarizer, verifier.
 
 The planner names the assistant turns to change, and to what end; the editor rewrites one turn and
 puts it in its place; the summarizer keeps a rolling summary, asked for where the next prompt names
@@ -488,10 +487,6 @@ class Task:
     editor: Stage
 
 
-ActsEditor: TypeAlias = "Callable[[Work, Task, Sequence[PlanStep]], Awaitable[None]]"
-"""Carries out the steps of a plan of acts, and what follows from them."""
-
-
 async def edit_words(
     work: Work, task: Task, step: PlanStep, position: int, follows: str | None = None
 ) -> bool:
@@ -544,101 +539,3 @@ async def edit_words(
         task.summarizer,
     )
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationPerturber:
-    """Makes one case from one run, or says why there is none.
-
-    `verifier` is None where verification is off, and is given a summary where it
-    `verifies_by_summary`, else an empty text; `pass_required` False keeps positives that the
-    verifier does not confirm, unverified. `acts` makes the edits of a suite of `edits: acts`.
-    """
-
-    planner: Planner
-    editor: Stage
-    summary: Stage
-    verifier: Verifier | None
-    max_edit_rounds: int = 3
-    max_summary_messages: int = 20
-    pass_required: bool = True
-    acts: ActsEditor | None = None
-    verifies_by_summary: bool = False
-
-    async def perturb(self, run: AgentRun, rubric: Rubric, goal: Goal) -> PerturbationOutcome:
-        """Plan, edit and verify.
-
-        Returns an outcome whose `no_case` says why where there is no case; raises `Unscored` where
-        a model could not be had or understood.
-        """
-        if not assistant_indices(run.messages):
-            return PerturbationOutcome(run.messages, no_case=Skip("no_assistant_turn"))
-        work = Work(run.messages)
-        summarizer = ConversationSummarizer(
-            self.summary, run.messages, max_messages=self.max_summary_messages
-        )
-        task = Task(run, rubric, goal, summarizer, self.editor)
-        try:
-            await self._edit(work, task)
-            await self._verify(work, task)
-        except NoVerdictCase as reason:
-            return work.outcome(no_case=reason.skip, original=run.messages)
-        return work.outcome()
-
-    async def _edit(self, work: Work, task: Task) -> None:
-        goal = task.goal
-        asked: list[Awaitable[Any]] = [
-            self.planner(work.messages, task.rubric, goal, max_steps=self.max_edit_rounds)
-        ]
-        # The editor's first summary needs only the original transcript, as the plan does: they are
-        # asked side by side. A plan of acts may have no edit that reads one.
-        if self.acts is None and reads_summary(self.editor.template):
-            asked.append(task.summarizer.summary())
-        # A summary that failed is raised to who reads it.
-        plan, *_ = await asyncio.gather(*asked, return_exceptions=True)
-        if isinstance(plan, BaseException):
-            raise plan
-        work.plan = plan
-        if plan is None or not plan.steps:
-            if goal.mode == "binary" and goal.objective == "fail":
-                raise NoVerdictCase(
-                    "no_plan", "no plan: the planner found no edit that would violate the rubric"
-                )
-            return
-        steps = plan.steps[: self.max_edit_rounds]
-        if self.acts is not None:
-            await self.acts(work, task, steps)
-            return
-        for step in steps:
-            await edit_words(work, task, step, step.message_index)
-
-    async def _verify(self, work: Work, task: Task) -> None:
-        goal = task.goal
-        is_positive = goal.mode == "binary" and goal.objective == "pass"
-        if self.verifier is None:
-            if is_positive and self.pass_required:
-                raise NoVerdictCase(
-                    "not_confirmed",
-                    "not confirmed: the verifier is off, and `pass_required: true` keeps only "
-                    "confirmed positives",
-                )
-            return
-        if self.verifies_by_summary:
-            work.final_summary = await task.summarizer.summary()
-        work.verification = await self.verifier(
-            work.messages, task.rubric, goal, work.final_summary or ""
-        )
-        work.confirmed = confirms(work.verification, goal)
-        contradiction = work.verification.contradiction
-        # A run that nobody edited may contradict itself.
-        if contradiction and work.edits:
-            work.confirmed = False
-            text = f"the transcript contradicts itself: {' '.join(contradiction.split())}"
-            raise NoVerdictCase("contradiction", text)
-        if work.confirmed or (is_positive and not self.pass_required):
-            return
-        finding = f"the verifier says {work.verification.verdict}"
-        if goal.target_score is not None:
-            finding = f"the verifier scores it {work.verification.score}, not {goal.target_score}"
-        rationale = " ".join(work.verification.rationale.split())
-        raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.cases.pipeline import goal_of
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
+from pytest_jrh.cases.probes.probe import ProbeBench
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
@@ -26,17 +27,13 @@ from pytest_jrh.core.model import (
     StageModel,
     Why,
 )
-from pytest_jrh.core.stages import EDITOR, JUDGE, VERIFIER
+from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import (
     assistant_indices,
-    message_text,
-    render_tool_calls,
-    render_transcript,
-    storable,
 )
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
-from pytest_jrh.llm.calls import Answer, Stage, Stopped, built_in, make_complete
+from pytest_jrh.llm.calls import Answer, Stopped, make_complete
 from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import Halt
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pytest_jrh.cases.acts import Tool
+    from pytest_jrh.cases.pipeline import Goal
     from pytest_jrh.cases.probes.probe import Derived
     from pytest_jrh.core.model import (
         AgentRun,
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
         CaseSpec,
         Complete,
         HumanReview,
-        Message,
         RecordMode,
         Rubric,
         SharedCall,
@@ -65,8 +62,8 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.core.templates import Template
-    from pytest_jrh.engine.suite import Pipeline, ReadySuite
+    from pytest_jrh.engine.library import Pipeline
+    from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.calls import CallRequest, Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.llm.limits import Ledger
@@ -205,7 +202,11 @@ class Attempt:
 
 
 class CaseMaker:
-    """Makes a session's cases; the last `keep` that a panel shares are remembered."""
+    """Makes a session's cases; the last `keep` that a panel shares are remembered.
+
+    Each way raises `NoVerdictCase` where there is none, and `Unscored` where a model or a file
+    could not be had.
+    """
 
     def __init__(self, settings: EngineSettings, calls: Calls, keep: int, *, asks: bool) -> None:
         self._settings = settings
@@ -215,36 +216,120 @@ class CaseMaker:
         self._tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = {}
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        """The case of an attempt; raises what prevents it."""
+        """The case of an attempt."""
         made_before = ready.made_before(attempt.spec)
         if made_before is not None:
             return made_before
         return await self._shared(attempt, ready, lambda: self._generate(attempt, ready))
 
     async def derived(self, attempt: Attempt, ready: ReadySuite, base: Case) -> Case:
-        """The case of a probe, made of its base case; raises what prevents it."""
-        bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks, base=base)
-        if not PROBES[attempt.spec.test].asks:
+        """The case of a probe: its base case, changed as the probe does it."""
+        spec = attempt.spec
+        settings, ask = ready.suite.probes[spec.test], PROBES[spec.test].ask
+        if ask is None:
             # Without a call, and not the same for judges that read text and those that do not.
-            return await bench.derived()
-        case = await self._shared(attempt, ready, bench.derived)
-        return replace(case, spec=attempt.spec)
+            reads_text = not ready.judges[spec.judge].runs_code
+            return changed(base, spec, derived(base, spec, settings, reads_text=reads_text))
+
+        async def make() -> Case:
+            rubrics = tuple(entry for entry in ready.suite.rubrics if spec.test not in entry.skips)
+            pipeline = ready.pipelines[spec.test]
+            async with self._calls.tape(attempt, ready, judging=False) as tape:
+                bench = ProbeBench(
+                    rubrics,
+                    base.run.messages,
+                    pipeline.models,
+                    pipeline.templates,
+                    make_complete(tape),
+                )
+
+                def work() -> Awaitable[Derived]:
+                    return ask(bench, *probe_arguments(base, spec, settings))
+
+                made = await to_its_end(tape, renewing(tape, self._settings, work))
+            return changed(base, spec, made)
+
+        return replace(await self._shared(attempt, ready, make), spec=spec)
 
     async def _shared(
-        self, attempt: Attempt, ready: ReadySuite, make: Callable[[], Awaitable[Case]]
+        self, attempt: Attempt, ready: ReadySuite, make: Callable[[], Coroutine[Any, Any, Case]]
     ) -> Case:
         """Make a case once for all judges of a panel; each says what that took."""
         if len(ready.suite.judges) == 1:
             return await make()
-
-        async def work() -> Case:
-            return await make()
-
         key = generation_id(attempt.spec)
-        generation = self._generations.work(key, attempt.spec, attempt, work, claimed=True)
+        generation = self._generations.work(key, attempt.spec, attempt, make, claimed=True)
         if generation.attempt is not attempt:
             attempt.maker = generation.attempt
         return await generation.task
+
+    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        make = self._unedited if attempt.spec.natural else self._edited
+        try:
+            case = await make(attempt, ready)
+        except NoVerdictCase as reason:
+            if reason.rejected is not None:
+                self._settings.on_case(reason.rejected)
+            raise
+        if case.expected is not None:
+            self._settings.on_case(case)
+        return case
+
+    async def _edited(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        """The run edited by the suite's stages towards the test's objective."""
+        spec, run = attempt.spec, await self._read(attempt, ready)
+        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
+        pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
+        async with self._calls.tape(attempt, ready, judging=False) as tape:
+            complete = make_complete(tape)
+
+            def make(pipeline: Pipeline) -> Awaitable[Case]:
+                return generate_case(pipeline, complete, spec, run, rubric, goal)
+
+            if pipeline.edits == "acts":
+                tools = await recorded_with(
+                    tape,
+                    await self._tools_of(ready),
+                    lambda tools: make(replace(pipeline, tools=tools)),
+                )
+                pipeline = replace(pipeline, tools=tools)
+            work = partial(make, pipeline)
+            return await to_its_end(tape, renewing(tape, self._settings, work))
+
+    async def _unedited(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        """The run as it is, with its label as the expected answer."""
+        spec, run = attempt.spec, await self._read(attempt, ready)
+        # A judge may be code that reads the metadata, where the label may stand.
+        label_fields = {
+            top_field(source.metadata) for source in ready.suite.labels if source.metadata
+        }
+        metadata = {name: value for name, value in run.metadata.items() if name not in label_fields}
+        label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
+        if label is not None and label.value is None:
+            raise NoVerdictCase("disputed_label", label.dispute or "")
+        if not assistant_indices(run.messages):
+            raise NoVerdictCase("no_assistant_turn")
+        return Case(
+            spec=spec,
+            rubric=rubric,
+            run=replace(run, metadata=metadata),
+            outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
+            expected=None if label is None else label.value,
+            verified=label is not None,
+            mode=mode,
+            objective=ready.test(spec.test).objective,
+            levels=rubric.score_levels if mode == "ordinal" else (),
+            label=label,
+        )
+
+    async def _read(self, attempt: Attempt, ready: ReadySuite) -> AgentRun:
+        try:
+            # In a thread where calls go on meanwhile, or user code takes part in it.
+            if self._asks or ready.preprocessors:
+                return await asyncio.to_thread(ready.read, attempt.spec)
+            return ready.read(attempt.spec)
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
 
     async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
         """The tools of a suite's log, and of the log as it was, for which it is read once."""
@@ -255,113 +340,6 @@ class CaseMaker:
             # One of those who wait may be cancelled.
             return await asyncio.shield(self._tools[name])
         except self._settings.ends_session as error:
-            raise SessionEnd(error) from error
-
-    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        bench = _Bench(
-            self._settings, self._calls, attempt, ready, asks=self._asks, tools=self._tools_of
-        )
-        try:
-            make = bench.unedited if attempt.spec.natural else bench.edited
-            case = await make()
-        except NoVerdictCase as reason:
-            if reason.rejected is not None:
-                self._settings.on_case(reason.rejected)
-            raise
-        if case.expected is not None:
-            self._settings.on_case(case)
-        return case
-
-
-@dataclass(frozen=True, slots=True)
-class _Bench:
-    """Makes one case; each way raises `NoVerdictCase` where there is none, and `Unscored` where a
-    model or a file could not be had.
-    """
-
-    settings: EngineSettings
-    calls: Calls
-    attempt: Attempt
-    ready: ReadySuite
-    asks: bool
-    base: Case | None = None
-    tools: Callable[[ReadySuite], Awaitable[list[dict[str, Tool]]]] | None = None
-
-    async def edited(self) -> Case:
-        """The run edited by the suite's stages towards the test's objective."""
-        # A frozen suite makes no case, and is spared the import.
-        from pytest_jrh.cases.pipeline import goal_of
-
-        spec, ready, run = self.attempt.spec, self.ready, await self._read()
-        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
-        async with self.calls.tape(self.attempt, ready, judging=False) as tape:
-            complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
-            pipeline = ready.pipelines[spec.test]
-            if pipeline.edits == "acts" and self.tools is not None:
-                tools = await recorded_with(
-                    tape,
-                    await self.tools(ready),
-                    lambda tools: generate_case(
-                        replace(pipeline, tools=tools), complete, spec, run, rubric, goal
-                    ),
-                )
-                pipeline = replace(pipeline, tools=tools)
-            work = partial(generate_case, pipeline, complete, spec, run, rubric, goal)
-            return await to_its_end(tape, renewing(tape, self.settings, work))
-
-    async def unedited(self) -> Case:
-        """The run as it is, with its label as the expected answer."""
-        spec, ready, run = self.attempt.spec, self.ready, await self._read()
-        # A judge may be code that reads the metadata, where the label may stand.
-        label_fields = {
-            top_field(source.metadata) for source in ready.suite.labels if source.metadata
-        }
-        metadata = {name: value for name, value in run.metadata.items() if name not in label_fields}
-        run = replace(run, metadata=metadata)
-        label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
-        if label is not None and label.value is None:
-            raise NoVerdictCase("disputed_label", label.dispute or "")
-        if not assistant_indices(run.messages):
-            raise NoVerdictCase("no_assistant_turn")
-        return Case(
-            spec=spec,
-            rubric=rubric,
-            run=run,
-            outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
-            expected=None if label is None else label.value,
-            verified=label is not None,
-            mode=mode,
-            objective=ready.test(spec.test).objective,
-            levels=rubric.score_levels if mode == "ordinal" else (),
-            label=label,
-        )
-
-    async def derived(self) -> Case:
-        """The base case, changed as a probe does it."""
-        base, spec, ready = self.base, self.attempt.spec, self.ready
-        assert base is not None
-        settings, ask = ready.suite.probes[spec.test], PROBES[spec.test].ask
-        if ask is None:
-            reads_text = not ready.judges[spec.judge].runs_code
-            return changed(base, spec, derived(base, spec, settings, reads_text=reads_text))
-        rubrics = tuple(rubric for rubric in ready.suite.rubrics if spec.test not in rubric.skips)
-        pipeline = ready.pipelines[spec.test]
-        async with self.calls.tape(self.attempt, ready, judging=False) as tape:
-            models = ProbeModels(rubrics, base.run.messages, pipeline, make_complete(tape))
-
-            def work() -> Awaitable[Derived]:
-                return ask(models, *probe_arguments(base, spec, settings))
-
-            made = await to_its_end(tape, renewing(tape, self.settings, work))
-        return changed(base, spec, made)
-
-    async def _read(self) -> AgentRun:
-        try:
-            # In a thread where calls go on meanwhile, or user code takes part in it.
-            if self.asks or self.ready.preprocessors:
-                return await asyncio.to_thread(self.ready.read, self.attempt.spec)
-            return self.ready.read(self.attempt.spec)
-        except self.settings.ends_session as error:
             raise SessionEnd(error) from error
 
 
@@ -419,7 +397,7 @@ async def generate_case(
     goal: Goal,
 ) -> Case:
     """Make one case; raises `NoVerdictCase`, with the case if it was rejected, and `Unscored`."""
-    outcome = await pipeline.for_run(run).perturber(complete).perturb(run, rubric, goal)
+    outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
     if outcome.no_case is not None and outcome.rejected is None:
         raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text)
     messages = outcome.messages if outcome.rejected is None else outcome.rejected
@@ -437,58 +415,6 @@ async def generate_case(
     if outcome.no_case is not None:
         raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text, case)
     return case
-
-
-_CLAIM = frozenset({"rubric", "transcript", "message_index", "original_message", "tool_calls"})
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeModels:
-    """The models of a suite for a probe: `probes.probe.ProbeBench`."""
-
-    rubrics: tuple[Rubric, ...]
-    original: tuple[Message, ...]
-    pipeline: Pipeline
-    complete: Complete
-
-    async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
-        """Ask the verifier, with the prompt that it has for the suite's other cases."""
-        from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
-
-        model, template = self._verifier()
-        verify = make_llm_verifier(self.complete, model, template)
-        verification = await verify(messages, rubric, Goal("fail"), "")
-        return verification.verdict == "PASS"
-
-    async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
-        """Ask the editor's model by its own prompt, since an edit must not name the rubric."""
-        from pytest_jrh.cases.pipeline import EditorResponse
-
-        self._verifier()  # Without one the argument would be paid for and of no use.
-        message = messages[position]
-        original = message_text(message)
-        template = built_in("editor.claim", allowed=_CLAIM, required=_CLAIM)
-        values = {
-            "rubric": rubric.instructions,
-            "transcript": render_transcript(messages),
-            "message_index": position,
-            "original_message": original,
-            "tool_calls": render_tool_calls(message),
-        }
-        stage = Stage(self.pipeline.models[EDITOR.name], template, self.complete)
-        answer = (await stage.ask(values, EditorResponse)).parsed
-        text: str = storable(answer.new_content)[0]
-        if text.strip() in ("", original.strip()):
-            raise NoVerdictCase(
-                "unusable_edit", f"unusable edit: the editor adds no argument to turn {position}"
-            )
-        return text
-
-    def _verifier(self) -> tuple[StageModel, Template]:
-        if VERIFIER.name not in self.pipeline.models:
-            text = "the verifier is off, and nothing else can say what the label is"
-            raise NoVerdictCase("not_confirmed", text)
-        return self.pipeline.models[VERIFIER.name], self.pipeline.templates[VERIFIER.name]
 
 
 @dataclass(frozen=True, slots=True)

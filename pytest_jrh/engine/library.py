@@ -1,38 +1,260 @@
-"""Making and judging cases, and reading the figures, from Python: without pytest or recordings."""
+"""Making and judging cases from Python, without pytest or recordings: the pipeline of a test, as a
+session uses it too, and the figures of a judge that is a function.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places, error_text
-from pytest_jrh.core.model import (
-    Judgment,
-    Why,
+from pytest_jrh.cases.act_edits import edit_acts, make_acts_planner
+from pytest_jrh.cases.acts import tools_of
+from pytest_jrh.cases.pipeline import (
+    ConversationSummarizer,
+    Goal,
+    Task,
+    Work,
+    confirms,
+    edit_words,
+    goal_of,
+    make_llm_planner,
+    make_llm_verifier,
+    reads_summary,
 )
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.core.errors import (
+    InputError,
+    NoVerdictCase,
+    Problem,
+    Unscored,
+    collecting,
+    error_places,
+    error_text,
+)
+from pytest_jrh.core.model import NOTHING_WRONG, PerturbationOutcome, Skip, StageModel, Why
+from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER
+from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scale, code_digest, said_by
+from pytest_jrh.llm.calls import Stage, load_template, override_path
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import read_jsonl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
+    from typing import Any
 
-    from pytest_jrh.cases.pipeline import Goal
+    from pytest_jrh.cases.acts import Tool
+    from pytest_jrh.config.suite import Suite, SuiteTest
     from pytest_jrh.core.model import (
         AgentRun,
         Case,
         CaseResult,
         Complete,
-        PerturbationOutcome,
+        EditsOf,
+        Mode,
+        Objective,
         Rubric,
         Verdict,
     )
-    from pytest_jrh.engine.suite import Pipeline
+    from pytest_jrh.core.stages import StageSpec
+    from pytest_jrh.core.templates import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything that making the cases of one test needs, but the way to the models.
+
+    `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective`
+    say what the templates are written for, and `edits` what may be changed; `tools` are those of
+    the log, for acts: without any, of a run those that it calls. `pass_required` False keeps
+    positives that the verifier does not confirm, unverified.
+    """
+
+    models: Mapping[str, StageModel]
+    templates: Mapping[str, Template]
+    mode: Mode = "binary"
+    objective: Objective = "fail"
+    max_edit_rounds: int = 3
+    max_summary_messages: int = 20
+    pass_required: bool = True
+    edits: EditsOf = "text"
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+
+    @classmethod
+    def default(
+        cls,
+        model: str,
+        *,
+        mode: Mode = "binary",
+        objective: Objective = "fail",
+        temperature: float | None = None,
+        max_edit_rounds: int = 3,
+        edits: EditsOf = "text",
+    ) -> Pipeline:
+        """A pipeline with the built-in prompts and one model, by its name in litellm."""
+        models: dict[str, StageModel] = {}
+        templates: dict[str, Template] = {}
+        for stage in MAKING:
+            models[stage.name] = StageModel(stage.name, model, temperature=temperature)
+            templates[stage.name] = load_template(
+                stage.name, mode=mode, objective=objective, edits=edits
+            )
+        return cls(
+            models=models,
+            templates=templates,
+            mode=mode,
+            objective=objective,
+            max_edit_rounds=max_edit_rounds,
+            edits=edits,
+        )
+
+    def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
+        """The cases to make of a run under a rubric: one, or one for each ascending level."""
+        if self.mode == "binary":
+            return (Goal(self.objective),)
+        return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
+
+    def summarizes_for(self, stage: StageSpec) -> bool:
+        """Whether the prompt of a stage names the summary: one that nobody reads is not asked
+        for.
+        """
+        return stage.name in self.templates and reads_summary(self.templates[stage.name])
+
+    def perturber(self, complete: Complete) -> ConversationPerturber:
+        """A perturber that asks its models through `complete`."""
+        return ConversationPerturber(self, complete)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPerturber:
+    """Makes one case from one run, or says why there is none."""
+
+    pipeline: Pipeline
+    complete: Complete
+
+    async def perturb(self, run: AgentRun, rubric: Rubric, goal: Goal) -> PerturbationOutcome:
+        """Plan, edit and verify.
+
+        Returns an outcome whose `no_case` says why where there is no case; raises `Unscored` where
+        a model could not be had or understood.
+        """
+        if not assistant_indices(run.messages):
+            return PerturbationOutcome(run.messages, no_case=Skip("no_assistant_turn"))
+        work = Work(run.messages)
+        most = self.pipeline.max_summary_messages
+        summarizer = ConversationSummarizer(self._stage(SUMMARY), run.messages, max_messages=most)
+        task = Task(run, rubric, goal, summarizer, self._stage(EDITOR))
+        try:
+            await self._edit(work, task)
+            await self._verify(work, task)
+        except NoVerdictCase as reason:
+            return work.outcome(no_case=reason.skip, original=run.messages)
+        return work.outcome()
+
+    def _stage(self, stage: StageSpec) -> Stage:
+        pipeline = self.pipeline
+        return Stage(pipeline.models[stage.name], pipeline.templates[stage.name], self.complete)
+
+    async def _edit(self, work: Work, task: Task) -> None:
+        pipeline, goal, planner = self.pipeline, task.goal, self._stage(PLANNER)
+        tools: Mapping[str, Tool] = {}
+        of_acts = pipeline.edits == "acts"
+        if of_acts:
+            tools = pipeline.tools or tools_of([task.run.messages], task.run.tools)
+            plan_edits = make_acts_planner(planner, tools)
+        else:
+            plan_edits = make_llm_planner(self.complete, planner.model, planner.template)
+        most = pipeline.max_edit_rounds
+        asked: list[Awaitable[Any]] = [plan_edits(work.messages, task.rubric, goal, max_steps=most)]
+        # The editor's first summary needs only the original transcript, as the plan does: they are
+        # asked side by side. A plan of acts may have no edit that reads one.
+        if not of_acts and pipeline.summarizes_for(EDITOR):
+            asked.append(task.summarizer.summary())
+        # A summary that failed is raised to who reads it.
+        plan, *_ = await asyncio.gather(*asked, return_exceptions=True)
+        if isinstance(plan, BaseException):
+            raise plan
+        work.plan = plan
+        if plan is None or not plan.steps:
+            if goal.mode == "binary" and goal.objective == "fail":
+                raise NoVerdictCase(
+                    "no_plan", "no plan: the planner found no edit that would violate the rubric"
+                )
+            return
+        steps = plan.steps[:most]
+        if of_acts:
+            await edit_acts(work, task, steps, tools)
+            return
+        for step in steps:
+            await edit_words(work, task, step, step.message_index)
+
+    async def _verify(self, work: Work, task: Task) -> None:
+        pipeline, goal = self.pipeline, task.goal
+        is_positive = goal.mode == "binary" and goal.objective == "pass"
+        if VERIFIER.name not in pipeline.models:
+            if is_positive and pipeline.pass_required:
+                raise NoVerdictCase(
+                    "not_confirmed",
+                    "not confirmed: the verifier is off, and `pass_required: true` keeps only "
+                    "confirmed positives",
+                )
+            return
+        if pipeline.summarizes_for(VERIFIER):
+            work.final_summary = await task.summarizer.summary()
+        model, template = pipeline.models[VERIFIER.name], pipeline.templates[VERIFIER.name]
+        of_acts = pipeline.edits == "acts"
+        verify = make_llm_verifier(self.complete, model, template, of_acts=of_acts)
+        verification = await verify(work.messages, task.rubric, goal, work.final_summary or "")
+        work.verification, work.confirmed = verification, confirms(verification, goal)
+        # A run that nobody edited may contradict itself.
+        if verification.contradiction and work.edits:
+            work.confirmed = False
+            contradiction = " ".join(verification.contradiction.split())
+            raise NoVerdictCase(
+                "contradiction", f"the transcript contradicts itself: {contradiction}"
+            )
+        if work.confirmed or (is_positive and not pipeline.pass_required):
+            return
+        finding = f"the verifier says {verification.verdict}"
+        if goal.target_score is not None:
+            finding = f"the verifier scores it {verification.score}, not {goal.target_score}"
+        rationale = " ".join(verification.rationale.split())
+        raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")
+
+
+def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
+    """Find and check the templates of one test's stages; raises `InputError` with all problems."""
+    templates: dict[str, Template] = {}
+    problems: list[Problem] = []
+    # A probe changes cases in ways of its own.
+    edits = "text" if test.name in PROBES else suite.config.cases.edits
+    for name, model in suite.stages.items():
+        with collecting(problems):
+            templates[name] = load_template(
+                name,
+                mode=suite.mode,
+                objective=test.objective,
+                prompt_path=Path(model.prompt_path) if model.prompt_path else None,
+                override=override_path(suite.custom_prompts_dir, test.name, name),
+                edits=edits,
+            )
+    if problems:
+        raise InputError(problems)
+    return Pipeline(
+        models=suite.stages,
+        templates=templates,
+        mode=suite.mode,
+        objective=test.objective,
+        max_edit_rounds=suite.config.cases.edits_at_most,
+        max_summary_messages=suite.config.rand.summary_turns,
+        pass_required=suite.config.rand.confirmed,
+        edits=edits,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +290,7 @@ async def generate_agent_perturbations(
             run,
             rubric,
             goal,
-            await pipeline.for_run(run).perturber(complete).perturb(run, rubric, goal),
+            await pipeline.perturber(complete).perturb(run, rubric, goal),
         )
 
     at_work: list[asyncio.Task[Perturbation]] = []
@@ -90,8 +312,6 @@ async def generate_agent_perturbations(
 
 
 JudgeFunction = Callable[[JudgedCase], object]
-
-
 _SCALE = Scale("The judge", None)
 
 
@@ -124,12 +344,15 @@ async def judge_cases(
     fingerprint = code_digest(judge)
 
     async def result(case: Case) -> CaseResult:
+        verdicts: list[Verdict] = []
+        why = NOTHING_WRONG
         async with places:
             try:
-                verdicts = [await _verdict(case, judge) for _ in range(repeats)]
+                for _ in range(repeats):
+                    verdicts.append(await _verdict(case, judge))
             except Unscored as trouble:
-                return _result(case, fingerprint, trouble)
-        return _result(case, fingerprint, Judgment(tuple(verdicts)))
+                verdicts, why = [], Why(trouble.outcome, " ".join([trouble.cause, *trouble.places]))
+        return case_result(case.spec, case, why, verdicts=verdicts, judge_digest=fingerprint)
 
     return list(await asyncio.gather(*(result(case) for case in cases)))
 
@@ -153,10 +376,3 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
             places=error_places(error),
         ) from error
     return _SCALE.verdict(said_by(value), judged)
-
-
-def _result(case: Case, fingerprint: str, came: Judgment | Unscored) -> CaseResult:
-    if isinstance(came, Unscored):
-        why = Why(came.outcome, " ".join([came.cause, *came.places]))
-        return case_result(case.spec, case, why, judge_digest=fingerprint)
-    return case_result(case.spec, case, verdicts=came.verdicts, judge_digest=fingerprint)

@@ -166,9 +166,9 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
         if cases.edits == "acts":
             edits += MOST_FOLLOWING_EDITS
         verifies = int(VERIFIER.name in ready.suite.stages)
-        summaries = edits if EDITOR.name in pipeline.summarized_for else 0
+        summaries = edits if pipeline.summarizes_for(EDITOR) else 0
         # One of the edited transcript.
-        summaries += int(verifies and VERIFIER.name in pipeline.summarized_for)
+        summaries += int(verifies and pipeline.summarizes_for(VERIFIER))
         calls[VERIFIER.name] = Bounds(verifies, verifies)
         if VERIFIER.name not in looked_up:
             calls[PLANNER.name] = ONE_CALL

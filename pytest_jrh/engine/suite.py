@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
@@ -22,11 +21,11 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.ids import Recorded, case_id, generation_id
 from pytest_jrh.core.model import StageModel
-from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER, SUMMARY, VERIFIER
+from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, one_line
+from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
-from pytest_jrh.llm.calls import Stage, built_in, load_template, override_path
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,
@@ -45,170 +44,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pytest_jrh.cases.acts import Tool
-    from pytest_jrh.cases.pipeline import ConversationPerturber, Goal
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite, SuiteTest
     from pytest_jrh.core.model import (
         AgentRun,
         Case,
         CaseSpec,
-        Complete,
-        EditsOf,
         Label,
         LabelKey,
         Message,
-        Mode,
-        Objective,
         Preprocessor,
         RecordMode,
         Rubric,
         RunSummary,
     )
-    from pytest_jrh.core.stages import StageSpec
-    from pytest_jrh.core.templates import Template
+    from pytest_jrh.engine.library import Pipeline
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.source import Source
     from pytest_jrh.store.people import Grounds, PersonLabel
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Everything that making the cases of one test needs, but the way to the models.
-
-    `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective`
-    say what the templates are written for, and `edits` what may be changed; `tools` are those of
-    the log, for acts: without any, of a run those that it calls.
-    """
-
-    models: Mapping[str, StageModel]
-    templates: Mapping[str, Template]
-    mode: Mode = "binary"
-    objective: Objective = "fail"
-    max_edit_rounds: int = 3
-    max_summary_messages: int = 20
-    pass_required: bool = True
-    edits: EditsOf = "text"
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-
-    @classmethod
-    def default(
-        cls,
-        model: str,
-        *,
-        mode: Mode = "binary",
-        objective: Objective = "fail",
-        temperature: float | None = None,
-        max_edit_rounds: int = 3,
-        edits: EditsOf = "text",
-    ) -> Pipeline:
-        """A pipeline with the built-in prompts and one model, by its name in litellm."""
-        models: dict[str, StageModel] = {}
-        templates: dict[str, Template] = {}
-        for stage in MAKING:
-            models[stage.name] = StageModel(stage.name, model, temperature=temperature)
-            templates[stage.name] = load_template(
-                stage.name, mode=mode, objective=objective, edits=edits
-            )
-        return cls(
-            models=models,
-            templates=templates,
-            mode=mode,
-            objective=objective,
-            max_edit_rounds=max_edit_rounds,
-            edits=edits,
-        )
-
-    def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
-        """The cases to make of a run under a rubric: one, or one for each ascending level."""
-        from pytest_jrh.cases.pipeline import Goal, goal_of
-
-        if self.mode == "binary":
-            return (Goal(self.objective),)
-        return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
-
-    def for_run(self, run: AgentRun) -> Pipeline:
-        """The pipeline for a run: where no tools are known, acts are held to those of the run."""
-        if self.edits == "text" or self.tools:
-            return self
-        # No other suite takes the import.
-        from pytest_jrh.cases.acts import tools_of
-
-        return replace(self, tools=tools_of([run.messages], run.tools))
-
-    @property
-    def summarized_for(self) -> frozenset[str]:
-        """The stages whose prompts name the summary."""
-        from pytest_jrh.cases.pipeline import reads_summary
-
-        templates = self.templates.items()
-        return frozenset(stage for stage, template in templates if reads_summary(template))
-
-    def perturber(self, complete: Complete) -> ConversationPerturber:
-        """A perturber that asks its models through `complete`."""
-        from pytest_jrh.cases.pipeline import (
-            ConversationPerturber,
-            make_llm_planner,
-            make_llm_verifier,
-        )
-
-        verifier, of_acts = None, self.edits == "acts"
-        if VERIFIER.name in self.models:
-            verifier = make_llm_verifier(complete, *self._parts(VERIFIER), of_acts=of_acts)
-        planner_parts = self._parts(PLANNER)
-        perturber = ConversationPerturber(
-            planner=make_llm_planner(complete, *planner_parts),
-            editor=Stage(*self._parts(EDITOR), complete),
-            summary=Stage(*self._parts(SUMMARY), complete),
-            verifier=verifier,
-            max_edit_rounds=self.max_edit_rounds,
-            max_summary_messages=self.max_summary_messages,
-            pass_required=self.pass_required,
-            verifies_by_summary=VERIFIER.name in self.summarized_for,
-        )
-        if not of_acts:
-            return perturber
-        # No other suite takes the import.
-        from pytest_jrh.cases.act_edits import ACT_VARIABLES, ActEditor, make_acts_planner
-
-        act_template = built_in("editor.acts", allowed=ACT_VARIABLES, required=frozenset())
-        return replace(
-            perturber,
-            planner=make_acts_planner(complete, *planner_parts, self.tools),
-            acts=ActEditor(act_template, self.tools),
-        )
-
-    def _parts(self, stage: StageSpec) -> tuple[StageModel, Template]:
-        return self.models[stage.name], self.templates[stage.name]
-
-
-def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
-    """Find and check the templates of one test's stages; raises `InputError` with all problems."""
-    templates: dict[str, Template] = {}
-    problems: list[Problem] = []
-    # A probe changes cases in ways of its own.
-    edits = "text" if test.name in PROBES else suite.config.cases.edits
-    for name, model in suite.stages.items():
-        with collecting(problems):
-            templates[name] = load_template(
-                name,
-                mode=suite.mode,
-                objective=test.objective,
-                prompt_path=Path(model.prompt_path) if model.prompt_path else None,
-                override=override_path(suite.custom_prompts_dir, test.name, name),
-                edits=edits,
-            )
-    if problems:
-        raise InputError(problems)
-    return Pipeline(
-        models=suite.stages,
-        templates=templates,
-        mode=suite.mode,
-        objective=test.objective,
-        max_edit_rounds=suite.config.cases.edits_at_most,
-        max_summary_messages=suite.config.rand.summary_turns,
-        pass_required=suite.config.rand.confirmed,
-        edits=edits,
-    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.engine.suite import build_pipeline
+from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.llm.calls import override_path
 from tests.browser.material import made_case
 from tests.browser.opened import Session, Sessions

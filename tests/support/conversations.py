@@ -23,7 +23,7 @@ from pytest_jrh.core.model import (
     Verdict,
 )
 from pytest_jrh.core.sections import JudgeStage
-from pytest_jrh.engine.suite import Pipeline
+from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.llm.calls import Stage, load_template, parse_prompt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -13,7 +13,7 @@ from examples.probes.judges import sound
 from examples.probes.shop import CLAIMS, DECISIVE, conversation, edited
 from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import CaseResult, CaseSpec, Message, Outcome, Rubric
@@ -25,6 +25,7 @@ from tests.support.made_cases import (
     make_spec,
     result_with,
 )
+from tests.support.scripted import ScriptedModel
 
 RUBRICS = {name: Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")}
 RUNS = 20
@@ -101,7 +102,8 @@ def _made(name: str, spec: CaseSpec) -> Derived | None:
             assert probe.derive is not None
             return probe.derive(base, variant, random)
         original = _bases()[replace(spec.base_case, test="agent_positives")].messages
-        return await probe.ask(_Models(original), base, variant, random)
+        bench = _Models(tuple(RUBRICS.values()), original, {}, {}, ScriptedModel())
+        return await probe.ask(bench, base, variant, random)
 
     try:
         made = asyncio.run(make())
@@ -111,12 +113,8 @@ def _made(name: str, spec: CaseSpec) -> Derived | None:
     return None if made.style else made
 
 
-@dataclass(frozen=True, slots=True)
-class _Models:
+class _Models(ProbeBench):
     """A verifier that is right, and an editor that adds what the agent claims."""
-
-    original: tuple[Message, ...]
-    rubrics: tuple[Rubric, ...] = tuple(RUBRICS.values())
 
     async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
         return not _judged(sound, messages, rubric)

@@ -14,7 +14,7 @@ from pytest_jrh.cases.acts import tools_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
-from pytest_jrh.engine.suite import Pipeline
+from pytest_jrh.engine.library import Pipeline
 from tests.support.conversations import wait_for
 from tests.support.cpu import cpu_seconds
 from tests.support.scripted import Asked, ScriptedModel
@@ -80,7 +80,7 @@ def made(
     verifier = more.pop("verifier", CONFIRMED)
     run = more.pop("run", RUN)
     model = ScriptedModel(planner=planned, editor=list(editor) or words("x"), verifier=verifier)
-    pipeline = Pipeline.default("scripted/model", edits="acts", **more).for_run(run)
+    pipeline = Pipeline.default("scripted/model", edits="acts", **more)
     outcome = wait_for(pipeline.perturber(model).perturb(run, RUBRIC, FAIL))
     if outcome.no_case is None:
         assert json.dumps(undone(outcome.messages, outcome.edits)) == json.dumps(run.messages)

@@ -27,7 +27,7 @@ from pytest_jrh.core.model import (
     StageModel,
 )
 from pytest_jrh.core.transcript import assistant_indices, message_text
-from pytest_jrh.engine.suite import Pipeline
+from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.llm.calls import parse
 from pytest_jrh.store.records import read_case, record_line, to_record
 from tests.support.accepted import refusal
@@ -248,7 +248,7 @@ def test_act_case_holds_together_and_is_its_run_once_undone(
     if not verified:
         models = {name: model for name, model in pipeline.models.items() if name != "verifier"}
         pipeline = replace(pipeline, models=models, pass_required=False)
-    perturber = pipeline.for_run(agent_run).perturber(HostileStages(data, run))
+    perturber = pipeline.perturber(HostileStages(data, run))
     try:
         outcome = wait_for(perturber.perturb(agent_run, RUBRIC, Goal(objective)))
     except Unscored as reason:

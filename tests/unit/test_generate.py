@@ -20,8 +20,12 @@ from pytest_jrh.core.model import (
     StageModel,
 )
 from pytest_jrh.engine.case import generate_case
-from pytest_jrh.engine.library import Perturbation, generate_agent_perturbations
-from pytest_jrh.engine.suite import Pipeline, build_pipeline
+from pytest_jrh.engine.library import (
+    Perturbation,
+    Pipeline,
+    build_pipeline,
+    generate_agent_perturbations,
+)
 from tests.support.conversations import (
     FAIL,
     LEVELS,

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings
 from pytest_jrh.cases.probes.with_models import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.core.model import Message, Rubric
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.engine.case import ProbeModels
 from tests.support.conversations import MESSAGES, RUBRIC, pipeline
 from tests.support.scripted import Asked, ScriptedModel
 
@@ -39,7 +38,8 @@ def asked(
     seed: int = 1,
     **changes: Any,
 ) -> Derived:
-    bench = ProbeModels(tuple(rubrics), MESSAGES, pipeline(**changes), model)
+    made = pipeline(**changes)
+    bench = ProbeBench(tuple(rubrics), MESSAGES, made.models, made.templates, model)
     (variant,) = probe.variants(ProbeSettings())
     assert probe.ask is not None
     return asyncio.run(probe.ask(bench, base, variant, Random(seed)))  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.engine.case import generate_case
-from pytest_jrh.engine.suite import build_pipeline
+from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import Answer, CallRequest, load_template, make_complete
 from pytest_jrh.sources import load_inspect_eval_runs

@@ -12,18 +12,30 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.core.transcript import indented, json_in_one_line, parts_of, render_transcript
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.stages import EDITOR, VERIFIER
+from pytest_jrh.core.transcript import (
+    indented,
+    json_in_one_line,
+    message_text,
+    parts_of,
+    render_tool_calls,
+    render_transcript,
+    storable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from random import Random
 
-    from pytest_jrh.core.model import Message, Mode, Rubric, ScoreLevel
+    from pytest_jrh.core.model import Complete, Message, Mode, Rubric, ScoreLevel, StageModel
     from pytest_jrh.core.stages import Bounds
+    from pytest_jrh.core.templates import Template
 
 
+_CLAIM = frozenset({"rubric", "transcript", "message_index", "original_message", "tool_calls"})
 PROBE_SEED = 8234
 """Of what is drawn, where a suite names none."""
 MOST_BASES = 20
@@ -92,31 +104,69 @@ class Derived:
     expected: int | None = None
 
 
-class ProbeBench(Protocol):
-    """What making a case with models may use: the engine gives it, on the case's own tape.
+@dataclass(frozen=True, slots=True)
+class ProbeBench:
+    """What making a case with models may use, on the case's own tape.
 
-    Each way raises `Unscored` where a model gives no answer.
+    `rubrics` are those of the suite, in their order, without those that opt out of the probe, and
+    `original` is the run as it was before the base case was made of it. `models` and `templates`
+    are those of the suite's stages. Each way raises `Unscored` where a model gives no answer.
     """
 
-    @property
-    def rubrics(self) -> tuple[Rubric, ...]:
-        """The rubrics of the suite, in their order; all that opt out of the probe left out."""
-
-    @property
-    def original(self) -> tuple[Message, ...]:
-        """The run as it was before the base case was made of it."""
+    rubrics: tuple[Rubric, ...]
+    original: tuple[Message, ...]
+    models: Mapping[str, StageModel]
+    templates: Mapping[str, Template]
+    complete: Complete
 
     async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
-        """Whether the verifier says that a transcript satisfies a rubric.
+        """Whether the verifier, with the prompt that it has for the suite's other cases, says that
+        a transcript satisfies a rubric.
 
         Raises `NoVerdictCase` where the suite has no verifier.
         """
+        # A session without suites knows the probes by name, and asks nobody.
+        from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
+
+        self._check_verifier()
+        model, template = self.models[VERIFIER.name], self.templates[VERIFIER.name]
+        verify = make_llm_verifier(self.complete, model, template)
+        verification = await verify(messages, rubric, Goal("fail"), "")
+        return verification.verdict == "PASS"
 
     async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
         """The text of the assistant turn at a position, with the argument that the rubric was kept.
 
-        Raises `NoVerdictCase` where the editor writes none.
+        The editor's model has a prompt of its own, since an edit must not name the rubric. Raises
+        `NoVerdictCase` where it writes none.
         """
+        from pytest_jrh.cases.pipeline import EditorResponse
+        from pytest_jrh.llm.calls import Stage, built_in
+
+        self._check_verifier()  # Without one the argument would be paid for and of no use.
+        message = messages[position]
+        original = message_text(message)
+        template = built_in("editor.claim", allowed=_CLAIM, required=_CLAIM)
+        values = {
+            "rubric": rubric.instructions,
+            "transcript": render_transcript(messages),
+            "message_index": position,
+            "original_message": original,
+            "tool_calls": render_tool_calls(message),
+        }
+        stage = Stage(self.models[EDITOR.name], template, self.complete)
+        answer = (await stage.ask(values, EditorResponse)).parsed
+        text: str = storable(answer.new_content)[0]
+        if text.strip() in ("", original.strip()):
+            raise NoVerdictCase(
+                "unusable_edit", f"unusable edit: the editor adds no argument to turn {position}"
+            )
+        return text
+
+    def _check_verifier(self) -> None:
+        if VERIFIER.name not in self.models:
+            text = "the verifier is off, and nothing else can say what the label is"
+            raise NoVerdictCase("not_confirmed", text)
 
 
 @dataclass(frozen=True, slots=True)
