@@ -31,7 +31,7 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import (
     assistant_indices,
 )
-from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
+from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Answer, Stopped, make_complete
 from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pytest_jrh.cases.acts import Tool
     from pytest_jrh.cases.pipeline import Goal
     from pytest_jrh.cases.probes.probe import Derived
+    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import (
         AgentRun,
         CaseResult,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.library import Pipeline
     from pytest_jrh.engine.suite import ReadySuite
+    from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.llm.calls import CallRequest, Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.llm.limits import Ledger
@@ -154,12 +156,7 @@ class Attempt:
 
     def take(self, other: Attempt, *, counted: bool) -> None:
         """Be what another go at the same spec has come to."""
-        self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
-        self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
-        self.earlier_verdicts = other.earlier_verdicts
-        self.tapes, self.judging, self.maker = other.tapes, other.judging, other.maker
-        self.turns_shown = other.turns_shown
-        self.counted = counted
+        vars(self).update(vars(other), counted=counted)
 
     def result(
         self,
@@ -365,11 +362,8 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
     """Await the work, and mark the tape complete where a replay would end in the same way."""
     try:
         result = await work
-    except NoVerdictCase:
-        await tape.finish()
-        raise
-    except Unscored as trouble:
-        if UNSCORED[trouble.outcome].final:
+    except (NoVerdictCase, Unscored) as reason:
+        if isinstance(reason, NoVerdictCase) or UNSCORED[reason.outcome].final:
             await tape.finish()
         raise
     await tape.finish()
@@ -479,7 +473,8 @@ class Calls:
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
         self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
-        self._code: CodeRunner | None = None
+        self._threads = CodeThreads()
+        self._code_places = asyncio.Semaphore(settings.max_workers)
         self._said: dict[str, None] = {}
         self._pace = Pace(time.monotonic, processes=settings.processes)
 
@@ -502,8 +497,7 @@ class Calls:
 
     async def close(self) -> None:
         """Take everything down, once no call is in flight."""
-        if self._code is not None:
-            self._code.threads.close()
+        self._threads.close()
         if self._http is not None:
             self._http.remove()
         if self._client is not None:
@@ -511,11 +505,24 @@ class Calls:
 
     def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         """The tape that a case's calls of one kind go through."""
-        folder = ready.suite.cassette_dir
-        mode = self._settings.mode(ready, judging=judging)
+        settings, folder = self._settings, ready.suite.cassette_dir
+        mode = settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
-        runs_code = judging and ready.judges[attempt.spec.judge].runs_code
-        recording = self._recording(mode, late=runs_code)
+        live: Exchange | None = None
+        http: HttpRecorder | None = None
+        if settings.ask and mode != "none":
+            runs_code = judging and ready.judges[attempt.spec.judge].runs_code
+            live = self._late_live if runs_code else self._live()
+            http = self._recorder() if settings.complete is None else None
+        recording = Recording(
+            redactor=settings.redactor,
+            live=live,
+            http=http,
+            tell=self._say,
+            stopping=self._stopping,
+            session=settings.session,
+            planning=not settings.ask,
+        )
         tape = Tape(
             folder,
             path,
@@ -542,34 +549,30 @@ class Calls:
 
     def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
-        label = ready.judges[judge].label
-        return TapedCalls(tape, repeat, label, lambda: self._code_runner(ready, judge))
+        return TapedCalls(
+            tape,
+            repeat,
+            ready.judges[judge].label,
+            self._threads,
+            self._code_places,
+            lambda: self._kept(tape, ready.suite, ready.judges[judge]),
+        )
 
-    def _code_runner(self, ready: ReadySuite, judge: str | None) -> CodeRunner:
-        """What runs a judge's own code."""
-        from pytest_jrh.engine.own_code import CodeThreads
-
-        suite, judge_code = ready.suite, ready.judges[judge]
-        loop = asyncio.get_running_loop()
-        name = judge_code.label if judge is None else f"{judge} ({judge_code.label})"
-        limit = next(entry.stage.rate_limit for entry in suite.judges if entry.name == judge)
-
-        def kept(tape: Tape) -> KeptRequests:
-            return KeptRequests(
-                tape,
-                self._recorder(),
-                admit=self._admit,
-                paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
-                later=loop.call_soon_threadsafe,
-                keyless=lambda names: self._say(
-                    f"suite {suite.name}: {about_placeholders(judge_code.label, names)}"
-                ),
-            )
-
-        if self._code is None:
-            places = asyncio.Semaphore(self._settings.max_workers)
-            self._code = CodeRunner(kept, CodeThreads(), places)
-        return replace(self._code, kept=kept)
+    def _kept(self, tape: Tape, suite: Suite, judge: SuiteJudge) -> KeptRequests:
+        """What records the requests of a judge's own code."""
+        name, label = judge.settings.name, judge.label
+        asker = label if name is None else f"{name} ({label})"
+        pace = StageModel(JUDGE.name, asker, rate_limit=judge.settings.stage.rate_limit)
+        return KeptRequests(
+            tape,
+            self._recorder(),
+            admit=self._admit,
+            paced=partial(self._paced, pace),
+            later=asyncio.get_running_loop().call_soon_threadsafe,
+            keyless=lambda names: self._say(
+                f"suite {suite.name}: {about_placeholders(label, names)}"
+            ),
+        )
 
     def _say(self, text: str) -> None:
         self._said[text] = None
@@ -596,29 +599,6 @@ class Calls:
             self._http.install()
         return self._http
 
-    def _recording(
-        self,
-        mode: RecordMode,
-        *,
-        late: bool,
-    ) -> Recording:
-        """How calls are recorded; `late` where it is not known whether any is made."""
-        settings = self._settings
-        asks = settings.ask and mode != "none"
-        live: Exchange | None = None
-        if asks:
-            live = self._late_live if late else self._live()
-        supplied = settings.complete is not None
-        return Recording(
-            redactor=settings.redactor,
-            live=live,
-            http=self._recorder() if asks and not supplied else None,
-            tell=self._say,
-            stopping=self._stopping,
-            session=settings.session,
-            planning=not settings.ask,
-        )
-
     async def _late_live(self, request: CallRequest) -> Answer:
         """Ask a model for a judge that need not ask any: importing litellm takes seconds."""
         return await self._live()(request)
@@ -626,7 +606,6 @@ class Calls:
     def _live(self) -> Exchange:
         """The way to the models, made when needed: importing litellm takes seconds."""
         from pytest_jrh.llm.client import LiteLLMExchange
-        from pytest_jrh.llm.limits import RetryPolicy
 
         complete = self._settings.complete
         if complete is not None:

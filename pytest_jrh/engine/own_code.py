@@ -50,22 +50,19 @@ def _no_verdict(
 
 
 @dataclass(frozen=True, slots=True)
-class CodeRunner:
-    """How a session runs judges' own code, at most as much at once as `places` has."""
-
-    kept: Callable[[Tape], KeptRequests]
-    threads: CodeThreads
-    places: asyncio.Semaphore
-
-
-@dataclass(frozen=True, slots=True)
 class TapedCalls:
-    """The `JudgeCalls` of one repeat of one case, over its tape."""
+    """The `JudgeCalls` of one repeat of one case, over its tape.
+
+    A judge's own code runs in `threads`, at most as much at once as `places` has; `kept` gives what
+    records its requests.
+    """
 
     tape: Tape
     repeat: int
     label: str
-    runner: Callable[[], CodeRunner]
+    threads: CodeThreads
+    places: asyncio.Semaphore
+    kept: Callable[[], KeptRequests]
 
     @property
     def complete(self) -> Complete:
@@ -74,15 +71,13 @@ class TapedCalls:
 
     async def run(self, code: OwnCode) -> Verdict:
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
-        runner = self.runner()
-        judging = Judging(self.label, self.repeat, code)
-        clean = contextvars.copy_context()
+        run = _Run(code, self.threads, contextvars.copy_context())
 
         async def work() -> Judged:
-            return _judged(code, await _Run(code, runner, clean).value())
+            return _judged(code, await run.value())
 
-        async with runner.places:
-            return await runner.kept(self.tape).verdict(judging, work)
+        async with self.places:
+            return await self.kept().verdict(Judging(self.label, self.repeat, code), work)
 
 
 def _judged(code: OwnCode, value: object) -> Judged:
@@ -102,7 +97,7 @@ class _Run:
     """One run of a judge's own code; `clean` is the context without its exchanges."""
 
     code: OwnCode
-    runner: CodeRunner
+    threads: CodeThreads
     clean: contextvars.Context
     trouble: BaseException | None = None
     asking: dict[int, float] = field(default_factory=dict)
@@ -118,8 +113,7 @@ class _Run:
                 asyncio.run_coroutine_threadsafe, self._counted(work), loop
             )
 
-        threads = self.runner.threads
-        running = threads.start(lambda: self.code.call(submit), is_async=self.code.is_async)
+        running = self.threads.start(lambda: self.code.call(submit), is_async=self.code.is_async)
         waiter, began = asyncio.wrap_future(running.ended), time.monotonic()
         while not waiter.done():
             seconds_left = self.code.timeout - (time.monotonic() - began - self._excused())

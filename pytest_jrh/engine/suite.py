@@ -285,25 +285,45 @@ def make_ready(
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
-    made_by_test: dict[str, RecordIndex] = {}
+    made: Mapping[str, RecordIndex] = {}
     with collecting(problems):
-        made_by_test = made_before(suite)
-    ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made_by_test), problems)
+        made = made_before(suite)
+    pipelines: dict[str, Pipeline] = {}
+    for test in suite.made_by_stages:
+        with collecting(problems):
+            pipelines[test.name] = build_pipeline(suite, test)
+    source: Source | None = None
+    preprocessors: list[Preprocessor] = []
     if suite.frozen is None:
-        ready = _with_sources(ready, problems)
+        # A frozen suite is spared these imports.
+        from pytest_jrh.config.preprocessors import resolve
+        from pytest_jrh.sources import open_sources
+
+        for name in suite.config.cases.preprocess:
+            with collecting(problems):
+                preprocessors.append(resolve(name))
+        with collecting(problems):
+            source = open_sources(suite.logs, input_format=suite.config.suite.format)
+    ready = ReadySuite(suite, source, pipelines, judges, tuple(preprocessors), made)
     with collecting(problems):
         ready = replace(ready, people=read_people(suite))
         _ = ready.grounds
     with collecting(problems):
         _ = ready.runs
-        if suite.labels and ready.source is not None:
-            ready = _with_labels(ready, ready.source, places)
+        if suite.labels and source is not None:
+            from pytest_jrh.sources.labels import find_labels
+
+            run_labels = find_labels(suite, source, ready.runs, places)
+            if run_labels.problems:
+                raise InputError(run_labels.problems)
+            ready = ready.noting(run_labels.notices, labels=run_labels.labels)
     if suite.frozen is not None and not problems:
         ready, frozen_problems = _with_frozen(ready, suite.frozen)
         problems += frozen_problems
-    if suite.config.cases.cluster and not problems:
+    cluster_key = suite.config.cases.cluster
+    if cluster_key and not problems:
         with collecting(problems):
-            ready = _with_clusters(ready, suite.config.cases.cluster)
+            ready = _with_clusters(ready, cluster_key)
     if problems:
         # Each once, and with its place.
         placed = [_placed(problem, suite.config_file, places) for problem in problems]
@@ -408,17 +428,6 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     return ready.noting(notices, labels=labels), problems
 
 
-def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuite:
-    """Add the labels of the suite's runs; raises `InputError` with every problem of them."""
-    from pytest_jrh.sources.labels import find_labels
-
-    suite = ready.suite
-    run_labels = find_labels(suite, source, ready.runs, places)
-    if run_labels.problems:
-        raise InputError(run_labels.problems)
-    return ready.noting(run_labels.notices, labels=run_labels.labels)
-
-
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     """Take the clusters of a frozen suite from its records; say where runs have none."""
     from pytest_jrh.sources.source import missing_notice
@@ -432,34 +441,6 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
         runs = {(run.run_id, run.epoch): run.cluster for run in ready.runs}
     file = suite.key or suite.config_file.name
     return ready.noting(missing_notice(cluster_key, file, runs.values()))
-
-
-def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add what making cases takes; a frozen suite is spared its imports and checks."""
-    from pytest_jrh.config.preprocessors import resolve
-    from pytest_jrh.sources import open_sources
-
-    suite = ready.suite
-    preprocessors: list[Preprocessor] = []
-    for name in suite.config.cases.preprocess:
-        with collecting(problems):
-            preprocessors.append(resolve(name))
-    source = None
-    with collecting(problems):
-        source = open_sources(
-            suite.logs,
-            input_format=suite.config.suite.format,
-        )
-    return replace(ready, source=source, preprocessors=tuple(preprocessors))
-
-
-def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add the prompts of the tests whose cases models make."""
-    pipelines: dict[str, Pipeline] = {}
-    for test in ready.suite.made_by_stages:
-        with collecting(problems):
-            pipelines[test.name] = build_pipeline(ready.suite, test)
-    return replace(ready, pipelines=pipelines)
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
