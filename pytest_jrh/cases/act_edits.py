@@ -19,15 +19,19 @@ from pytest_jrh.cases.acts import (
     LONGEST_EXAMPLE,
     Act,
     Tool,
+    Values,
     acts_of,
     acts_text,
     calls_of_turn,
+    is_id,
+    mentioned,
+    search_text,
     splice,
     tools_of,
+    values_of_acts,
     with_arguments,
     with_words,
 )
-from pytest_jrh.cases.following import Values, is_id, mentioned, search_text, values_of_acts
 from pytest_jrh.cases.pipeline import (
     Planner,
     Task,

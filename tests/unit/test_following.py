@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from pytest_jrh.cases.following import leaf_texts, mentioned, values_of_acts
+from pytest_jrh.cases.acts import leaf_texts, mentioned, values_of_acts
 from pytest_jrh.core.model import Message
 from tests.support.cpu import cpu_seconds
 
