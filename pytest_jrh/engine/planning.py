@@ -98,10 +98,11 @@ async def surveyed(
         to_make = _making(attempt, ready)
         if can_be_judged:
             to_make[JUDGE.name] = _judging(attempt, ready)
+    models = [*ready.suite.stages.values(), *ready.judges[spec.judge].models]
     return Survey(
         spec=spec,
         recorded=_answered(attempt.tapes).total(),
-        to_make={model: to_make.get(model.stage, NO_CALL) for model in _models(spec, ready)},
+        to_make={model: to_make.get(model.stage, NO_CALL) for model in models},
         letters=letters,
         stays_unrecorded=not (ended or (can_be_made and can_be_judged)),
         unreadable=unreadable,
@@ -118,13 +119,6 @@ def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
 
 def _evaluates(spec: CaseSpec, ready: ReadySuite) -> bool:
     return ready.test(spec.test).evaluate or spec in ready.bases
-
-
-def _models(spec: CaseSpec, ready: ReadySuite) -> list[StageModel]:
-    """The models of a case's stages; a judge's own code, which may ask any, has its label."""
-    judge = ready.judges[spec.judge]
-    judges = [StageModel(JUDGE.name, judge.label)] if judge.runs_code else judge.models
-    return [*ready.suite.stages.values(), *judges]
 
 
 def _judging(attempt: Attempt, ready: ReadySuite) -> Bounds:

@@ -330,7 +330,7 @@ class CaseRunner:
             judgment = await to_its_end(tape, self._repeats(attempt, ready, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
-        if self._settings.ask and not spec.variant and (judge.models or judge.runs_code):
+        if self._settings.ask and not spec.variant and judge.models:
             attempt.turns_shown = shown_turns(case, tape.sent)
         tape.sent.texts.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
@@ -362,7 +362,7 @@ class CaseRunner:
                     raise
                 missing.append(trouble)
                 continue
-            if not (judge.models or judge.runs_code):
+            if not judge.models:
                 # What came from no tape: those take secrets out on its way in.
                 reasoning = self._settings.redactor.of_code(verdict.reasoning)
                 verdict = replace(verdict, reasoning=reasoning)

@@ -21,7 +21,6 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.ids import Recorded, case_id, generation_id
 from pytest_jrh.core.model import StageModel
-from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.judges import JUDGES, supplied_judge
@@ -112,28 +111,15 @@ class ReadySuite:
     @property
     def judge_models(self) -> list[StageModel]:
         """The models that the judges ask; the label of one that is code, which may ask any."""
-        models: list[StageModel] = []
-        for judge in self.judges.values():
-            models += judge.models
-            if judge.runs_code:
-                models.append(StageModel(JUDGE.name, judge.label))
-        return models
-
-    @cached_property
-    def _rubrics(self) -> Mapping[str, Rubric]:
-        return {rubric.id: rubric for rubric in self.suite.rubrics}
-
-    @cached_property
-    def _tests(self) -> Mapping[str, SuiteTest]:
-        return {test.name: test for test in self.suite.tests}
+        return list(chain.from_iterable(judge.models for judge in self.judges.values()))
 
     def rubric(self, rubric_id: str) -> Rubric:
         """The rubric with this id."""
-        return self._rubrics[rubric_id]
+        return next(rubric for rubric in self.suite.rubrics if rubric.id == rubric_id)
 
     def test(self, name: str) -> SuiteTest:
         """The test with this name."""
-        return self._tests[name]
+        return next(test for test in self.suite.tests if test.name == name)
 
     def sends_images(self, judge: str | None) -> bool:
         """Whether a judge gets the images of a transcript."""

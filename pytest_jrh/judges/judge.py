@@ -112,7 +112,9 @@ class SuiteJudge(ABC):
 
     @property
     def models(self) -> tuple[StageModel, ...]:
-        """The models that it asks, as far as that is known before it does."""
+        """The models that it asks, as far as that is known before it does; none, where it asks
+        nobody.
+        """
         return ()
 
     @property

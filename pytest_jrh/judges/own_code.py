@@ -40,7 +40,7 @@ from pytest_jrh.core.errors import (
     is_ours_or_installed,
     source_of,
 )
-from pytest_jrh.core.model import Verdict
+from pytest_jrh.core.model import StageModel, Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import nearest_hint, shortened
@@ -194,6 +194,11 @@ class OwnCodeJudge(SuiteJudge):
             "max_tokens": stage.max_tokens,
             "show_reasoning": self.settings.show_reasoning,
         }
+
+    @property
+    def models(self) -> tuple[StageModel, ...]:
+        """Itself, in place of the models that it may ask."""
+        return (StageModel(JUDGE.name, self.label),)
 
     @property
     def calls(self) -> Bounds:
