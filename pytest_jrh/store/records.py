@@ -19,12 +19,11 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    field_validator,
 )
 
 from pytest_jrh.cases.tests import KINDS, BaseTest
 from pytest_jrh.core.documents import misfit
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.model import (
@@ -33,6 +32,7 @@ from pytest_jrh.core.model import (
     CaseSpec,
     Edit,
     Label,
+    Message,
     Objective,
     PerturbationOutcome,
     Plan,
@@ -55,27 +55,21 @@ FORMAT = 1
 _REPAIR = "Restore the file from git, or delete it below outputs/ and run again."
 BY_HAND = "edited in review"
 """The reason of an edit that a person made."""
-NOT_OURS = f"this record has no `format`, so pytest-jrh did not write it; must be {FORMAT}"
 
 
-def read_record(
-    line: bytes, *, file: str | None = None, number: int | None = None
-) -> Record | None:
-    """The record of a line, `number` of `file`; None for one that RAND's harness wrote, which lacks
-    the keys that ours begin by.
+def read_record(line: bytes, *, file: str | None = None, number: int | None = None) -> Record:
+    """The record of a line, `number` of `file`.
 
     Raises `InputError` with the first value that cannot be used.
     """
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        problem = misfit(error, "no made case", file, number, _REPAIR)
-    if _is_rands(line):
-        return None
-    raise InputError(problem)
+        raise InputError(misfit(error, "no made case", file, number, _REPAIR)) from None
 
 
-def _is_rands(line: bytes) -> bool:
+def is_rands(line: bytes) -> bool:
+    """Whether RAND's harness wrote a line, which lacks the keys that ours begin by."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
@@ -110,14 +104,6 @@ class _RecordPart(BaseModel):
 _Messages = Annotated[tuple[Any, ...], AfterValidator(_usable)]
 
 
-class _TargetRubric(_RecordPart):
-    """The part of a rubric that is stored: not where its file is."""
-
-    id: str
-    instructions: str
-    score_levels: tuple[ScoreLevel, ...] = ()
-
-
 class _Perturbation(_RecordPart):
     """How the case was made: a `PerturbationOutcome` under RAND's keys."""
 
@@ -128,14 +114,6 @@ class _Perturbation(_RecordPart):
     steps: tuple[Edit, ...]
     confirmed: bool
     verification: Verification | None
-
-    @field_validator("steps")
-    @classmethod
-    def _stand_in_transcript(cls, steps: tuple[Edit, ...]) -> tuple[Edit, ...]:
-        for edit in steps:
-            _usable(edit.before)
-            _usable(edit.after)
-        return steps
 
 
 class Record(_RecordPart):
@@ -150,7 +128,7 @@ class Record(_RecordPart):
     metadata: dict[str, Any]
     gold_messages: _Messages
     perturbed_messages: _Messages
-    target_rubric: _TargetRubric
+    target_rubric: Rubric
     perturbation: _Perturbation
     suite: str
     test: BaseTest
@@ -186,10 +164,10 @@ class Record(_RecordPart):
 
     def case(self) -> Case:
         """The case as the record has it, whether or not anybody has changed it since."""
-        stored_rubric, perturbation = self.target_rubric, self.perturbation
+        perturbation = self.perturbation
         case = Case(
             spec=self.spec,
-            rubric=Rubric(stored_rubric.id, stored_rubric.instructions, stored_rubric.score_levels),
+            rubric=self.target_rubric,
             run=AgentRun(
                 self.run_id,
                 self.epoch,
@@ -296,7 +274,7 @@ def stored_line(case: Case, redactor: Redactor) -> bytes:
     record = to_record(case)
     clean: dict[str, Any] = redactor.value(record)
     if clean != record:
-        clean["stored_digest"] = case_digest(_usable_record(record_line(clean), None, None).case())
+        clean["stored_digest"] = case_digest(read_record(record_line(clean)).case())
     return record_line(clean)
 
 
@@ -304,30 +282,13 @@ def read_case(line: bytes, *, file: str | None = None, number: int | None = None
     """Build the case of a record's line, so that a judge is asked exactly what it was asked before.
 
     Where the record is not as it was written, the case is `altered`, and its label unverified.
-    `file` and `number` place the record in errors. Raises `InputError` for a record that is not one
-    of ours, or of another format.
+    Raises `InputError` as `read_record` does.
     """
-    record = _usable_record(line, file, number)
+    record = read_record(line, file=file, number=number)
     case = record.case()
     if case_digest(case) != record.case_digest:
         return replace(case, altered=True, verified=False)
     return case
-
-
-def stored_case(line: bytes, *, file: str | None = None, number: int | None = None) -> Case:
-    """Build the case as its record has it, for reports: in a fraction of the time, since nothing
-    tells whether the record is as it was written.
-
-    Raises `InputError` as `read_case` does.
-    """
-    return _usable_record(line, file, number).case()
-
-
-def _usable_record(line: bytes, file: str | None, number: int | None) -> Record:
-    record = read_record(line, file=file, number=number)
-    if record is None:
-        raise InputError(Problem(NOT_OURS, file, number))
-    return record
 
 
 def under(case: Case, rubric: Rubric, judge: str | None = None) -> Case:
@@ -380,12 +341,8 @@ def _content(case: Case) -> dict[str, Any]:
 
 
 def _sha256(parts: Mapping[str, Any]) -> str:
-    return hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
-
-
-def canonical_json(value: Any) -> str:
-    """One line of JSON without spaces, with sorted keys: equal values give equal text."""
-    return _one_line(json_value(value), sort_keys=True)
+    """Of one line of JSON with sorted keys: equal values give equal digests."""
+    return hashlib.sha256(encoded(_one_line(json_value(parts), sort_keys=True))).hexdigest()
 
 
 def record_line(record: Mapping[str, Any]) -> bytes:
@@ -488,22 +445,17 @@ def perturbation_data(case: Case) -> dict[str, Any]:
         "failure_confirmed": failure_confirmed,
         "failure_rationale": None if verification is None else verification.rationale,
         "final_summary": outcome.final_summary,
-        "plan": None if outcome.plan is None else _plan(outcome.plan, case.run),
+        "plan": None if outcome.plan is None else _plan(outcome.plan, case.run.messages),
         "steps": [_fields(edit) for edit in outcome.edits],
         "confirmed": outcome.confirmed,
         "verification": None if verification is None else _fields(verification),
     }
 
 
-def _plan(plan: Plan, run: AgentRun) -> dict[str, Any]:
+def _plan(plan: Plan, messages: tuple[Message, ...]) -> dict[str, Any]:
     steps = []
     for step in plan.steps:
-        message_id = _message_id(run, step.message_index)
-        steps.append(
-            {"message_index": step.message_index, "message_id": message_id} | _fields(step)
-        )
+        index = step.message_index
+        message_id = messages[index].get("id") if 0 <= index < len(messages) else None
+        steps.append({"message_index": index, "message_id": message_id} | _fields(step))
     return {"thesis": plan.thesis, "steps": steps}
-
-
-def _message_id(run: AgentRun, index: int) -> Any:
-    return run.messages[index].get("id") if 0 <= index < len(run.messages) else None

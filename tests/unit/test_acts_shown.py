@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import text_to_compare
@@ -60,22 +59,6 @@ def test_a_record_of_words_is_as_it_was_before_there_were_acts() -> None:
     perturbation = to_record(make_case())["perturbation"]
     keys = {*perturbation["steps"][0], *perturbation["plan"]["steps"][0]}
     assert keys.isdisjoint({"kind", "before", "after", "follows", "call_id"})
-
-
-@pytest.mark.parametrize(
-    ("name", "message", "problem"),
-    [
-        ("before", {"role": "tool"}, "perturbation.steps: no made case: [0] has the content None"),
-        ("after", {"content": ""}, "perturbation.steps: no made case: [0] has the role None"),
-    ],
-)
-def test_a_message_of_an_edit_that_is_none_is_named(
-    name: str, message: dict[str, Any], problem: str
-) -> None:
-    record = to_record(CASE)
-    record["perturbation"]["steps"][1][name][0] = message
-    with pytest.raises(InputError, match=problem.replace("[", r"\[")):
-        read_case(record_line(record))
 
 
 def test_turns_are_paired_with_those_of_the_run() -> None:

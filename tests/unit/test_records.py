@@ -24,7 +24,6 @@ from pytest_jrh.store.made_cases import (
     write_jsonl,
 )
 from pytest_jrh.store.records import (
-    canonical_json,
     case_digest,
     read_case,
     record_line,
@@ -222,7 +221,7 @@ def test_case_survives_its_record(
     line = record_line(to_record(case))
     restored = under(read_case(line), case.rubric)
     assert restored == case
-    assert canonical_json(to_record(restored)) == canonical_json(json.loads(line))
+    assert to_record(restored) == json.loads(line)
 
 
 def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
@@ -247,11 +246,6 @@ def test_unusable_record_is_refused_at_file_and_line(change: dict[str, Any], wor
         read_case(record_line({**to_record(make_case()), **change}), file="a.jsonl", number=3)
     assert words in str(refusal.value)
     assert "a.jsonl:3" in str(refusal.value)
-
-
-def test_rands_own_record_is_named_as_such() -> None:
-    with pytest.raises(InputError, match="pytest-jrh did not write it"):
-        read_case(b'{"run_id": "1"}')
 
 
 def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
