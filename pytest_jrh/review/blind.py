@@ -20,7 +20,7 @@ from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.review.board import Board, ReviewCase, check_label
-from pytest_jrh.store.people import KeptLabel, LabelBook, PersonLabel
+from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Assigned:
     key: str
     number: int
     entry: ReviewCase
-    label: KeptLabel | None
+    label: PersonLabel | None
     busy: bool
     is_blind: bool
 

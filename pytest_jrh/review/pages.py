@@ -222,7 +222,7 @@ def label_row(assigned: Assigned) -> JsonValues:
         "value": value,
         "word": visible(word),
         "note": visible(label.note) if label else "",
-        "is_blind": assigned.is_blind or bool(label and label.is_blind),
+        "is_blind": assigned.is_blind or bool(label and label.blind),
         "busy": assigned.busy,
     }
 

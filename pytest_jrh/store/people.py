@@ -459,22 +459,6 @@ def last_labels(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabe
     return by_case
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLabel:
-    """What one reviewer says of one case.
-
-    `blind` is the label that was given before anything was revealed, `label` the last one; None in
-    either is that nobody can tell. `is_blind`: there is a blind one. `withdrawn`: both were taken
-    back.
-    """
-
-    label: int | None = None
-    blind: int | None = None
-    is_blind: bool = False
-    note: str = ""
-    withdrawn: bool = False
-
-
 class LabelBook:
     """The labels of the suites on a page: on the disk before they count, and read again by later
     sessions.
@@ -492,7 +476,8 @@ class LabelBook:
         redact: Callable[[str], str],
     ) -> None:
         self._redact = redact
-        self._labels: dict[str, dict[str, KeptLabel]] = {}
+        # What each person said of a case since he or she last took it back, by the case's digest.
+        self._labels: dict[str, dict[str, list[PersonLabel]]] = {}
         self._folders: dict[tuple[str, str], Path] = {}
         for suite in suites:
             for test in suite.tests:
@@ -503,18 +488,19 @@ class LabelBook:
         for label in people:
             self._count(label)
 
-    def of(self, digest: str, reviewer: str) -> KeptLabel | None:
-        """What a reviewer says of a case; None where he or she never said anything."""
-        return self._labels.get(digest, {}).get(reviewer)
+    def of(self, digest: str, reviewer: str) -> PersonLabel | None:
+        """What a reviewer said last of a case; None where he or she never said anything."""
+        labels = self._labels.get(digest, {}).get(reviewer)
+        return labels[-1] if labels else None
 
     def labelled_by(self, digest: str) -> frozenset[str]:
         """Who has labelled a case."""
-        labels = self._labels.get(digest, {})
-        return frozenset(name for name, label in labels.items() if not label.withdrawn)
+        people = self._labels.get(digest, {})
+        return frozenset(name for name, labels in people.items() if not labels[-1].withdrawn)
 
     def has_blind(self, digest: str) -> bool:
         """Whether anybody has labelled a case blind."""
-        return any(label.is_blind for label in self._labels.get(digest, {}).values())
+        return any(map(_blind_one, self._labels.get(digest, {}).values()))
 
     def keep(self, case: Case, label: PersonLabel) -> None:
         """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
@@ -531,15 +517,10 @@ class LabelBook:
             self._write_run_label(folder, case, label)
 
     def _count(self, label: PersonLabel) -> None:
-        by_reviewer = self._labels.setdefault(label.case_digest, {})
+        people = self._labels.setdefault(label.case_digest, {})
         if label.withdrawn:
-            after = KeptLabel(withdrawn=True)
-        elif label.blind:
-            after = KeptLabel(label.label, label.label, is_blind=True, note=label.note)
-        else:
-            before = by_reviewer.get(label.reviewer, KeptLabel())
-            after = replace(before, label=label.label, note=label.note, withdrawn=False)
-        by_reviewer[label.reviewer] = after
+            people.pop(label.reviewer, None)
+        people.setdefault(label.reviewer, []).append(label)
 
     def _write_run_label(self, folder: Path, case: Case, label: PersonLabel) -> None:
         """Bring the file of natural runs' labels up to date: with the blind one, or none."""
@@ -548,11 +529,16 @@ class LabelBook:
         rows = _run_rows(path)
         # With what people added to it.
         row = rows.pop(key, dict(zip(_RUN_KEYS, key, strict=True)))
-        latest = self._labels[label.case_digest][label.reviewer]
-        if latest.is_blind and latest.blind is not None:
-            rows[key] = {**row, "label": latest.blind}
+        blind = _blind_one(self._labels[label.case_digest][label.reviewer])
+        if blind is not None and blind.label is not None:
+            rows[key] = {**row, "label": blind.label}
         lines = [json.dumps(rows[key], ensure_ascii=False) for key in sorted(rows, key=repr)]
         atomic_write(path, "".join(f"{line}\n" for line in lines))
+
+
+def _blind_one(labels: Sequence[PersonLabel]) -> PersonLabel | None:
+    """The last label that was given blind."""
+    return next((label for label in reversed(labels) if label.blind), None)
 
 
 def _line(label: PersonLabel) -> bytes:

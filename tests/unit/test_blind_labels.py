@@ -261,7 +261,7 @@ def test_a_label_after_finish_is_kept_beside_the_blind_one_and_is_not_blind(
     assert board.finish(ann) == ("ben",)
     label = board.give(ann, one.key, 1).label
     assert label is not None
-    assert (label.is_blind, label.blind, label.label) == (True, None, 1)
+    assert (label.blind, label.label) == (False, 1)
     board.give(ann, other.key, 1)
     labels = [(label.label, label.blind, label.withdrawn) for label in read_people(suite)]
     late = (None, False, True)
