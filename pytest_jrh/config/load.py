@@ -145,7 +145,6 @@ def load_suite(
         results_dir=places.find_or_new(config.rand.results or f"{results}{stamp}"),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
         frozen=frozen_file,
-        table_format="csv" if find_spec("openpyxl") is None else config.rand.table,
         instruction=instruction.strip(),
         untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
         labels=labels,
@@ -454,12 +453,9 @@ def _notices(config: Config, mode: Mode, findings: Findings) -> tuple[str, ...]:
         sentences.append(f"{scores} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
         sentences.append("labels.unlabelled has no effect in an ordinal suite")
-    if config.rand.table == "xlsx" and find_spec("openpyxl") is None:
+    if config.rand.table == "xlsx":
         table = findings.name(("rand", "table"))
-        sentences.append(
-            f"{table} is xlsx, but openpyxl is not installed, so tables are written as CSV "
-            "(pip install 'pytest-jrh[xlsx]')"
-        )
+        sentences.append(f"{table} is xlsx; tables are CSV, which spreadsheets open, too")
     metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
         sentences.append(

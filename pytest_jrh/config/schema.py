@@ -408,7 +408,7 @@ class RandSection(ConfigSection):
     stamp: Text | None = None
     """Added to the name of the suite's outputs folder."""
     table: Annotated[Literal["csv", "xlsx"], Takes("csv or xlsx")] = "csv"
-    """The format of the tables; xlsx needs openpyxl."""
+    """What a config of RAND's says; tables are CSV."""
     metric: Text = "accuracy_score"
     """The metric of the report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
     f1_score; the others where scikit-learn is installed."""

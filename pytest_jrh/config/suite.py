@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
@@ -76,7 +76,6 @@ class Suite:
     results_dir: Path
     custom_prompts_dir: Path
     frozen: Path | None = None
-    table_format: Literal["csv", "xlsx"] = "csv"
     instruction: str = ""
     untargeted: frozenset[str] = frozenset()
     labels: tuple[LabelSection, ...] = ()

@@ -265,7 +265,7 @@ SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 
 def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs) -> None:
-    """Write the tables, as CSV or XLSX, and the debug bundles."""
+    """Write the tables and the debug bundles."""
     editor, clean = suite.stages.get(EDITOR.name), outputs.redactor.value
     temperature = None if editor is None else editor.temperature
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
@@ -299,8 +299,8 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
             row = result_row(result, case, transcript=transcript, rubric=rubric)
             rows.setdefault((spec.test, result.judge), []).append(clean(row))
-    path = suite.results_dir / f"{SYNTHETIC_NAME}.{suite.table_format}"
-    outputs.write(path, table_bytes(path.suffix, SYNTHETIC_COLUMNS, synthetic))
+    path = suite.results_dir / f"{SYNTHETIC_NAME}.csv"
+    outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic))
     by_table = grouped(((result.test, result.judge), result) for result in results)
     for test in sorted(suite.tests, key=lambda test: test.name):
         for judge, name in judge_file_names(suite).items() if test.evaluate else ():
@@ -310,8 +310,8 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
                 derived=test.kind.derived,
                 shown=any(map(_is_shown_known, by_table.get(key, ()))),
             )
-            path = suite.results_dir / f"{test.name}_results_{name}.{suite.table_format}"
-            outputs.write(path, table_bytes(path.suffix, columns, rows.get(key, ())))
+            path = suite.results_dir / f"{test.name}_results_{name}.csv"
+            outputs.write(path, table_bytes(columns, rows.get(key, ())))
     if unwritten:
         bundles = counted(len(unwritten), "debug bundle")
         outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")

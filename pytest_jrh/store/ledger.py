@@ -1,13 +1,13 @@
 """The ledger of a suite, `results.jsonl`: one line for each case and judge, as sessions append it,
-later ones and merges read it, and results travel between processes; and tables, CSV or XLSX, for
-people and notebooks.
+later ones and merges read it, and results travel between processes; and tables as CSV, for people
+and notebooks.
 
 What is empty is left out of a line, and nothing is in it that follows from the rest. Whether a
 verdict is right, the score of several repeats and what reports call the outcome are computed where
 a line is read, so that no line contradicts itself.
 
 Cells of tables are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI
-sequences and control characters are dropped, and XLSX cells are cut at the limit of the format.
+sequences and control characters are dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 
 from pytest_jrh.core.documents import parsed_lines
 from pytest_jrh.core.files import LineFile, encoded
-from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, empty_result
+from pytest_jrh.core.ids import LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
     UNEDITED,
@@ -212,20 +212,17 @@ def _rejection(case: Case) -> Rejection:
     return Rejection(case_digest(case), case.expected, verdict)
 
 
-XLSX_CELL = 32_767
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
-def table_bytes(suffix: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """A table with a header, in the format of a file's suffix, `.csv` or `.xlsx`."""
-    lines: list[list[Any]] = [[*columns]]
-    for row in rows:
-        lines.append([cell(row.get(column)) for column in columns])
-    if suffix == ".xlsx":
-        return _xlsx(lines)
+def table_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """A table with a header, as CSV."""
     buffer = io.StringIO(newline="")
-    csv.writer(buffer, lineterminator="\n").writerows(lines)
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([cell(row.get(column)) for column in columns])
     return encoded(buffer.getvalue())
 
 
@@ -239,27 +236,3 @@ def cell(value: Any) -> str | int | float | bool | None:
     if not text.isprintable():
         text = plain(text)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def fitted(text: str) -> str:
-    """Cut a text to what an XLSX cell holds (32,767 UTF-16 units), ending in a
-    note that says so.
-    """
-    units = text.encode("utf-16-le", "replace")
-    if len(units) <= 2 * XLSX_CELL:
-        return text
-    note = f" [... cut: {len(text):,} characters in all; CSV and {CASES_FILE} hold the whole]"
-    return units[: 2 * (XLSX_CELL - len(note))].decode("utf-16-le", "ignore") + note
-
-
-def _xlsx(lines: Iterable[Sequence[Any]]) -> bytes:
-    from openpyxl import Workbook
-
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("results")
-    sheet.freeze_panes = "A2"
-    for line in lines:
-        sheet.append([fitted(value) if isinstance(value, str) else value for value in line])
-    buffer = io.BytesIO()
-    book.save(buffer)
-    return buffer.getvalue()

@@ -49,7 +49,6 @@ HEAVY = (
     "litellm.proxy.openai_files_endpoints.common_utils",
     "numpy",
     "openai.resources.chat",
-    "openpyxl",
     "pytest_jrh.llm.client",
     "pytest_jrh.recording.recorder",
     "pytest_jrh.engine.library",

@@ -51,7 +51,6 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "numpy": ("stats.changes",),
-    "openpyxl": ("store.ledger",),
     "sklearn": ("reports.rand_files",),
     "filelock": ("llm.limits",),
     "starlette": ("review.serving",),

@@ -367,15 +367,12 @@ def test_no_file_holds_a_secret(tmp_path: Path) -> None:
 
 def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
     text = "\x1b[31m\x00\ud800\u2028 {{ 7*7 }} </transcript> =cmd() " + "x" * 200_000
-    suite = rand_suite(tmp_path, table_format="xlsx")
+    suite = rand_suite(tmp_path)
     case = make_case(
         A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07"
     )
     done = write(suite, [A], [make_result(A, "disagree", reasoning=text)], [case])
     assert done.problems == []
-    openpyxl = pytest.importorskip("openpyxl")
-    for path in suite.results_dir.glob("*.xlsx"):
-        assert openpyxl.load_workbook(path).active.max_row >= 1
     for path in tmp_path.rglob("*.txt"):
         assert path.read_text("utf-8").isprintable() or "\x1b" not in path.read_text("utf-8")
     load(audit_of(make_case(A), tmp_path / TEST_FOLDER))

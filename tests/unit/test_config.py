@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from pytest_jrh.config import load as resolve
 from pytest_jrh.config.load import load_suite, looks_like_suite
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
@@ -53,7 +52,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert suite.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
     assert suite.results_dir == root / "outputs/demo"
-    assert (suite.table_format, suite.config.rand.metric) == ("csv", "accuracy_score")
+    assert suite.config.rand.metric == "accuracy_score"
     assert (
         suite.instruction,
         suite.config.cases.preprocess,
@@ -202,16 +201,11 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
     assert folder.load(data).cassette_dir == folder.root / "inputs/configs/tapes"
 
 
-def test_xlsx_without_openpyxl_is_csv_and_says_so(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = changed("admin.output_file_format", "xlsx")
-    monkeypatch.setattr(resolve, "find_spec", lambda name: None)
-    suite = folder.load(data)
-    assert suite.table_format == "csv"
-    assert "pytest-jrh[xlsx]" in suite.notices[0]
-    monkeypatch.setattr(resolve, "find_spec", lambda name: object())
-    assert folder.load(data).table_format == "xlsx"
+def test_xlsx_of_a_config_of_rands_is_csv_and_says_so(folder: Folder) -> None:
+    [notice] = folder.load(changed("admin.output_file_format", "xlsx")).notices
+    assert notice.endswith(
+        "output_file_format is xlsx; tables are CSV, which spreadsheets open, too"
+    )
 
 
 def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
@@ -279,7 +273,7 @@ def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
 
 
 def test_loading_a_suite_imports_nothing_heavy() -> None:
-    heavy = "('litellm', 'inspect_ai', 'vcr', 'jinja2', 'sklearn', 'openpyxl', 'pytest', 'numpy')"
+    heavy = "('litellm', 'inspect_ai', 'vcr', 'jinja2', 'sklearn', 'pytest', 'numpy')"
     code = (
         f"import sys, pytest_jrh.config.load; print([name for name in {heavy} if name in "
         "sys.modules])"

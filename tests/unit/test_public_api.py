@@ -17,7 +17,6 @@ HEAVY = (
     "inspect_ai",
     "vcr",
     "jinja2",
-    "openpyxl",
     "sklearn",
     "pydantic",
     "pytest",

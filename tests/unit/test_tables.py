@@ -15,7 +15,7 @@ from pytest_jrh.reports.rand_files import (
     result_row,
     synthetic_row,
 )
-from pytest_jrh.store.ledger import XLSX_CELL, cell, fitted, table_bytes
+from pytest_jrh.store.ledger import cell, table_bytes
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:
@@ -32,29 +32,21 @@ def _large_fields() -> Any:
 
 
 def written(path: Path, *rows: dict[str, Any]) -> list[list[Any]]:
-    path.write_bytes(table_bytes(path.suffix, ["a", "b"], rows))
-    if path.suffix == ".csv":
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.reader(file))[1:]
-    openpyxl = pytest.importorskip("openpyxl")
-    return [
-        list(row)
-        for row in openpyxl.load_workbook(path).active.iter_rows(min_row=2, values_only=True)
-    ]
+    path.write_bytes(table_bytes(["a", "b"], rows))
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))[1:]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
-def test_hostile_cells_do_not_break_a_table(tmp_path: Path, suffix: str) -> None:
-    rows = written(tmp_path / f"t.{suffix}", {"a": HOSTILE, "b": 1}, {"a": 'x,"y"\r\nz', "b": 2})
+def test_hostile_cells_do_not_break_a_table(tmp_path: Path) -> None:
+    rows = written(tmp_path / "t.csv", {"a": HOSTILE, "b": 1}, {"a": 'x,"y"\r\nz', "b": 2})
     assert [row[0] for row in rows] == ["red \ufffd </td>", 'x,"y"\nz']
 
 
-@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 @pytest.mark.parametrize(
     "text", ["=cmd()", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1", "\x1b[0m=1"]
 )
-def test_formulas_stay_text(tmp_path: Path, suffix: str, text: str) -> None:
-    ((value, _),) = written(tmp_path / f"t.{suffix}", {"a": text})
+def test_formulas_stay_text(tmp_path: Path, text: str) -> None:
+    ((value, _),) = written(tmp_path / "t.csv", {"a": text})
     assert value.startswith("'")
 
 
@@ -62,27 +54,13 @@ def test_formulas_stay_text(tmp_path: Path, suffix: str, text: str) -> None:
 def test_numbers_stay_numbers(tmp_path: Path, number: float) -> None:
     ((in_csv, _),) = written(tmp_path / "t.csv", {"a": number})
     assert in_csv == str(number)
-    ((in_xlsx, _),) = written(tmp_path / "t.xlsx", {"a": number})
-    assert in_xlsx == number
     assert cell(str(-3)) == "-3"
     assert cell(float("nan")) is None
 
 
-def test_long_cell_is_whole_in_csv_and_cut_with_a_note_in_xlsx(tmp_path: Path) -> None:
+def test_long_cell_is_whole(tmp_path: Path) -> None:
     text = "x" * 200_000
     assert written(tmp_path / "t.csv", {"a": text})[0][0] == text
-    cut = written(tmp_path / "t.xlsx", {"a": text})[0][0]
-    assert len(cut) <= XLSX_CELL
-    assert "200,000 characters" in cut
-
-
-@given(
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(1, 5_000)
-)
-@settings(max_examples=30)
-def test_cut_cell_fits_whatever_it_holds(piece: str, factor: int) -> None:
-    text = fitted(piece * factor * 8)
-    assert len(text.encode("utf-16-le")) // 2 <= XLSX_CELL
 
 
 @given(st.text(max_size=40))
@@ -183,21 +161,5 @@ def test_ordinal_rows_show_the_scale() -> None:
     assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)
 
 
-def test_a_sheet_has_a_header_that_stays_and_cells_of_their_kind(tmp_path: Path) -> None:
-    from openpyxl import load_workbook
-
-    path = tmp_path / "t.xlsx"
-    row = {"rubric_id": "r", "score": 0.5}
-    path.write_bytes(table_bytes(path.suffix, ["rubric_id", "score"], [row]))
-    sheet = load_workbook(path)["results"]
-    assert sheet.freeze_panes == "A2"
-    assert [cell.value for cell in sheet[1]] == ["rubric_id", "score"]
-    assert [cell.data_type for cell in sheet[2]] == ["s", "n"]
-
-
-def test_a_sheet_without_rows_has_its_header(tmp_path: Path) -> None:
-    from openpyxl import load_workbook
-
-    path = tmp_path / "t.xlsx"
-    path.write_bytes(table_bytes(path.suffix, ["a", "b"], []))
-    assert [cell.value for cell in load_workbook(path)["results"][1]] == ["a", "b"]
+def test_a_table_without_rows_has_its_header() -> None:
+    assert table_bytes(["a", "b"], []) == b"a,b\n"
