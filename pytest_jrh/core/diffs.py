@@ -29,7 +29,7 @@ _GAP = "…"
 _MOST_LINES = 400
 
 
-def unified(old: Sequence[str], new: Sequence[str]) -> list[str]:
+def unified(old: Sequence[str], new: Sequence[str], context: int = 3) -> list[str]:
     """Give the lines of a unified diff without its head; of texts that cannot be compared whole,
     the first 400 lines.
 
@@ -41,7 +41,7 @@ def unified(old: Sequence[str], new: Sequence[str]) -> list[str]:
     start, end = shared_ends(old, new)
     if _pairs(old[start : len(old) - end], new[start : len(new) - end]) > _MOST_PAIRS:
         old, new = old[start : start + _MOST_LINES], new[start : start + _MOST_LINES]
-    return list(unified_diff(old, new, lineterm=""))[2:]
+    return list(unified_diff(old, new, lineterm="", n=context))[2:]
 
 
 def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:

@@ -21,7 +21,6 @@ from pytest_jrh.core.model import (
     Judgment,
     Progress,
     Why,
-    scores_text,
 )
 from pytest_jrh.engine.case import (
     Attempt,
@@ -36,7 +35,6 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
-from pytest_jrh.reports.case_facts import case_lines
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 
 if TYPE_CHECKING:
@@ -217,16 +215,11 @@ class CaseRunner:
         result = attempt.result(verdicts=judgment.verdicts)
         if case.expected in (None, judgment.score):
             return result
-        case, unchanged = _without_secrets(case, self._settings.redactor), ""
-        if spec.variant:
-            unchanged = scores_text(result.base_score, result.base_scores)
         detail = disagreement_text(
-            case,
-            judgment,
+            _without_secrets(case, self._settings.redactor),
+            result,
             cassette=attempt.judging.answered_from if attempt.judging else None,
             command=self._settings.rerun_command(spec),
-            unchanged=unchanged,
-            facts=case_lines(result, case),
         )
         return replace(result, why=Why(text=detail))
 

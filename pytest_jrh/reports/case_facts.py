@@ -13,7 +13,6 @@ from pytest_jrh.core.model import majority
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
-from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 
@@ -58,9 +57,9 @@ def repeats_text(numbers: Sequence[int]) -> str:
     return f"{len(numbers)} repeats ({listed(map(str, numbers), _MOST_NUMBERS)})"
 
 
-def case_basis(case: Case, *, altered: bool) -> str:
-    """Say what a label rests on; `altered` where the case was changed on the disk since."""
-    if altered:
+def case_basis(case: Case) -> str:
+    """Say what a label rests on."""
+    if case.altered:
         return "of a case that was changed on the disk since it was made"
     label = case.label
     if label is not None:
@@ -266,14 +265,6 @@ def blind_scores(session: Session, result: CaseResult) -> dict[str, int]:
 def _person(reviewer: str) -> str:
     """What somebody is called who labelled a case."""
     return shortened(one_line(reviewer), _LONGEST_PERSON) or "a person"
-
-
-def case_lines(result: CaseResult, case: Case) -> Iterator[tuple[str, str]]:
-    """What is to be known of a case beside its verdicts, as title and text."""
-    if line := not_shown_line(result):
-        yield "Shown to the judge", line
-    if decided := decided_text(result, case):
-        yield "Reviewed by a person", f"{decided}."
 
 
 def decided_text(result: CaseResult, case: Case | None) -> str:

@@ -6,17 +6,17 @@ Text of models and logs is wrapped, bounded, indented, and shown with control ch
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
-from pytest_jrh.core.model import UNSCORED, equal_verdicts
+from pytest_jrh.core.model import UNSCORED, equal_verdicts, scores_text
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
     capital,
@@ -33,19 +33,19 @@ from pytest_jrh.reports.case_facts import (
     act_note,
     case_basis,
     compared_texts,
+    decided_text,
     edited_role,
     label_basis,
     label_votes,
     meant,
     score_name,
-    score_text,
 )
 from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, CaseResult, Edit, Judgment, Verdict
+    from pytest_jrh.core.model import Case, CaseResult, Edit, ScoreLevel, Verdict
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.probes import ProbeTable
 
@@ -56,7 +56,6 @@ _MOST_PROSE_LINES = 24
 _MOST_VERDICTS = 12
 _MOST_EDITS = 6
 _MOST_DIFF_LINES = 40
-_MOST_DIFF_UNITS = 400
 _LONGEST_UNIT = 2_000
 _MOST_TURN_LINES = 12
 _MOST_LINES_OF_TURN = 5
@@ -74,50 +73,105 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 def disagreement_text(
     case: Case,
-    judgment: Judgment,
+    result: CaseResult,
     *,
     cassette: Path | None,
     command: str,
     base: Path | None = None,
-    unchanged: str = "",
-    facts: Iterable[tuple[str, str]] = (),
 ) -> str:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats each verdict, equal ones once: first one of the majority, and of the
     minority.
 
     Of a case without edits it shows where its label stands, and the turns around what decides.
-    Paths under `base` (default: the working folder) are shown relative to it. `unchanged` is what
-    the judge gave to the case that a probe changed; `facts` are those of `case_facts.case_lines`.
+    Paths under `base` (default: the working folder) are shown relative to it.
     """
     folder = Path.cwd() if base is None else base
     assert case.expected is not None
-    expected = meant(case.expected, case.levels)
-    judge = f"The judge {one_line(case.spec.judge)}" if case.spec.judge else "The judge"
-    verdicts = judgment.verdicts
-    given = judgment.scores_text
-    if len(verdicts) == 1 and judgment.score is not None:
-        given = meant(judgment.score, case.levels)
-    first = f"{judge} gave {given}; the right answer is {expected}."
-    lines = wrapped(first, WIDTH)
-    for title, text in facts:
-        lines += wrapped(f"{title}: {one_line(text)}", WIDTH)
+    lines = _first_lines(result, case.levels)
+    if decided := decided_text(result, case):
+        lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
     rubric = case.rubric
     place = f" ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else ""
     lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
-    basis = case_basis(case, altered=case.altered)
-    verification = case.outcome.verification
-    if verification is not None and case.label is None:
-        basis += ":"
-    lines += ["", f"expected: {expected}, {basis}"]
+    why, basis = _why_label(case), case_basis(case)
+    expected = meant(case.expected, case.levels)
+    lines += ["", f"expected: {expected}, {basis}{':' if why else ''}"]
     if case.reworded:
         lines += wrapped(_REWORDED, WIDTH, _INDENT)
-    if verification is not None and verification.rationale:
-        lines += _prose(verification.rationale)
-    lines += _prose("\n".join(label_votes(case))) if case.label is not None else []
-    # First one of the majority, and of the minority.
+    lines += _prose(why)
+    lines += _verdicts(case, result)
+    lines.append("")
+    spec = case.spec
+    if spec.variant:
+        gave = scores_text(result.base_score, result.base_scores)
+        text = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
+        lines += wrapped(f"{text} the unchanged case, {spec.base}.", WIDTH)
+    else:
+        lines += _edits(case) if case.outcome.edits else _turns(case)
+    lines.append("")
+    if cassette is not None:
+        lines.append(f"{'cassette:':<14}{_shown(cassette, folder)}")
+    lines.append(f"{'run it again:':<14}{visible(command)}")
+    return escape_commands("\n".join(lines))
+
+
+def explained_text(session: Session, result: CaseResult, more: int) -> str:
+    """A wrong verdict in few lines, and the command that shows it whole. `more` cases are wrong
+    beside it.
+    """
+    case = session.records.read(made_case_id(result))
+    lines = _first_lines(result, session.levels(result))
+    # A score that is given as its own reason says nothing.
+    if result.reasoning and not result.reasoning.strip().isdigit():
+        lines.append(_in_a_line("judge", result.reasoning))
+    if result.minority is not None:
+        who = f"another repeat gave {result.minority.score}"
+        lines.append(_in_a_line(who, result.minority.reasoning))
+    if case is not None and not result.spec.derived:
+        label = score_name(session, result, result.label)
+        basis = f"label {label} ({label_basis(session, result).text})"
+        lines.append(_in_a_line(basis, _why_label(case)))
+        lines += _changed_lines(case.outcome.edits) if case.outcome.edits else _turns(case)
+    command = session.commands.get(result.case_id, "")
+    if command and len(session.results) > 1:
+        # So the case is explained whole.
+        lines.append(f"run it again: {visible(command).replace('pytest ', 'pytest -v ', 1)}")
+    if more:
+        lines.append(f"{more:,} more, whole with -v.")
+    return session.redactor.text(escape_commands("\n".join(lines)))
+
+
+def _first_lines(result: CaseResult, levels: Sequence[ScoreLevel]) -> list[str]:
+    """What the judge gave, what is right, and what it was not shown."""
+    assert result.label is not None
+    judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
+    given = result.scores_text
+    if not result.repeated and result.score is not None:
+        given = meant(result.score, levels)
+    lines = wrapped(
+        f"{judge} gave {given}; the right answer is {meant(result.label, levels)}.", WIDTH
+    )
+    if not_shown := not_shown_line(result):
+        lines += wrapped(not_shown, WIDTH)
+    return lines
+
+
+def _why_label(case: Case) -> str:
+    """Why a label is right: in the verifier's words, or the votes of people, a line each."""
+    verification = case.outcome.verification
+    if case.label is None and verification is not None:
+        return verification.rationale
+    return "\n".join(label_votes(case))
+
+
+def _verdicts(case: Case, result: CaseResult) -> list[str]:
+    """The different verdicts of the repeats, with their reasons."""
+    verdicts, judgment = result.verdicts, result.judgment
+    assert judgment is not None
     repeats = equal_verdicts(verdicts)
     distinct = list(filter(None, dict.fromkeys((judgment.shown, judgment.minority, *repeats))))
+    lines: list[str] = []
     for verdict in distinct[:_MOST_VERDICTS]:
         of = f", in {len(repeats[verdict])} of {len(verdicts)}" if len(verdicts) > 1 else ""
         lines += ["", f"given: {meant(verdict.score, case.levels)}{of}, because"]
@@ -129,18 +183,7 @@ def disagreement_text(
     if len(distinct) > _MOST_VERDICTS:
         more = counted(len(distinct) - _MOST_VERDICTS, "more verdict")
         lines += ["", f"{more} in {LEDGER_FILE}"]
-    lines.append("")
-    if unchanged:
-        spec = case.spec
-        text = f"changed by {spec.test}: {spec.variant}; the judge gave {unchanged} to"
-        lines += wrapped(f"{text} the unchanged case, {spec.base}.", WIDTH)
-    else:
-        lines += _edits(case) if case.outcome.edits else _turns(case)
-    lines.append("")
-    if cassette is not None:
-        lines.append(f"{'cassette:':<14}{_shown(cassette, folder)}")
-    lines.append(f"{'run it again:':<14}{visible(command)}")
-    return escape_commands("\n".join(lines))
+    return lines
 
 
 def unscored_text(
@@ -206,54 +249,25 @@ def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
 
 def edit_diff(edit: Edit, width: int = WIDTH - len(_INDENT)) -> list[str]:
     """Show an edit sentence by sentence as a unified diff, wrapped and bounded in length."""
-    before, after = compared_texts(edit)
-    if edit.kind != "say" and not (before and after):
-        mark, units = ("+", _units(after)) if after else ("-", _units(before))
-        return _bounded(list(_marked(mark, units[:_MOST_DIFF_UNITS], width)), len(units))
-    return text_diff(before, after, width)
-
-
-def text_diff(old_text: str, new_text: str, width: int) -> list[str]:
-    """Compare two texts sentence by sentence, as `edit_diff` shows an edit."""
-    before, after = _units(old_text), _units(new_text)
-    # What both begin with costs time to compare and shows nothing; one sentence of it is context.
-    start = 0
-    while start < min(len(before), len(after)) and before[start] == after[start]:
-        start += 1
-    start = max(start - 1, 0)
-    old = before[start : start + _MOST_DIFF_UNITS]
-    new = after[start : start + _MOST_DIFF_UNITS]
-    lines = [_GAP] if start else []
-    end = 0
-    for number, group in enumerate(difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)):
-        if number:
+    before, after = map(_units, compared_texts(edit))
+    lines: list[str] = []
+    for line in unified(before, after, context=1):
+        if not line.startswith("@@"):
+            lines += _marked(line[:1], line[1:], width)
+        elif not line.startswith(_FROM_START):
             lines.append(_GAP)
-        for kind, i1, i2, j1, j2 in group:
-            if kind == "equal":
-                lines += _marked(" ", old[i1:i2], width)
-            else:
-                lines += _marked("-", old[i1:i2], width)
-                lines += _marked("+", new[j1:j2], width)
-            end = i2
-    if end < len(old):
-        lines.append(_GAP)
-    return _bounded(lines, max(len(before), len(after)) - start)
+    if len(lines) > _MOST_DIFF_LINES:
+        more = counted(len(lines) - _MOST_DIFF_LINES, "more line")
+        lines[_MOST_DIFF_LINES:] = [f"... ({more})"]
+    return lines
 
 
-def _bounded(lines: list[str], units: int) -> list[str]:
-    """The first lines of a diff, and how many more there are; of so many sentences."""
-    uncompared = units > _MOST_DIFF_UNITS
-    cut = len(lines) - _MOST_DIFF_LINES
-    if cut <= 0 and not uncompared:
-        return lines
-    missing = "more lines" if uncompared else counted(cut, "more line")
-    return [*lines[:_MOST_DIFF_LINES], f"... ({missing})"]
+_FROM_START = ("@@ -1,", "@@ -1 ", "@@ -0,")
 
 
-def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
-    for unit in units:
-        for line in wrapped(unit, width - 2):
-            yield f"{mark} {line}".rstrip()
+def _marked(mark: str, unit: str, width: int) -> Iterator[str]:
+    for line in wrapped(unit, width - 2):
+        yield f"{mark} {line}".rstrip()
 
 
 def _edits(case: Case) -> list[str]:
@@ -301,8 +315,8 @@ def _turns(case: Case) -> list[str]:
 
 
 def _units(text: str) -> list[str]:
-    units = []
-    for line in visible(text).split("\n"):
+    units: list[str] = []
+    for line in visible(text).split("\n") if text else ():
         for sentence in _SENTENCE_END.split(line):
             more = len(sentence) - _LONGEST_UNIT
             cut = f"{sentence[:_LONGEST_UNIT]}… ({more:,} more characters)"
@@ -333,7 +347,7 @@ def _sentence(text: str) -> str:
 
 
 _MOST_NAMED = 3
-_MOST_CHANGED = 4
+_MOST_CHANGED = 2
 
 
 class FailedCase(NamedTuple):
@@ -355,71 +369,25 @@ class BriefText(NamedTuple):
     text: str
 
 
-def explained_text(session: Session, result: CaseResult, more: int) -> str:
-    """What the judge gave, why, and what was edited; of a case without edits where its label stands
-    and the last turns; and the command that shows it whole. `more` cases are wrong beside it.
-    """
-    case = session.records.read(made_case_id(result))
-    lines = wrapped(_verdict_sentence(session, result), WIDTH)
-    if line := not_shown_line(result):
-        lines += wrapped(line, WIDTH)
-    # A score that is given as its own reason says nothing.
-    reasons = [] if result.reasoning.strip().isdigit() else [f"judge: {result.reasoning}"]
-    if result.minority is not None:
-        reasons.append(f"another repeat gave {result.minority.score}: {result.minority.reasoning}")
-    if not result.reasoning:
-        del reasons[0]
-    for reason in reasons:
-        lines.append(shortened(f"{_INDENT}{one_line(reason)}", WIDTH))
-    if case is not None and not case.outcome.edits and not result.spec.derived:
-        right = score_text(result, result.label, session)
-        lines.append(f"expected: {right}, {case_basis(case, altered=result.extra.altered)}")
-        lines += _prose("\n".join(label_votes(case)))
-        lines += _turns(case)
-    elif case is not None and not result.spec.derived:
-        verification = case.outcome.verification
-        why = f": {verification.rationale}" if verification is not None else ""
-        name = score_name(session, result, result.label)
-        label = f"label: {name}, {label_basis(session, result).text}{why}"
-        lines.append(shortened(f"{_INDENT}{one_line(label)}", WIDTH))
-        lines += _first_changes(case.outcome.edits)
-    command = session.commands.get(result.case_id, "")
-    if command and len(session.results) > 1:
-        # So the case is explained whole.
-        lines.append(f"run it again: {visible(command).replace('pytest ', 'pytest -v ', 1)}")
-    if more:
-        lines.append(f"{more:,} more, whole with -v.")
-    return session.redactor.text(escape_commands("\n".join(lines)))
+def _in_a_line(title: str, text: str) -> str:
+    """A text behind its title, as much of it as a line has room for."""
+    return shortened(f"{_INDENT}{title}{f': {one_line(text)}' if text else ''}", WIDTH)
 
 
-def _first_changes(edits: Sequence[Edit]) -> Iterator[str]:
-    """The first changes of a case, each with both sides, and how many more lines there are."""
-    changes: list[list[str]] = []
-    previous = ""
+def _changed_lines(edits: Sequence[Edit]) -> list[str]:
+    """The first lines that are gone and new, and how many more there are."""
+    gone: list[str] = []
+    new: list[str] = []
     for edit in edits:
         for line in edit_diff(edit):
-            if line[:2] in ("- ", "+ "):
-                if previous not in ("- ", "+ ") or (previous, line[:2]) == ("+ ", "- "):
-                    changes.append([])
-                changes[-1].append(f"{_INDENT}{line}")
-            previous = line[:2]
-        previous = ""
-    shown = 0
-    for number, change in enumerate(changes):
-        if number and shown + len(change) > _MOST_CHANGED:
-            more = sum(map(len, changes[number:]))
-            yield f"{_INDENT}... ({counted(more, 'more line')})"
-            return
-        yield from change
-        shown += len(change)
-
-
-def _verdict_sentence(session: Session, result: CaseResult) -> str:
-    """What the judge gave, and what is right."""
-    judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
-    given = result.scores_text if result.repeated else score_text(result, result.score, session)
-    right = score_text(result, result.label, session)
-    return f"{judge} gave {given}; the right answer is {right}."
+            if line.startswith("- "):
+                gone.append(f"{_INDENT}{line}")
+            elif line.startswith("+ "):
+                new.append(f"{_INDENT}{line}")
+    shown = [*gone[:_MOST_CHANGED], *new[:_MOST_CHANGED]]
+    if more := len(gone) + len(new) - len(shown):
+        shown.append(f"{_INDENT}... ({counted(more, 'more line')})")
+    return shown
 
 
 def turned_text(results: Sequence[CaseResult], tables: Sequence[ProbeTable] = ()) -> str:

@@ -287,8 +287,6 @@ def label_voices(
     label: int | None,
     words: Mapping[int, str],
     people: Iterable[PersonLabel] = (),
-    *,
-    altered: bool = False,
 ) -> list[JsonValues]:
     """The label of a case, with why it is what it is, and everybody who says otherwise."""
     verification = case.outcome.verification
@@ -308,7 +306,7 @@ def label_voices(
         why = why or "\n".join(label_votes(case))
         if not why and case.outcome.plan is not None:
             why = case.outcome.plan.thesis
-        by = ", ".join([case_basis(case, altered=altered), *agreeing])
+        by = ", ".join([case_basis(case), *agreeing])
         voices.append(voice("label", words.get(label, str(label)), why, by))
     if checked is not None and checked != label:
         word = words.get(checked, str(checked))
@@ -589,8 +587,7 @@ class SessionCases:
         voices = []
         if case is not None:
             people = self._people.get(first.case_digest, {}).values()
-            altered = first.extra.altered
-            voices += label_voices(case, first.label, words, people, altered=altered)
+            voices += label_voices(case, first.label, words, people)
         elif first.label is not None:
             voices.append(voice("label", words.get(first.label, str(first.label))))
         other = None

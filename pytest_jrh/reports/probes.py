@@ -10,7 +10,7 @@ from pytest_jrh.stats.figures import NONE, percent, range_text
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.stats.probes import ProbeRow, ProbeTable
@@ -108,26 +108,6 @@ def _towards(row: ProbeRow) -> str:
     return ", ".join(parts)
 
 
-def grid_of(table: ProbeTable) -> Table | None:
-    """The turned verdicts by both parts of the variants; None where the names have not two."""
-    if not table.rows or any(len(row.axes) != _TWICE for row in table.rows):
-        return None
-    cells: dict[tuple[str, ...], Cell] = {}
-    names: dict[str, None] = {}
-    titles: dict[str, None] = {}
-    for row in table.rows:
-        names[row.axes[0]] = titles[row.axes[1]] = None
-        if row.n:
-            heat = round(_STEPS * (row.rate.value or 0))
-            cells[row.axes] = Cell(f"{row.turned} of {row.n}", heat=heat)
-    # Empty where the probe has no such case with a verdict.
-    empty = Cell("")
-    rows = []
-    for name in names:
-        rows.append(Row(name, tuple(cells.get((name, title), empty) for title in titles)))
-    return Table("", (*titles,), (*rows,), f"{table.probe}: turned verdicts by variant and place")
-
-
 def turned_table(tables: Sequence[ProbeTable]) -> list[Table]:
     """What each probe turned of the right verdicts of each judge of a suite; none without any."""
     probes = list(dict.fromkeys(table.probe for table in tables))
@@ -145,14 +125,9 @@ def turned_table(tables: Sequence[ProbeTable]) -> list[Table]:
     return [Table("verdicts turned", titles, tuple(rows))] if rows else []
 
 
-def probe_blocks(
-    tables: Sequence[ProbeTable],
-    shown: Callable[[ProbeTable, ProbeRow], bool] = lambda _table, _row: True,
-    *,
-    grids: bool = True,
-) -> list[Block]:
-    """What probes found, for each suite and judge: findings, the table with the variants that are
-    to be `shown`, and `grids`; last what one has to know to read them.
+def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
+    """What probes found, for each suite and judge: findings, and the table with their variants;
+    last what one has to know to read them.
     """
     sections: list[Block] = []
     groups: dict[tuple[str, str], list[ProbeTable]] = {}
@@ -164,13 +139,10 @@ def probe_blocks(
         rows: list[Row] = []
         for table in group:
             rows.append(Row(table.probe, _cells(table.total)))
-            of_variants = [row for row in table.rows if shown(table, row)]
-            rows += [Row(row.variant, _cells(row), "variant") for row in of_variants]
+            rows += [Row(row.variant, _cells(row), "variant") for row in table.rows]
         weight: Weight = "warning" if is_finding else ""
         blocks: list[Block] = [Sentence(finding, weight) for finding in finding_sentences(group)]
         blocks.append(Table("probe", TITLES, tuple(rows)))
-        if grids:
-            blocks += filter(None, map(grid_of, group))
         sections.append(Section(f"Probes: {title}" if title else "Probes", tuple(blocks)))
     if not sections:
         return []

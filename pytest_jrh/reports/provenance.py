@@ -8,11 +8,9 @@ import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.reports.blocks import Points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +133,6 @@ def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
 _LONGEST = 500
 
 
-_MOST_POINTS = 100
 _CHANGES: Mapping[Change, str] = {
     "": "",
     "same": ", as in the baseline",
@@ -198,9 +195,3 @@ def _cases(suite: SuiteOrigin) -> str:
     if suite.verifier:
         parts.append(f"verified by {suite.verifier}")
     return ", ".join(parts)
-
-
-def provenance_points(origin: SessionOrigin) -> list[Points]:
-    """Where the figures come from; nothing where it is not known."""
-    points = tuple(islice(origin_lines(origin), _MOST_POINTS))
-    return [Points(points)] if points else []

@@ -37,7 +37,7 @@ from pytest_jrh.reports.grounds import (
     wrong_labels,
 )
 from pytest_jrh.reports.probes import finding_sentences, probe_blocks, turned_table
-from pytest_jrh.reports.provenance import provenance_points
+from pytest_jrh.reports.provenance import origin_lines
 from pytest_jrh.reports.session import (
     case_key,
     dollars_text,
@@ -46,7 +46,7 @@ from pytest_jrh.reports.session import (
     suite_names,
     what_was_done,
 )
-from pytest_jrh.reports.topics import Changes, certainty_sentences, gate_cases
+from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.intervals import Estimate
@@ -669,9 +669,8 @@ def _details(session: Session) -> Iterator[Block]:
         blocks: list[Block] = [*sentences, *lists]
         if blocks:
             yield Section(f"How sure is this?{of}", tuple(blocks))
-    changes = Changes(session.pairs.values())
     for section in sections(session.table):
-        table = topics.figures_table(section, changes.about(section.total))
+        table = topics.figures_table(section)
         note = "In parentheses: 95% intervals."
         if len(table.rows) > 1:
             note += f" {ONE_BY_ONE}"
@@ -682,8 +681,8 @@ def _details(session: Session) -> Iterator[Block]:
     yield from topics.panel_blocks(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
-    yield from topics.shown_folds(session)
-    origin: list[Block] = [*provenance_points(session.origin)]
+    points = [*origin_lines(session.origin), *topics.shown_sentences(session)]
+    origin: list[Block] = [Points(tuple(points))] if points else []
     if not session.is_table:
         origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))
     if origin:

@@ -42,36 +42,35 @@ _NOTE_ROOM = 24
 _ESTIMATED_FROM = 0.1
 
 
+def spending_text(spending: Spending) -> str:
+    """Calls and cost in a few words; a call without a known price is named, never counted as free.
+
+    What is replayed costs nothing, whatever its price was.
+    """
+    calls = counted(spending.calls, "call")
+    if spending.lost:
+        calls += f" ({spending.lost:,} without an answer, which may be billed)"
+    unpriced = f"{spending.unpriced:,} unpriced" if spending.calls and spending.unpriced else ""
+    paid = dollars_text(spending.paid) if spending.paid or not unpriced else ""
+    cost = " and ".join(filter(None, [paid, unpriced]))
+    return f"{calls}, {spending.replayed:,} replayed, {cost}"
+
+
 def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
-    """Calls, cost and duration of a session.
+    """Calls, cost, what was recorded behind a replay, tokens, and the duration of a session.
 
     Without a duration where it is 0: that of merged results is not known, and the terminal's last
     line has pytest's own.
     """
-    calls = f"{_calls(spending, ' made')}, {spending.replayed:,} replayed"
-    parts = [calls, counted(spending.usage.total, "token"), _cost(spending)]
+    parts = [spending_text(spending)]
+    if spending.replayed and not spending.calls:
+        unpriced = f" and {spending.unpriced:,} unpriced" if spending.unpriced else ""
+        parts[0] += f" ({dollars_text(spending.cost)}{unpriced} recorded)"
+    parts.append(counted(spending.usage.total, "token"))
     if wall_seconds:
-        duration = _clock(wall_seconds)
-        parts.append(duration if "min" in duration else f"{wall_seconds:.1f} s")
-    return " | ".join(parts)
-
-
-def _calls(spending: Spending, done: str = "") -> str:
-    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
-    return f"{counted(spending.calls, 'call')}{done}{lost}"
-
-
-def spending_text(spending: Spending) -> str:
-    """Calls and cost in a few words; what was recorded stands behind a replay."""
-    parts = [_calls(spending)]
-    parts.append(f"{spending.replayed:,} replayed")
-    if spending.calls and spending.unpriced and not spending.paid:
-        parts.append(f"{spending.unpriced:,} unpriced")
-    else:
-        # What is replayed costs nothing, whatever its price was.
-        is_unknown = spending.calls and spending.unpriced
-        unpriced = f" and {spending.unpriced:,} unpriced" if is_unknown else ""
-        parts.append(f"{dollars_text(spending.paid)}{unpriced}")
+        minute = 60
+        is_short = wall_seconds < minute
+        parts.append(f"{wall_seconds:.1f} s" if is_short else _time(wall_seconds))
     return ", ".join(parts)
 
 
@@ -142,30 +141,9 @@ def _time(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{full_seconds:02}" if hours else f"{minutes}:{full_seconds:02}"
 
 
-def _cost(spending: Spending) -> str:
-    """The cost of this session; a call without a known price is named, never counted as free."""
-    unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
-    if spending.calls and unpriced and not spending.paid:
-        return unpriced
-    and_unpriced = f", {unpriced}" if unpriced else ""
-    if spending.calls:
-        return f"{dollars_text(spending.paid)}{and_unpriced}"
-    if spending.replayed:
-        return f"$0.00 ({dollars_text(spending.cost)} recorded{and_unpriced})"
-    return "$0.00"
-
-
 def dollars_text(amount: float) -> str:
     """An amount of money, small ones exactly."""
     return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
-
-
-def _clock(seconds: float) -> str:
-    minutes, full_seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {full_seconds} s" if minutes else f"{full_seconds} s"
 
 
 _KEY_LENGTH = 12

@@ -31,7 +31,6 @@ from pytest_jrh.stats.figures import (
     NONE,
     decimal,
     left_out,
-    percent,
     range_text,
     reasons,
 )
@@ -42,11 +41,9 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, HumanReview, ShownTurns
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.changes import SetChange
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.stats.statistics import Statistics
 
 
 MOST_NAMED = 50
@@ -152,64 +149,6 @@ def gate_cases(decision: Decision, session: Session) -> list[Cases]:
     return lists
 
 
-CHANGE_TITLE = "since baseline"
-CHANGE_MEANING = (
-    "How many points of accuracy were gained or lost since the baseline, over the cases that are "
-    "compared with it."
-)
-PLACE = 3
-"""Where it stands in the table: behind the number of cases, the accuracy and its interval."""
-
-
-class Changes:
-    """The changes of a session's figures since the baseline, for each row of its table."""
-
-    def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._pairs: dict[tuple[str, str, str], list[Pair]] = {}
-        for pair in pairs:
-            spec = pair.now.spec
-            for rubric in (spec.rubric_id, ""):
-                row = (spec.suite, pair.now.judge, rubric)
-                self._pairs.setdefault(row, []).append(pair)
-
-    def __bool__(self) -> bool:
-        return bool(self._pairs)
-
-    def about(self, total: Statistics) -> Changes:
-        """The changes of one judge; none where none of its cases is compared."""
-        return self if self._of(total) else Changes(())
-
-    def cell(self, statistics: Statistics) -> Cell:
-        """The difference of a row in points of accuracy; of how many cases, where not of all."""
-        pairs = self._of(statistics)
-        if not pairs:
-            return Cell(NONE, reason="no case is compared")
-        number = len(pairs)
-        before = sum(_right(pair.before.all_scores, pair.now) for pair in pairs) / number
-        now = sum(_right(pair.now.all_scores, pair.now) for pair in pairs) / number
-        weight: Weight = ""
-        if now != before:
-            weight = "good" if now > before else "bad"
-        sentence = (
-            f"accuracy {before:.1%} before, {now:.1%} now, in {number:,} of "
-            f"{counted(statistics.counts.n, 'case')}"
-        )
-        of = "" if number == statistics.counts.n else f"n {number:,}"
-        # Rounding makes "-0.0" of what is a little below 0.
-        points = round(100 * (now - before), 1) + 0.0
-        return Cell(f"{points:+.1f}" if points else "0.0", of, sentence, weight)
-
-    def _of(self, statistics: Statistics) -> Sequence[Pair]:
-        row = (statistics.suite, statistics.judge, statistics.rubric)
-        return self._pairs.get(row, ())
-
-
-def _right(scores: tuple[int, ...], result: CaseResult) -> float:
-    """The share of a case's repeats that are right; of one verdict 0 or 1."""
-    right = sum(score == result.label for score in scores)
-    return right / len(scores) if scores else 0.0
-
-
 def extent_blocks(session: Session) -> list[Block]:
     """Say of each suite how much of it ran; nothing of one that ran whole, or was interrupted."""
     blocks: list[Block] = []
@@ -224,13 +163,10 @@ def extent_blocks(session: Session) -> list[Block]:
     return blocks
 
 
-def figures_table(section: figures.Section, changes: Changes) -> Table:
-    """The figures of a judge, and how its accuracy has moved since the baseline."""
-    titles = [column.title for column in section.columns]
-    meanings = [column.meaning for column in section.columns]
-    if changes:
-        titles.insert(PLACE, CHANGE_TITLE)
-        meanings.insert(PLACE, CHANGE_MEANING)
+def figures_table(section: figures.Section) -> Table:
+    """The figures of a judge."""
+    titles = tuple(column.title for column in section.columns)
+    meanings = tuple(column.meaning for column in section.columns)
     rows = []
     for row in section.rows:
         cells = []
@@ -238,10 +174,8 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
             cell = column.cell(row)
             interval = "" if cell.range == NONE else cell.range
             cells.append(Cell(cell.text, interval, cell.reason or cell.range_reason))
-        if changes:
-            cells.insert(PLACE, changes.cell(row))
         rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
-    return Table("rubric", tuple(titles), tuple(rows), meanings=tuple(meanings))
+    return Table("rubric", titles, tuple(rows), meanings=meanings)
 
 
 def left_out_blocks(session: Session, *, skips: bool) -> list[Block]:
@@ -275,7 +209,7 @@ def panel_blocks(session: Session) -> list[Block]:
     """How the judges of each panel agree, and the cases on which they are split."""
     sections: list[Block] = []
     for panel in session.panels:
-        blocks: list[Block] = [Sentence(f"{capital(majority_text(panel))}.")]
+        blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         pairs = []
         for pair in panel.pairs:
             agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
@@ -316,19 +250,6 @@ def more_figures(section: figures.Section) -> list[Block]:
         return []
     title = f"Confusion matrices and missing figures, {section.label}"
     return [Fold(title, tuple(blocks))]
-
-
-def majority_text(panel: Panel) -> str:
-    """How often the majority of a panel is right over all cases, and how many have none."""
-    right, interval = panel.accuracy, range_text(panel.accuracy)
-    text = (
-        f"the majority is right in {right.count:,} of {counted(right.n, 'case')} "
-        f"({percent(right.value)}"
-    )
-    text += ")" if interval == NONE else f", 95% interval {interval})"
-    if undecided := len(panel.without_majority):
-        text += f"; {counted(undecided, 'case')} without a majority"
-    return text
 
 
 def majority_sentence(panel: Panel) -> str:
@@ -432,14 +353,13 @@ def review_blocks(session: Session) -> list[Block]:
     return blocks
 
 
-SHOWN_TITLE = "What the judge was shown"
 _MOST_TURNS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCount:
-    """How many edited turns were looked for, or of cases without edits all turns, and the results
-    that lack one.
+    """How many edited turns were looked for, or of cases without edits all turns, of how many it
+    cannot be told whether the judge was shown them, and the results that lack one.
     """
 
     name: str
@@ -448,16 +368,6 @@ class ShownCount:
     missing: int
     unknown: int
     not_shown: tuple[CaseResult, ...]
-
-    @property
-    def known(self) -> int:
-        """Of how many turns it can be told whether the judge was shown them."""
-        return self.turns - self.unknown
-
-    @property
-    def shown(self) -> int:
-        """How many turns the judge was shown."""
-        return self.known - self.missing
 
 
 def shown_counts(results: Iterable[CaseResult]) -> list[ShownCount]:
@@ -497,61 +407,56 @@ def state_text(result: CaseResult) -> str:
     return "unknown" if looked_for.unknown else "shown"
 
 
+def is_right_by_luck(result: CaseResult) -> bool:
+    """Whether a verdict is right though the judge was not shown what was edited."""
+    shown = result.extra.shown
+    is_unseen = shown is not None and bool(shown.missing) and not shown.is_whole
+    return is_unseen and result.outcome == "agree"
+
+
 def not_shown_line(result: CaseResult) -> str:
     """What a judge was not shown of a case, and what its verdict is then; empty where it was."""
     looked_for = result.extra.shown
     if looked_for is None or not looked_for.missing:
         return ""
-    luck = ""
-    if result.outcome == "agree" and not looked_for.is_whole:
-        luck = " Its verdict is right by luck."
+    luck = " Its verdict is right by luck." if is_right_by_luck(result) else ""
     return f"The judge was not shown {turns_text(looked_for)}.{luck}"
 
 
 def not_shown_blocks(session: Session) -> list[Block]:
-    """What judges were not shown, a sentence each; none where they were shown all."""
+    """What judges were not shown, by judge, and the cases; none where they were shown all."""
     blocks: list[Block] = []
     for subject, results in _by_judge(session):
-        parts = []
         for count in shown_counts(results):
-            cases = ""
-            if not count.is_whole:
-                lucky = sum(result.outcome == "agree" for result in count.not_shown)
-                luck = f", {lucky:,} of them right by luck" if lucky else ""
-                cases = f" ({counted(len(count.not_shown), 'case')}{luck})"
-            if count.missing:
-                parts.append(f"{count.missing:,} of {count.turns:,} {count.name}{cases}")
-        if parts:
-            sentence = f"{subject} was not shown {' and '.join(parts)}."
-            blocks.append(Sentence(sentence, "warning"))
+            if not count.missing:
+                continue
+            lucky = sum(map(is_right_by_luck, count.not_shown))
+            luck = f", {lucky:,} of them right by luck" if lucky else ""
+            cases = f"{counted(len(count.not_shown), 'case')}{luck}"
+            title = (
+                f"{subject} was not shown {count.missing:,} of {count.turns:,} {count.name} "
+                f"({cases})."
+            )
+            named = []
+            for result in count.not_shown:
+                right = ", right by luck" if is_right_by_luck(result) else ""
+                named.append(session.named(result.case_id, state_text(result) + right))
+            blocks.append(Cases(title, tuple(named), "warning"))
     return blocks
 
 
-def shown_folds(session: Session) -> list[Block]:
-    """Of each judge how many turns it was shown, and the cases that it was not shown whole."""
-    points: list[str] = []
-    lists: list[Block] = []
-    judges = list(_by_judge(session))
-    for subject, results in judges:
-        of = f"{subject}: " if len(judges) > 1 else ""
+def shown_sentences(session: Session) -> Iterator[str]:
+    """Of how many turns each judge was shown, and of how many nobody can tell."""
+    for subject, results in _by_judge(session):
         for count in shown_counts(results):
-            if count.known:
-                share = f" ({percent(count.shown / count.known)})" if count.is_whole else ""
-                points.append(f"{of}shown: {count.shown:,} of {count.known:,} {count.name}{share}")
+            known = count.turns - count.unknown
+            if known:
+                yield f"{subject} was shown {known - count.missing:,} of {known:,} {count.name}."
             if count.unknown:
-                points.append(f"{of}unknown: {count.unknown:,} {count.name}; {_WHY_UNKNOWN}")
-            if count.not_shown:
-                named = []
-                for result in count.not_shown:
-                    right = "right by luck" if result.outcome == "agree" else result.outcome
-                    why = state_text(result) + ("" if count.is_whole else f", {right}")
-                    named.append(session.named(result.case_id, why))
-                title = f"{of}{count.name} that were not shown"
-                lists.append(Cases(title, tuple(named), "warning"))
-    return [Fold(SHOWN_TITLE, (Points(tuple(points)), *lists))] if points else []
-
-
-_WHY_UNKNOWN = "what the judge sent is not recorded, or cannot be read"
+                yield (
+                    f"{subject} may not have been shown {count.unknown:,} {count.name}: what it "
+                    "sent is not recorded, or cannot be read."
+                )
 
 
 def _by_judge(session: Session) -> Iterable[tuple[str, Sequence[CaseResult]]]:
@@ -577,7 +482,7 @@ def shown_data(results: Iterable[CaseResult]) -> dict[str, Any]:
     for count in shown_counts(judged):
         data["whole" if count.is_whole else "edited"] = {
             "turns": count.turns,
-            "shown": count.shown,
+            "shown": count.turns - count.unknown - count.missing,
             "missing": count.missing,
             "unknown": count.unknown,
         }

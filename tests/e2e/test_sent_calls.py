@@ -63,4 +63,4 @@ def test_a_call_that_no_server_got_does_not_count(
 
 def test_the_summary_says_what_may_be_billed() -> None:
     line = spending_line(Spending(calls=10, lost=4))
-    assert line.startswith("10 calls made (4 without an answer, which may be billed), 0 replayed")
+    assert line.startswith("10 calls (4 without an answer, which may be billed), 0 replayed")

@@ -75,16 +75,19 @@ def test_a_judge_that_cuts_is_said_to(judged: MakeJudged, library: str, score: i
     failure = "4 of 4 turns" if score else "[4]"
     assert f"The judge was not shown {failure}." in words(done), done.stdout
     luck = ", 2 of them right by luck" if score else ""
-    said = f"! The judge was not shown 2 of 2 edited turns (2 cases{luck}) and 8 of 8 turns of runs"
-    assert f"{said} as they are." in words(done), done.stdout
+    edited = f"! The judge was not shown 2 of 2 edited turns (2 cases{luck})."
+    whole = "! The judge was not shown 8 of 8 turns of runs as they are (2 cases)."
+    assert edited in words(done), done.stdout
+    assert whole in words(done), done.stdout
     first = turns_shown(suite)
     assert [first[f"agent_perturbation run-{run}"] for run in (1, 2)] == [EDITED, EDITED]
     assert [first[f"agent_positives run-{run}"] for run in (1, 2)] == [WHOLE, WHOLE]
     assert report(suite)["edited"] == {"turns": 2, "shown": 0, "missing": 2, "unknown": 0}
     assert report(suite)["not_shown"][0]["right"] is bool(score)
     replayed = run_pytest(suite.folder, suite.option, *RUNS, "-n", "2", "-v")
-    assert f"{said} as they are." in words(replayed), replayed.stdout
-    assert "edited turns that were not shown (2)" in words(replayed)
+    assert edited in words(replayed), replayed.stdout
+    assert whole in words(replayed), replayed.stdout
+    assert "run-2[e1] (not shown [4]" in words(replayed)
     assert turns_shown(suite) == first
 
 
@@ -95,16 +98,17 @@ def test_a_judge_that_sends_all_is_said_to_in_folds_alone(judged: MakeJudged) ->
     assert "not shown" not in done.stdout, done.stdout
     assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
     whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-report=report.md", "-v")
-    assert "shown: 2 of 2 edited turns" in words(whole), whole.stdout
+    assert "The judge was shown 2 of 2 edited turns." in words(whole), whole.stdout
     text = (suite.folder / "report.md").read_text("utf-8")
-    assert "shown: 8 of 8 turns of runs as they are (100.0%)" in text, text
+    assert "The judge was shown 8 of 8 turns of runs as they are." in text, text
 
 
 def test_what_a_judge_reads_by_itself_is_unknown(judged: MakeJudged) -> None:
     suite = judged("def judge(case):\n    return int('violation' in case.transcript)\n").suite
     done = run_pytest(suite.folder, suite.option, RECORD, *RUNS, "-v")
     assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1, "unknown": 1}
-    assert "unknown: 2 edited turns" in words(done), done.stdout
+    unknown = "may not have been shown 2 edited turns: what it sent is not recorded"
+    assert unknown in words(done), done.stdout
     assert "not shown" not in done.stdout, done.stdout
 
 

@@ -23,7 +23,6 @@ from pytest_jrh.core.model import (
     Edit,
     EditKind,
     Extra,
-    Judgment,
     Message,
     Outcome,
     PerturbationOutcome,
@@ -319,6 +318,13 @@ _OF_EXTRA = {"human_reviewed": "review", "edit_note": "edit", "turns_shown": "sh
 _OF_LINE = {"expected": "label", "judge_fingerprint": "judge_digest", "target_score": "target"}
 
 
+def judged_result(case: Case, *verdicts: Verdict) -> CaseResult:
+    """What a case came to by these verdicts of all repeats."""
+    scores = tuple(verdict.score for verdict in verdicts)
+    reasons = tuple(verdict.reasoning for verdict in verdicts)
+    return replace(make_result(case.spec), label=case.expected, scores=scores, reasons=reasons)
+
+
 def result_with(result: CaseResult, **changes: Any) -> CaseResult:
     """The result with other values: of its line, of what is derived of it, or of its extra;
     `case_id` stays as it was.
@@ -430,9 +436,10 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
 def failure(name: str, reasoning: str = "The agent was polite.") -> str:
     """The whole text of a case that the judge calls satisfied by mistake."""
     folder = Path("/work")
+    case = make_case()
     return disagreement_text(
-        make_case(),
-        Judgment((Verdict(0, reasoning),)),
+        case,
+        judged_result(case, Verdict(0, reasoning)),
         cassette=folder / f"{name}.yaml",
         command=f"pytest {name}",
         base=folder,

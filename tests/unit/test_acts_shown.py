@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.model import Case, Judgment, Verdict
+from pytest_jrh.core.model import Case, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.engine.runner import _without_secrets
@@ -25,6 +25,7 @@ from tests.support.made_cases import (
     act_edit,
     called,
     hostile_act_case,
+    judged_result,
     make_act_case,
     make_case,
 )
@@ -39,7 +40,8 @@ def with_edits(case: Case, *edits: Any) -> Case:
 
 
 def shown(case: Case) -> str:
-    return disagreement_text(case, Judgment((Verdict(0, "fine"),)), cassette=None, command="pytest")
+    result = judged_result(case, Verdict(0, "fine"))
+    return disagreement_text(case, result, cassette=None, command="pytest")
 
 
 def test_the_case_of_these_tests_is_one_that_can_be_undone() -> None:
@@ -208,7 +210,7 @@ def test_of_several_calls_of_a_turn_the_one_that_changed_is_named() -> None:
     lines = edit_diff(edits[0])
     assert "- assistant calls refund" in lines
     assert "  assistant calls look_up" in lines
-    assert edit_diff(edits[1])[-3:] == ["+   no answer", "  tool look_up", "  ..."]
+    assert edit_diff(edits[1])[-2:] == ["+   no answer", "  tool look_up"]
 
 
 def test_the_audit_of_a_case_can_be_read_as_json(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.model import Judgment, Verdict
+from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.failures import (
     FailedCase,
@@ -25,7 +25,7 @@ from tests.support.judged_sessions import (
     session_about,
     session_of,
 )
-from tests.support.made_cases import make_case, result_with
+from tests.support.made_cases import judged_result, make_case, result_with
 
 BASE = Path("/work")
 
@@ -37,7 +37,7 @@ def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None
     assert text.splitlines() == [
         "The judge gave 0 (satisfied); the right answer is 1 (violated).",
         "    judge: It was refunded once.",
-        "    label: violated, verifier: It grants a late refund.",
+        "    label violated (verifier): It grants a late refund.",
         "    - Order 17 is outside the window, so I cannot refund it.",
         "    + I have refunded order 17 in full.",
     ]
@@ -94,13 +94,9 @@ def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
 
 
 def repeated(*verdicts: tuple[int, str]) -> str:
-    return disagreement_text(
-        make_case(),
-        Judgment(tuple(Verdict(*verdict) for verdict in verdicts)),
-        cassette=None,
-        command="pytest a",
-        base=BASE,
-    )
+    case = make_case()
+    result = judged_result(case, *(Verdict(*verdict) for verdict in verdicts))
+    return disagreement_text(case, result, cassette=None, command="pytest a", base=BASE)
 
 
 def given_lines(text: str) -> list[str]:

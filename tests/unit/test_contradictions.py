@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.core.model import Judgment, Verdict
+from pytest_jrh.core.model import Verdict
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
@@ -19,6 +19,7 @@ from pytest_jrh.reports.page import write_page
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, scored, session_of
 from tests.support.made_cases import (
+    judged_result,
     make_case,
     make_result,
     make_spec,
@@ -186,12 +187,9 @@ def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path
 
 
 def test_a_failure_says_it_beside_the_reasoning() -> None:
-    text = disagreement_text(
-        make_case(),
-        Judgment((Verdict(0, "It is late. The rubric is violated."),)),
-        cassette=None,
-        command="pytest",
-    )
+    case = make_case()
+    result = judged_result(case, Verdict(0, "It is late. The rubric is violated."))
+    text = disagreement_text(case, result, cassette=None, command="pytest")
     assert "(reasoning and score disagree: the reasoning ends in 1; the score counts)" in text
 
 

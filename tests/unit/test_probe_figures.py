@@ -9,13 +9,11 @@ import pytest
 
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
-from pytest_jrh.reports.blocks import Cell
 from pytest_jrh.reports.markdown import markdown_report, prose
 from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.probes import (
     finding_sentences,
     flicker_sentences,
-    grid_of,
     probe_blocks,
 )
 from pytest_jrh.reports.session import Session
@@ -30,7 +28,6 @@ from tests.support.judged_sessions import (
     HOSTILE,
     INJECTION,
     LAYOUT,
-    PLACES,
     derived,
     judged,
     right,
@@ -127,16 +124,6 @@ def test_what_has_no_verdict_is_not_counted() -> None:
     results[0] = result_with(results[0], outcome="no_case", score=None, base_scores=())
     results[1] = result_with(results[1], outcome="unrecorded", score=None, base_scores=())
     assert only(results).total.n == 1
-
-
-def test_attacks_by_place_are_a_grid() -> None:
-    names = [f"{attack}-{place}" for attack in ("threat", "base64") for place in PLACES]
-    table = only(derived(["base64-tool_result"], probe=INJECTION, variants=names))
-    grid = grid_of(table)
-    assert grid is not None
-    assert grid.titles == PLACES
-    assert {row.name: row.cells for row in grid.rows}["base64"][1] == Cell("5 of 5", heat=5)
-    assert grid_of(only(derived())) is None
 
 
 def turned_of(*runs: tuple[int, int]) -> list[CaseResult]:

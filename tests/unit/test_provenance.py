@@ -10,6 +10,7 @@ import pytest
 
 from pytest_jrh.core.text import visible
 from pytest_jrh.engine.provenance import commit_of, day_of, versions
+from pytest_jrh.reports.blocks import Points
 from pytest_jrh.reports.markdown import markdown_parts
 from pytest_jrh.reports.provenance import (
     NO_ORIGIN,
@@ -19,7 +20,6 @@ from pytest_jrh.reports.provenance import (
     header_line,
     origin_data,
     origin_lines,
-    provenance_points,
 )
 from tests.support.judged_sessions import HOSTILE
 
@@ -95,7 +95,6 @@ def test_what_a_replay_writes_again_has_neither_date_nor_commit() -> None:
 
 def test_nothing_is_shown_of_a_session_that_nobody_looked_at() -> None:
     assert list(origin_lines(NO_ORIGIN)) == []
-    assert provenance_points(NO_ORIGIN) == []
 
 
 def test_hostile_names_stay_one_line_and_no_markup() -> None:
@@ -106,7 +105,7 @@ def test_hostile_names_stay_one_line_and_no_markup() -> None:
     for line in origin_lines(session):
         assert visible(line) == line
         assert "\n" not in line
-    text = "\n".join(markdown_parts(provenance_points(session)))
+    text = "\n".join(markdown_parts([Points(tuple(origin_lines(session)))]))
     assert "<script>" not in text
     assert "\n#" not in text
 
