@@ -540,6 +540,9 @@ class Engine:
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+        elif not self._loop.is_closed():
+            # A survey needs no thread.
+            self._loop.run_until_complete(self._runner.close())
         self._loop.close()
 
     def _run_loop(self) -> None:

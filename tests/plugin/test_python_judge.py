@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.plugin.own_judges import ONE, RECORD, Judged, MakeJudged, asking, summary, words
@@ -360,7 +361,9 @@ def test_the_budget_counts_each_request(judged: MakeJudged, pytester: pytest.Pyt
 
 def test_a_plan_says_what_it_can(judged: MakeJudged, pytester: pytest.Pytester) -> None:
     made = judged("def judge(case):\n    raise ValueError\n")
+    send = httpx.HTTPTransport.handle_request
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
+    assert httpx.HTTPTransport.handle_request is send
     flat = " ".join(done.stdout.str().split())
     assert "(0 to 1 judge)" in flat
     assert "A plan runs no judge's own code: it counts as at most one call a case here;" in flat
