@@ -32,7 +32,7 @@ from pytest_jrh.reports.json_values import (
 )
 from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.session import scales
-from pytest_jrh.reports.topics import reworded_rubrics, shown_data, state_text
+from pytest_jrh.reports.topics import reworded_rubrics, shown_data
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, grouped
 from pytest_jrh.stats.panels import by_made_case, panels
 from pytest_jrh.stats.statistics import (
@@ -274,17 +274,16 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     synthetic: list[Mapping[str, Any]] = []
     rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for made_id, of_case in by_made_case(results).items():
-        spec, case, transcript = of_case[0].spec, None, None
+        spec, case, row = of_case[0].spec, None, None
         try:
             case = outputs.records.read(made_id)
         except (OSError, InputError) as error:
             outputs.problem(f"The record of {made_id} cannot be used: {cause(error)}")
         if case is not None:
-            transcript = render_transcript(case.messages)
             is_altered = any(result.extra.altered for result in of_case)
             made = replace(case, verified=False) if is_altered else case
-            row = synthetic_row(made, temperature=temperature, transcript=transcript)
-            synthetic.append(clean(row))
+            row = clean(synthetic_row(made, temperature=temperature))
+            synthetic.append(row)
             # What there is to look at in this session: an edit, or a wrong verdict.
             new = [result.outcome for result in of_case if not result.extra.kept]
             if "disagree" in new or (new and case.outcome.edits):
@@ -297,29 +296,18 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
                     unwritten.append(f"{next(iter(files))}: {cause(error)}")
         for result in of_case:
             rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
-            row = result_row(result, case, transcript=transcript, rubric=rubric)
-            rows.setdefault((spec.test, result.judge), []).append(clean(row))
+            of_result = clean(result_row(result, row, rubric))
+            rows.setdefault((spec.test, result.judge), []).append(of_result)
     path = suite.results_dir / f"{SYNTHETIC_NAME}.csv"
     outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic))
-    by_table = grouped(((result.test, result.judge), result) for result in results)
     for test in sorted(suite.tests, key=lambda test: test.name):
         for judge, name in judge_file_names(suite).items() if test.evaluate else ():
-            key = test.name, judge
-            columns = result_columns(
-                repeated=suite.repeats_of(judge) > 1,
-                derived=test.kind.derived,
-                shown=any(map(_is_shown_known, by_table.get(key, ()))),
-            )
             path = suite.results_dir / f"{test.name}_results_{name}.csv"
-            outputs.write(path, table_bytes(columns, rows.get(key, ())))
+            of_table = rows.get((test.name, judge), ())
+            outputs.write(path, table_bytes(RESULT_COLUMNS, of_table))
     if unwritten:
         bundles = counted(len(unwritten), "debug bundle")
         outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")
-
-
-def _is_shown_known(result: CaseResult) -> bool:
-    turns = result.extra.shown
-    return turns is not None and turns.turns > turns.unknown
 
 
 SYNTHETIC_COLUMNS = (
@@ -333,10 +321,9 @@ SYNTHETIC_COLUMNS = (
 )
 
 
-def synthetic_row(
-    case: Case, *, temperature: float | None, transcript: str | None = None
-) -> Mapping[str, Any]:
-    """Describe a made case in RAND's columns, and ours.
+def synthetic_row(case: Case, *, temperature: float | None) -> dict[str, Any]:
+    """Describe a made case in RAND's columns, and ours; with the plan's thesis, a column of results
+    alone.
 
     `original_response` and `generation_response` are the edited turns before and after;
     `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
@@ -344,13 +331,14 @@ def synthetic_row(
     so `original_expected` is empty.
     """
     spec, verification = case.spec, case.outcome.verification
+    plan = case.outcome.plan
     answers = (edit.editor_raw_response for edit in case.outcome.edits)
     return {
         "perturbed_idx": perturbed_idx(spec),
         "rubric_id": case.rubric.id,
         "expected": case.expected,
         "test_name": spec.test,
-        "original_request": _request(case),
+        "original_request": f"{case.rubric.id}: {case.rubric.instructions}",
         "original_response": _turns(case, lambda edit: edit.original_content),
         "original_idx": case.run.run_id,
         "generation_prompt": _planned(case),
@@ -364,18 +352,24 @@ def synthetic_row(
         "validated_bucket": case.expected if case.verified else None,
         "rubric_text": case.rubric.instructions,
         "score_levels_table": _scale(case.levels),
-        "transcript": render_transcript(case.messages) if transcript is None else transcript,
+        "transcript": render_transcript(case.messages),
         "prompted_bucket": case.expected,
         "human_reviewed": case.review is not None,
         "run_id": case.run.run_id,
         "epoch": case.run.epoch,
         "target_score": spec.target_score,
         "verified": case.verified,
-        "human_decision": _decision(case),
+        "human_decision": None if case.review is None else case.review.action or None,
+        "plan_thesis": None if plan is None else plan.thesis,
     }
 
 
-_RESULT_COLUMNS = (
+# What a result has of its case under the name that it has there.
+_OF_CASES = (
+    *("transcript", "generation_response", "original_request", "validation_score"),
+    *("plan_thesis", "score_levels_table"),
+)
+RESULT_COLUMNS = (
     # What a reader looks for first; the others in RAND's order, and then ours.
     *("idx", "rubric_id", "expected", "autograder_score", "outcome", "perturbed_idx", "rubric"),
     *("transcript", "generation_response", "original_request", "original_idx"),
@@ -383,36 +377,22 @@ _RESULT_COLUMNS = (
     *("score_levels_table", "autograder_reasoning", "judge", "tokens", "cost"),
     *("human_reviewed", "human_decision"),
 )
-_OF_REPEATS = ("repeats", "scores", "flickers", "minority_reasoning")
-_OF_PROBES = ("variant", "base_test", "base_score")
-
-
-def result_columns(*, repeated: bool, derived: bool, shown: bool = False) -> tuple[str, ...]:
-    """The columns of a table of results: some only of judges that judge each case more than once,
-    of probes, and where it is known what a judge was shown.
-    """
-    columns: tuple[str, ...] = _RESULT_COLUMNS
-    columns += _OF_REPEATS if repeated else ()
-    columns += _OF_PROBES if derived else ()
-    return (*columns, "shown") if shown else columns
 
 
 def result_row(
-    result: CaseResult,
-    case: Case | None,
-    *,
-    transcript: str | None = None,
-    rubric: Rubric | None = None,
-) -> Mapping[str, Any]:
-    """Describe a result in RAND's columns, and ours; a case that was not made has no transcript.
+    result: CaseResult, made: Mapping[str, Any] | None, rubric: Rubric | None = None
+) -> dict[str, Any]:
+    """Describe a result in RAND's columns, and ours, with what is `made` known by the row of the
+    case; one that was not made has no transcript.
 
     `rubric` is what the judge had, where its text is another than the case was made for.
 
     `autograder_reasoning` holds the judge's reasoning, else the reason of the outcome; `cost` is
     empty where a call has no known price.
     """
-    spec, spending, minority = result.spec, result.spending.all, result.minority
+    spec, spending, made = result.spec, result.spending.all, made or {}
     reason = None if result.outcome == "agree" else result.why.text
+    is_decided = result.extra.review in ("accepted", "edited", "rejected")
     row = {
         "idx": result.case_id,
         "rubric_id": spec.rubric_id,
@@ -420,46 +400,24 @@ def result_row(
         "autograder_score": result.score,
         "outcome": result.outcome,
         "perturbed_idx": perturbed_idx(spec),
+        "rubric": made.get("rubric_text"),
         "original_idx": spec.run_id,
         # What RAND calls a kind of case; a probe is none of its.
         "agent_mode": SHORT_NAMES.get(result.test, result.test),
+        "planned_steps": made.get("generation_prompt"),
         "test_name": spec.test,
         "autograder_reasoning": result.reasoning or reason,
         "judge": result.judge,
         "tokens": spending.usage.total,
         "cost": None if spending.unpriced else spending.cost,
-        "human_reviewed": result.extra.review in ("accepted", "edited", "rejected"),
-        "human_decision": result.extra.review or None,
-        "repeats": len(result.all_scores),
-        "scores": " ".join(map(str, result.all_scores)),
-        "flickers": result.flickers,
-        "minority_reasoning": None if minority is None else minority.reasoning,
-        "variant": spec.variant,
-        "base_test": spec.base,
-        "base_score": result.base_score,
-        "shown": state_text(result) or None,
+        "human_reviewed": is_decided or made.get("human_reviewed", False),
+        "human_decision": result.extra.review or made.get("human_decision"),
     }
-    if case is not None:
-        plan = case.outcome.plan
-        row |= {
-            "rubric": case.rubric.instructions,
-            "transcript": render_transcript(case.messages) if transcript is None else transcript,
-            "generation_response": _turns(case, lambda edit: edit.edited_content),
-            "original_request": _request(case),
-            "validation_score": verifier_score(case),
-            "plan_thesis": None if plan is None else plan.thesis,
-            "planned_steps": _planned(case),
-            "score_levels_table": _scale(case.levels),
-            "human_reviewed": row["human_reviewed"] or case.review is not None,
-            "human_decision": row["human_decision"] or _decision(case),
-        }
+    for name in _OF_CASES:
+        row[name] = made.get(name)
     if rubric is not None:
         row |= {"rubric": rubric.instructions, "score_levels_table": _scale(rubric.score_levels)}
     return row
-
-
-def _request(case: Case) -> str:
-    return f"{case.rubric.id}: {case.rubric.instructions}"
 
 
 def _scale(levels: Iterable[ScoreLevel]) -> str:
@@ -468,10 +426,6 @@ def _scale(levels: Iterable[ScoreLevel]) -> str:
 
 def _turns(case: Case, text: Callable[[Edit], str]) -> str:
     return "\n\n".join(f"[{edit.message_index}] {text(edit)}" for edit in case.outcome.edits)
-
-
-def _decision(case: Case) -> str | None:
-    return None if case.review is None else case.review.action or None
 
 
 def _planned(case: Case) -> str:
