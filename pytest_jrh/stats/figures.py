@@ -31,26 +31,25 @@ NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
 
 
+# Their intervals have a column of their own.
+_APART = ("accuracy", "exact")
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One figure of a set of results, by its `key` in `Statistics.figures`.
 
-    Of a `count` it is the number of verdicts. Of `bounds` the interval alone is shown, beside a
-    figure that is `apart` from it. `title` heads it in tables, `short` in a terminal; one without a
-    title is in the JSON report alone, where it stands under its key among the figures of its mode,
-    or of both where it is `common`. `meaning` explains it in a sentence or two. What is `optional`
-    is left out of the table of a judge of whom it can say nothing.
+    Of a `count` it is the number of verdicts; of `bounds` the interval alone is shown. `title`
+    heads it in tables, `short` in a terminal; one without a title is in the JSON report alone.
+    `meaning` explains it in a sentence or two.
     """
 
     key: str
     kind: FigureKind
+    title: str
     meaning: str
-    title: str = ""
-    short: str = ""
     modes: tuple[Mode, ...] = _BOTH
-    common: bool = False
-    apart: bool = False
-    optional: bool = False
+    short: str = ""
 
     @property
     def heading(self) -> tuple[str, str]:
@@ -59,8 +58,10 @@ class Column:
         return first_line, last_line
 
     def shown(self, total: Statistics) -> bool:
-        """Whether it is shown of a judge with these figures over all its cases."""
-        return not self.optional or total.figures[self.key].n > 0
+        """Whether it is shown of a judge with these figures over all its cases: nothing is said of
+        its flicker where no case was judged twice.
+        """
+        return self.key != "flicker" or total.flicker.n > 0
 
     def cell(self, statistics: Statistics) -> Cell:
         """The figure and its interval as text."""
@@ -72,7 +73,7 @@ class Column:
         if self.kind == "bounds":
             return Cell(range_text(estimate), estimate.interval_reason or "")
         text, reason = value_text(estimate, self.kind), estimate.reason or ""
-        if estimate.value is None or self.apart:
+        if estimate.value is None or self.key in _APART:
             return Cell(text, reason)
         return Cell(text, reason, range_text(estimate, self.kind), estimate.interval_reason or "")
 
@@ -122,102 +123,89 @@ def decimal(value: float | None) -> str:
 
 def keys_of(mode: Mode) -> list[Column]:
     """The figures that the JSON report has for this mode alone, in order."""
-    return [column for column in COLUMNS if mode in column.modes and not column.common]
+    return [column for column in COLUMNS if column.modes == (mode,) and column.key != "accuracy"]
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("n", "count", "How many cases have a verdict.", "n", common=True),
-    Column(
-        "accuracy",
-        "rate",
-        "The share of verdicts that are the label.",
-        "accuracy",
-        modes=("binary",),
-        common=True,
-        apart=True,
-    ),
+_BINARY: tuple[Mode, ...] = ("binary",)
+_ORDINAL: tuple[Mode, ...] = ("ordinal",)
+COLUMNS = (
+    Column("n", "count", "n", "How many cases have a verdict."),
+    Column("accuracy", "rate", "accuracy", "The share of verdicts that are the label.", _BINARY),
     Column(
         "exact",
         "share",
-        "The share of verdicts that give exactly the target score.",
         "exact",
-        modes=("ordinal",),
-        apart=True,
+        "The share of verdicts that give exactly the target score.",
+        _ORDINAL,
     ),
     Column(
         "accuracy",
         "bounds",
-        "The range in which the accuracy would plausibly lie on other runs of the same kind.",
         "95% interval",
-        common=True,
+        "The range in which the accuracy would plausibly lie on other runs of the same kind.",
     ),
     Column(
         "recall",
         "share",
+        "recall",
         "The share of the violations, in `agent_perturbation` and `agent_labels`, that the judge "
         "found.",
-        "recall",
-        modes=("binary",),
+        _BINARY,
     ),
     Column(
         "false_positive_rate",
         "share",
+        "false-positive rate",
         "The share of the satisfied cases, in `agent_positives` and `agent_labels`, that the judge "
         "called violations (`FPR` in the terminal).",
-        "false-positive rate",
+        _BINARY,
         short="FPR",
-        modes=("binary",),
     ),
     Column(
         "balanced_accuracy",
         "rate",
+        "",
         "The mean of the shares of right verdicts of both labels.",
-        modes=("binary",),
+        _BINARY,
     ),
     Column(
         "kappa",
         "number",
-        "Cohen's kappa: agreement beyond what chance would give.",
         "kappa",
-        modes=("binary",),
+        "Cohen's kappa: agreement beyond what chance would give.",
+        _BINARY,
     ),
     Column(
-        "within_one",
-        "share",
-        "The share that are at most one level off.",
-        "within 1",
-        modes=("ordinal",),
+        "within_one", "share", "within 1", "The share that are at most one level off.", _ORDINAL
     ),
     Column(
         "mean_absolute_error",
         "number",
-        "The mean distance from the target, in levels of the scale.",
         "mean error",
-        modes=("ordinal",),
+        "The mean distance from the target, in levels of the scale.",
+        _ORDINAL,
     ),
     Column(
         "bias",
         "number",
+        "bias",
         "The mean of score minus target, in levels of the scale: above 0, the judge scores too "
         "high.",
-        "bias",
-        modes=("ordinal",),
+        _ORDINAL,
     ),
     Column(
         "weighted_kappa",
         "number",
-        "Kappa with quadratic weights: near misses count for something, large ones against.",
         "weighted kappa",
-        modes=("ordinal",),
+        "Kappa with quadratic weights: near misses count for something, large ones against.",
+        _ORDINAL,
     ),
     Column(
         "flicker",
         "rate",
+        "flicker",
         "How often two verdicts of the judge on one case differ, where `repeats` has it judge each "
         "case more than once",
-        "flicker",
-        common=True,
-        optional=True,
     ),
 )
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, product
+from itertools import chain, combinations, compress, product
+from operator import mul
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, MADE, majority
@@ -96,54 +98,42 @@ def _anchored(
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
     n = len(cases)
-    numbers = Counter(cases)
-    labels = {answers: answers.people for answers in numbers if answers.people is not None}
-    labelled = {answers: numbers[answers] for answers in labels}
-    guesses = {answers: float(counts(answers.judge, answers.suite)) for answers in numbers}
-    guessed_among = numbers
-    if among is not None:
-        guessed_among = Counter(
-            {kind: number for kind, number in numbers.items() if among(kind.judge, kind.suite)}
-        )
-    raw = _mean(guesses, guessed_among) if guessed_among else None
-    true, wholes = {}, {}
-    for answers, label in labels.items():
-        true[answers] = float(counts(answers.judge, label))
-        wholes[answers] = 1.0 if among is None else float(among(answers.judge, label))
-    if why := _missing(clusters, labelled, wholes, is_ratio=among is not None):
+    guesses, is_guessed_among = [], []
+    for case in cases:
+        guesses.append(float(counts(case.judge, case.suite)))
+        is_guessed_among.append(among is None or among(case.judge, case.suite))
+    raw = fmean(compress(guesses, is_guessed_among)) if any(is_guessed_among) else None
+    looked, true, wholes = [], [], []
+    is_confirmed = True
+    for place, case in enumerate(cases):
+        if case.people is not None:
+            looked.append(place)
+            true.append(float(counts(case.judge, case.people)))
+            wholes.append(1.0 if among is None else float(among(case.judge, case.people)))
+            is_confirmed = is_confirmed and case.suite == case.people
+    if why := _missing(clusters, wholes, is_ratio=among is not None):
         return Anchored(Estimate(n=n, why=why), raw)
-    share, rest = _mean(wholes, labelled), true
+    share, rest = fmean(wholes), true
     if among is not None:
         # What a case adds to the ratio, and would by its label: the slope is between these.
-        ratio = _mean(true, labelled) / share
-        for answers in guessed_among:
-            guesses[answers] -= ratio
-        rest = {answers: true[answers] - ratio * wholes[answers] for answers in labels}
-    weights = _weights(guesses, rest, labelled)
-    weight = _mean(weights, labelled)
-    rows: dict[Answers, Row] = {}
-    for answers, guess in guesses.items():
-        rows[answers] = (1.0, 0.0, weight * guess, 0.0, 0.0)
-        if answers in labels:
-            corrected_by = true[answers] - weights[answers] * guess
-            rows[answers] = (1.0, 1.0, weight * guess, corrected_by, wholes[answers])
+        ratio = fmean(true) / share
+        guesses = [guess - ratio * of for guess, of in zip(guesses, is_guessed_among, strict=True)]
+        rest = [one - ratio * whole for one, whole in zip(true, wholes, strict=True)]
+    weights = _weights([guesses[place] for place in looked], rest)
+    weight = fmean(weights)
+    rows: list[Row] = [(1.0, 0.0, weight * guess, 0.0, 0.0) for guess in guesses]
+    for place, of_case, one, whole in zip(looked, weights, true, wholes, strict=True):
+        guess = guesses[place]
+        rows[place] = (1.0, 1.0, weight * guess, one - of_case * guess, whole)
     # A labelled case of which people say otherwise than the label, either way.
     turned = [(0.0, 1.0, 0.0, 1.0, share), (0.0, 1.0, 0.0, -1.0, share)]
-    looked = sum(labelled.values())
     known = None
-    if unseen == _UNSEEN_CASES:
+    if unseen == _UNSEEN_CASES and is_confirmed and len(looked) >= min(n, _CONFIRMING_LABELS):
         # The figure by the labels is the best that there is where people found no wrong one in all
         # cases, or in so many.
-        is_confirmed = all(answers.suite == label for answers, label in labels.items())
-        known = raw if is_confirmed and looked >= min(n, _CONFIRMING_LABELS) else None
+        known = raw
     corrected = estimate(
-        [rows[answers] for answers in cases],
-        clusters,
-        _corrected,
-        turned,
-        unseen=unseen,
-        freedom=looked,
-        known=known,
+        rows, clusters, _corrected, turned, unseen=unseen, freedom=len(looked), known=known
     )
     if corrected.value is None:
         return Anchored(Estimate(n=n, why=_UNSEEN), raw)
@@ -151,24 +141,11 @@ def _anchored(
     return Anchored(replace(corrected, value=value), raw)
 
 
-def _mean(values: Mapping[Answers, float], numbers: Mapping[Answers, int]) -> float:
-    """The mean over so many cases with each answers."""
-    total = sum(values[answers] * number for answers, number in numbers.items())
-    return total / sum(numbers.values())
-
-
-def _missing(
-    clusters: Sequence[Hashable],
-    labelled: Mapping[Answers, int],
-    wholes: Mapping[Answers, float],
-    *,
-    is_ratio: bool,
-) -> str:
+def _missing(clusters: Sequence[Hashable], wholes: Sequence[float], *, is_ratio: bool) -> str:
     """Why no figure is corrected; empty where one is."""
-    looked = sum(labelled.values())
-    if not is_ratio and looked < FEWEST_LABELS:
-        return f"{looked} labels of people; at least {FEWEST_LABELS} are needed"
-    of_class = sum(number for answers, number in labelled.items() if wholes[answers])
+    if not is_ratio and len(wholes) < FEWEST_LABELS:
+        return f"{len(wholes)} labels of people; at least {FEWEST_LABELS} are needed"
+    of_class = sum(map(bool, wholes))
     if is_ratio and not of_class:
         return _UNSEEN
     if is_ratio and of_class < FEWEST_OF_CLASS:
@@ -184,30 +161,20 @@ def _corrected(sums: Any) -> Any:
     return (sums[2] / sums[0] + sums[3] / sums[1]) / (sums[4] / sums[1])
 
 
-def _weights(
-    guesses: Mapping[Answers, float],
-    true: Mapping[Answers, float],
-    numbers: Mapping[Answers, int],
-) -> dict[Answers, float]:
+def _weights(guesses: Sequence[float], true: Sequence[float]) -> list[float]:
     """For each pair, the slope of truth on prediction in the others, from 0 to 1, so that the
     estimate is unbiased (a jackknife of PPI++'s); two pseudo pairs, one of each discordant kind,
     steady it.
     """
-    all_guesses = all_true = squares = 1.0
-    products = 0.0
-    for answers, number in numbers.items():
-        guess, one = guesses[answers], true[answers]
-        all_guesses += number * guess
-        all_true += number * one
-        squares += number * guess * guess
-        products += number * guess * one
-    others = sum(numbers.values()) + 1
-    slopes = {}
-    for answers in numbers:
-        guess, one = guesses[answers], true[answers]
+    all_guesses, all_true = 1 + sum(guesses), 1 + sum(true)
+    squares = 1 + sum(guess * guess for guess in guesses)
+    products = sum(map(mul, guesses, true))
+    others = len(true) + 1
+    slopes = []
+    for guess, one in zip(guesses, true, strict=True):
         covariance = products - guess * one - (all_guesses - guess) * (all_true - one) / others
         variance = squares - guess * guess - (all_guesses - guess) ** 2 / others
-        slopes[answers] = min(max(covariance / variance, 0.0), 1.0)
+        slopes.append(min(max(covariance / variance, 0.0), 1.0))
     return slopes
 
 
