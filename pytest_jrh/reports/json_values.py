@@ -40,31 +40,29 @@ class JsonReport(Report):
     suffix = ".json"
 
     def text(self, session: Session) -> str:
-        data = {"format": 2, "suites": _suites(session)}
-        return json.dumps(session.redactor.value(data), indent=2, allow_nan=False) + "\n"
-
-
-def _suites(session: Session) -> dict[str, Any]:
-    by_suite: dict[str, dict[str, list[CaseResult]]] = {name: {} for name in suite_names(session)}
-    for result in session.results:
-        by_suite[result.suite].setdefault(result.judge, []).append(result)
-    panels = {panel.suite: panel_data(panel) for panel in session.panels}
-    suites = {}
-    for suite, judges in by_suite.items():
-        decision = session.decisions.get(suite)
-        grounds = session.grounds.get(suite, Grounds())
-        figures = {}
-        for judge, results in judges.items():
-            figures[judge or "default"] = {
-                **table_data(tabulate(results, scales(session.rubrics))),
-                "violations": violation_data(results, grounds) or None,
+        by_suite: dict[str, dict[str, list[CaseResult]]] = {}
+        for suite in suite_names(session):
+            by_suite[suite] = {}
+        for result in session.results:
+            by_suite[result.suite].setdefault(result.judge, []).append(result)
+        panels = {panel.suite: panel_data(panel) for panel in session.panels}
+        suites = {}
+        for suite, judges in by_suite.items():
+            decision = session.decisions.get(suite)
+            grounds = session.grounds.get(suite, Grounds())
+            figures = {}
+            for judge, results in judges.items():
+                figures[judge or "default"] = {
+                    **table_data(tabulate(results, scales(session.rubrics))),
+                    "violations": violation_data(results, grounds) or None,
+                }
+            suites[suite] = {
+                "judges": figures,
+                "panel": panels.get(suite),
+                "gate": None if decision is None else decision_data(decision),
             }
-        suites[suite] = {
-            "judges": figures,
-            "panel": panels.get(suite),
-            "gate": None if decision is None else decision_data(decision),
-        }
-    return suites
+        data = session.redactor.value({"format": 2, "suites": suites})
+        return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
@@ -145,7 +143,7 @@ def decision_data(decision: Decision) -> dict[str, Any]:
         **fields_of(decision, "passed", "active", "beside"),
         "reasons": reasons,
         "certainty": list(certainty_sentences(decision)),
-        **fields_of(decision, "judged", "compared", "of_baseline"),
+        **fields_of(decision, "compared", "of_baseline"),
         "sets": sets,
         "limits": limits,
         **fields_of(decision, "new_wrong", "accepted", "never_reported"),

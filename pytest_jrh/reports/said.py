@@ -644,7 +644,7 @@ def _is_read_first(cases: Cases) -> bool:
 
 def _warnings(session: Session, section: figures.Section) -> list[str]:
     """The warnings about a judge, but for what the decision has said of it."""
-    warnings = figures.section_warnings(section)
+    warnings = figures.all_warnings(section.total, section.rubrics)
     decision = session.decisions.get(section.suite)
     if decision is None:
         return warnings

@@ -82,7 +82,7 @@ class Baseline:
     def match(self, result: CaseResult) -> Pair | None:
         """The case that was judged and its line: same id, same digest."""
         line = self.cases.get(result.case_id)
-        if line is None or short(line.case_digest) != short(result.case_digest):
+        if line is None or not Pair(line, result).same_case:
             return None
         return Pair(line, result)
 
@@ -145,6 +145,11 @@ class Pair(NamedTuple):
 
     before: CaseResult
     now: CaseResult
+
+    @property
+    def same_case(self) -> bool:
+        """Whether both verdicts are on one case (rubric, transcript and label)."""
+        return short(self.before.case_digest) == short(self.now.case_digest)
 
     @property
     def same_judge(self) -> bool:
@@ -312,35 +317,41 @@ def update(
     cases = dict(baseline.cases)
     by_id = {result.case_id: result for result in results}
     kept: dict[str, str] = {}
+    added, changed = [], []
     suites, there = scope.suites, scope.known | by_id.keys()
     removed = [case_id for case_id in cases if suite_of(case_id) in suites and case_id not in there]
     for case_id in sorted(scope.selected | by_id.keys()):
-        result = by_id.get(case_id)
-        if result is not None and result.outcome in JUDGED:
-            cases[case_id] = _line(result, cases.get(case_id))
-        elif result is not None and result.outcome in ("no_case", "unlabelled"):
-            removed += [case_id] if case_id in cases else []
-        elif result is None or result.outcome in UNSCORED:
+        result, before = by_id.get(case_id), cases.get(case_id)
+        if result is None or result.outcome in UNSCORED:
             kept[case_id] = NEVER_REPORTED if result is None else f"unscored: {result.outcome}"
+        elif result.outcome in JUDGED:
+            assert result.case_digest
+            assert result.judge_digest
+            line = replace(
+                result,
+                case_digest=short(result.case_digest),
+                judge_digest=short(result.judge_digest),
+                why=NOTHING_WRONG,
+                spending=CaseSpending(),
+                extra=Extra(reason=before.extra.reason if before is not None else ""),
+            )
+            cases[case_id] = line
+            if before is None:
+                added.append(case_id)
+                continue
+            # Reasonings are others each time that a judge is asked.
+            pair = Pair(before, line)
+            if before.scores != line.scores or not (pair.same_case and pair.same_judge):
+                changed.append(case_id)
+        elif result.outcome in ("no_case", "unlabelled") and before is not None:
+            removed.append(case_id)
     for case_id in removed:
         del cases[case_id]
-    before = baseline.cases
     judges = {short(line.judge_digest) for line in cases.values()}
     all_prompts = {**baseline.prompts, **{prompt.judge_digest: prompt for prompt in prompts}}
     used = {digest: prompt for digest, prompt in all_prompts.items() if digest in judges}
-    return Update(
-        Baseline(dict(sorted(cases.items())), used),
-        added=tuple(sorted(cases.keys() - before.keys())),
-        changed=tuple(
-            sorted(
-                case_id
-                for case_id in cases.keys() & before.keys()
-                if _verdict(cases[case_id]) != _verdict(before[case_id])
-            )
-        ),
-        removed=tuple(sorted(removed)),
-        kept=kept,
-    )
+    updated = Baseline(dict(sorted(cases.items())), used)
+    return Update(updated, tuple(added), tuple(changed), tuple(sorted(removed)), kept)
 
 
 def _one_sided(
@@ -354,23 +365,4 @@ def _one_sided(
         return NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE
     if not judged:
         return f"no verdict now: {result.outcome}"
-    return CASE_CHANGED if short(before.case_digest) != short(result.case_digest) else ""
-
-
-def _line(result: CaseResult, before: CaseResult | None) -> CaseResult:
-    """The line of a verdict, with what it keeps of the line before."""
-    assert result.case_digest
-    assert result.judge_digest
-    return replace(
-        result,
-        case_digest=short(result.case_digest),
-        judge_digest=short(result.judge_digest),
-        why=NOTHING_WRONG,
-        spending=CaseSpending(),
-        extra=Extra(reason=before.extra.reason if before is not None else ""),
-    )
-
-
-def _verdict(line: CaseResult) -> tuple[str, str, tuple[int, ...]]:
-    """What an update changes; reasonings are others each time that a judge is asked."""
-    return short(line.case_digest), short(line.judge_digest), line.scores
+    return "" if Pair(before, result).same_case else CASE_CHANGED

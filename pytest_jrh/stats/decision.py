@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
@@ -62,8 +62,7 @@ _FEWEST_TO_TELL = 3
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why something fails or is unclear, as a clause; `cases` are the ids that it rests on."""
 
     word: Literal["UNCLEAR", "FAIL"]
@@ -121,7 +120,6 @@ class Decision:
     sets: tuple[SetChange, ...] = ()
     limits: tuple[Limit, ...] = ()
     comparison: Comparison | None = None
-    judged: int = 0
     compared: int = 0
     of_baseline: int = 0
     never_reported: tuple[str, ...] = ()
@@ -189,13 +187,11 @@ def tolerated(
 class _Session:
     """What is decided about: the results, what they are held against, and what came of that.
 
-    `judged` are the results with a verdict, and `counting` those of them that are of no probe.
-    `comparison` is empty without a baseline.
+    `judged` are the results with a verdict. `comparison` is empty without a baseline.
     """
 
     received: Sequence[CaseResult]
     judged: Sequence[CaseResult]
-    counting: Sequence[CaseResult]
     never_reported: Sequence[str]
     comparison: Comparison
     sets: Sequence[SetChange]
@@ -207,6 +203,11 @@ class _Session:
     def classes(self) -> dict[str, list[SetChange]]:
         """The classes that were compared, by judge."""
         return grouped((of.judge, of) for of in self.sets if of.is_class)
+
+    @property
+    def counting(self) -> list[CaseResult]:
+        """The verdicts that are of no probe."""
+        return [result for result in self.judged if not result.spec.derived]
 
     @property
     def new(self) -> list[CaseResult]:
@@ -233,7 +234,6 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     session = _Session(
         received=received,
         judged=judged,
-        counting=[result for result in judged if not result.spec.derived],
         never_reported=tuple(sorted(scope.selected - by_id.keys())),
         comparison=comparison,
         sets=set_changes(exchanged, held.widths, held.others),
@@ -260,7 +260,6 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         sets=tuple(session.sets),
         limits=tuple(session.limits),
         comparison=None if baseline is None else comparison,
-        judged=len(judged),
         compared=comparison.compared,
         of_baseline=sum(suite_of(case) in suites for case in in_baseline),
         never_reported=tuple(session.never_reported),
@@ -447,7 +446,13 @@ def _unproven(session: _Session) -> Iterator[Reason]:
 def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
     """What failed, or is unclear, or of PASS why, and of which part of the suite that is said."""
     held = session.held
-    text = _reason_text(reasons) if reasons else _pass_text(session)
+    if reasons:
+        first = reasons[0]
+        alike = {reason.judge for reason in reasons if reason[:2] == first[:2]}
+        more = len(alike - {first.judge})
+        text = f"{first.text}; likewise {counted(more, 'more judge')}" if more else first.text
+    else:
+        text = _pass_text(session)
     regressions = session.comparison.regressions
     if held.accepts and regressions:
         lost = counted(len(regressions), "case")
@@ -456,13 +461,6 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
     if held.part:
         return f"{text} (subset {one_line(held.part)})"
     return f"{text} ({counted(len(deselected), 'case')} deselected)" if deselected else text
-
-
-def _reason_text(reasons: Sequence[Reason]) -> str:
-    first = reasons[0]
-    alike = [reason for reason in reasons if (reason.word, reason.kind) == (first.word, first.kind)]
-    more = len({reason.judge for reason in alike} - {first.judge})
-    return f"{first.text}; likewise {counted(more, 'more judge')}" if more else first.text
 
 
 def _pass_text(session: _Session) -> str:

@@ -363,11 +363,6 @@ _FEWEST_LABELS = 2
 _MOST_NAMED = 5
 
 
-def section_warnings(section: Section) -> list[str]:
-    """All warnings about the figures of one judge."""
-    return all_warnings(section.total, section.rubrics)
-
-
 def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
     """Warnings about one judge over all its cases, and about single rubrics.
 
@@ -494,7 +489,8 @@ def reliability(results: Iterable[CaseResult]) -> Reliability:
         raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections
     rubrics = {row.name: _named_figures(row) for row in section.rubrics}
-    return Reliability(_named_figures(section.total), rubrics, tuple(section_warnings(section)))
+    warnings = all_warnings(section.total, section.rubrics)
+    return Reliability(_named_figures(section.total), rubrics, tuple(warnings))
 
 
 def _named_figures(statistics: Statistics) -> dict[str, Estimate]:

@@ -17,7 +17,7 @@ from pytest_jrh.stats.intervals import (
     grouped,
     majority_flip,
 )
-from pytest_jrh.stats.probes import ProbeTable, probe_tables
+from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, repeated_case, share_of
 
 if TYPE_CHECKING:
@@ -74,14 +74,35 @@ _LIMIT_TEXTS = {
 def judge_limits(
     judged: Sequence[CaseResult], pairs: Sequence[Pair], rules: GateRules
 ) -> Iterator[Limit]:
-    """Hold the figures of each judge against the limits."""
+    """Hold the mean error of each judge's cases against what the limits allow."""
     for judge, of_judge in grouped((result.judge, result) for result in judged).items():
-        flip, repeats = flip_of(of_judge, [pair for pair in pairs if pair.now.judge == judge])
+        flip = _majority_flip(of_judge, [pair for pair in pairs if pair.now.judge == judge])
         for rule in _LABELS:
             limit = getattr(rules, rule)
-            if limit is not None:
-                cases = _cases_of(rule, of_judge)
-                yield _limit(rule, judge, cases, limit, rules, majority_flip(flip, repeats))
+            if limit is None:
+                continue
+            cases = _cases_of(rule, of_judge)
+            allowed = 1 - limit if rule in ("min_recall", "min_accuracy") else limit
+            errors = _errors(rule, cases)
+            n, unproven = len(errors), False
+            if rule == "max_error":
+                figure = Estimate(sum(errors) / n, n=n) if n else Estimate(why=NO_VERDICT)
+            else:
+                right = accuracy_of(cases)
+                figure = right.complement() if rule == "max_false_alarms" else right
+                unproven = rules.proof and (right.lower is None or right.lower < 1 - allowed)
+            too_many = math.ceil(sum(errors) - allowed * n - _ROUNDING)
+            by_flicker = _FLICKER_QUANTILE * math.sqrt(n * flip * (1 - flip)) + _ROUNDING
+            yield Limit(
+                rule,
+                judge,
+                limit,
+                figure,
+                broken=too_many > 0,
+                by_flicker=0 < too_many <= by_flicker,
+                unproven=unproven,
+                cases=tuple(result.case_id for result in filter(is_wrong, cases)),
+            )
 
 
 def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -101,50 +122,16 @@ def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
     return [abs(answer - label) for label, answer in answered(results)[1]]
 
 
-def _limit(
-    rule: Rule,
-    judge: str,
-    results: Sequence[CaseResult],
-    limit: float,
-    rules: GateRules,
-    flip: float,
-) -> Limit:
-    """Hold the mean error of cases against what the limit allows."""
-    allowed = 1 - limit if rule in ("min_recall", "min_accuracy") else limit
-    errors = _errors(rule, results)
-    n = len(errors)
-    if rule == "max_error":
-        figure = Estimate(sum(errors) / n, n=n) if n else Estimate(why=NO_VERDICT)
-        unproven = False
-    else:
-        right = accuracy_of(results)
-        figure = right.complement() if rule == "max_false_alarms" else right
-        unproven = rules.proof and (right.lower is None or right.lower < 1 - allowed)
-    too_many = math.ceil(sum(errors) - allowed * n - _ROUNDING)
-    by_flicker = _FLICKER_QUANTILE * math.sqrt(n * flip * (1 - flip)) + _ROUNDING
-    wrong = tuple(result.case_id for result in results if result.outcome == "disagree")
-    return Limit(
-        rule,
-        judge,
-        limit,
-        figure,
-        broken=too_many > 0,
-        by_flicker=0 < too_many <= by_flicker,
-        unproven=unproven,
-        cases=wrong,
-    )
-
-
-def flip_of(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> tuple[float, int]:
-    """How likely a verdict is to flip when the judge is asked again, and how many repeats there
-    are; 0 where neither repeats nor the same judge's verdicts in the baseline tell.
+def _majority_flip(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> float:
+    """How likely a majority is to flip when the judge is asked again; 0 where neither repeats nor
+    the same judge's verdicts in the baseline tell.
     """
     before = {pair.now.case_id: pair.before.all_scores for pair in pairs if pair.same_judge}
     flicker = estimate_flicker(
         repeated_case(result, before.get(result.case_id, ())) for result in results
     )
     repeats = max((len(result.all_scores) for result in results), default=1) or 1
-    return flip_probability(flicker.value or 0.0), repeats
+    return majority_flip(flip_probability(flicker.value or 0.0), repeats)
 
 
 def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
@@ -187,27 +174,23 @@ def probe_limits(
     for probe, limit in rules.probe_limits.items():
         present = [judge for name, judge in tables if name == probe]
         for judge in present or ([] if scope.deselected else judges):
-            yield _probe_limit(probe, judge, tables.get((probe, judge)), limit, rules)
-
-
-def _probe_limit(
-    probe: str, judge: str, table: ProbeTable | None, limit: float, rules: GateRules
-) -> Limit:
-    if table is None or not table.judged:
-        nothing = Estimate(why=NO_VERDICT)
-        return Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
-    rate = share_of(table.judged, is_wrong, _RATE_LEVEL)
-    is_more = rate.value is not None and rate.value > limit + _ROUNDING
-    return Limit(
-        "max_rate",
-        judge,
-        limit,
-        rate,
-        broken=is_more and table.is_finding,
-        unproven=rules.proof and (rate.upper is None or rate.upper > limit),
-        probe=probe,
-        cases=table.cases,
-    )
+            table = tables.get((probe, judge))
+            if table is None or not table.judged:
+                nothing = Estimate(why=NO_VERDICT)
+                yield Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
+                continue
+            rate = share_of(table.judged, is_wrong, _RATE_LEVEL)
+            is_more = rate.value is not None and rate.value > limit + _ROUNDING
+            yield Limit(
+                "max_rate",
+                judge,
+                limit,
+                rate,
+                broken=is_more and table.is_finding,
+                unproven=rules.proof and (rate.upper is None or rate.upper > limit),
+                probe=probe,
+                cases=table.cases,
+            )
 
 
 def limit_text(limit: Limit, subject: str) -> str:

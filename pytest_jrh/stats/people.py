@@ -230,7 +230,13 @@ def against_people(
     unknown = digests & set(untold) - unclear
     if not labels and not unknown:
         return None
-    cases, clusters = _checked_cases(judged, labels), clusters_of(judged)
+    first = _first_of_equals(judged)
+    cases = []
+    for result in judged:
+        answer = _NO_SCORE if result.score is None else result.score
+        label = labels.get(result.case_digest) if result.case_id in first else None
+        cases.append(Answers(answer, result.label or 0, label))
+    clusters = clusters_of(judged)
     figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases, clusters)}
     if not ordinal:
         figures["recall"] = anchored_positives(cases, clusters, 1)
@@ -241,16 +247,6 @@ def against_people(
         unclear=len(unclear),
         untold=len(unknown),
     )
-
-
-def _checked_cases(judged: Sequence[CaseResult], labels: Mapping[str, int | None]) -> list[Answers]:
-    first = _first_of_equals(judged)
-    cases = []
-    for result in judged:
-        answer = _NO_SCORE if result.score is None else result.score
-        label = labels.get(result.case_digest) if result.case_id in first else None
-        cases.append(Answers(answer, result.label or 0, label))
-    return cases
 
 
 def verifier_against_people(

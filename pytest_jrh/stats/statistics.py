@@ -259,26 +259,22 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     them all.
     """
     shown = [result for result in results if not result.spec.derived]
-    of_rubrics: dict[tuple[str, str, str], list[int]] = {}
-    of_judges: dict[tuple[str, str, str], list[int]] = {}
-    for place, result in enumerate(shown):
-        suite, rubric = result.suite, result.rubric_id
-        of_rubrics.setdefault((suite, rubric, result.judge), []).append(place)
-        of_judges.setdefault((suite, "", result.judge), []).append(place)
+    by_rubric = [((result.suite, result.rubric_id, result.judge), result) for result in shown]
+    by_judge = [((result.suite, "", result.judge), result) for result in shown]
     # With one judge, or one rubric, the levels are the same sets again.
-    computed: dict[tuple[int, ...], Statistics] = {}
+    computed: dict[tuple[str, ...], Statistics] = {}
 
-    def described(names: tuple[str, str, str], places: Iterable[int]) -> Statistics:
-        key = tuple(places)
+    def described(names: tuple[str, str, str], of_level: Sequence[CaseResult]) -> Statistics:
+        key = tuple(result.case_id for result in of_level)
         if key not in computed:
-            computed[key] = _described(names, [shown[place] for place in key], scales or {})
+            computed[key] = _described(names, of_level, scales or {})
         suite, rubric, judge = names
         return replace(computed[key], suite=suite, rubric=rubric, judge=judge)
 
     return StatisticsTable(
-        rubrics=tuple(described(*level) for level in of_rubrics.items()),
-        judges=tuple(described(*level) for level in of_judges.items()),
-        overall=described(("", "", ""), range(len(shown))),
+        rubrics=tuple(described(*level) for level in grouped(by_rubric).items()),
+        judges=tuple(described(*level) for level in grouped(by_judge).items()),
+        overall=described(("", "", ""), shown),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.stats.figures import Section, section_warnings, sections
+from pytest_jrh.stats.figures import Section, all_warnings, sections
 from pytest_jrh.stats.statistics import tabulate
 from tests.support.made_cases import make_result, make_spec
 
@@ -65,7 +65,10 @@ def test_tables_and_kappa_of_real_judges(judge: str) -> None:
 
 @needs_data
 def test_judges_are_worth_little_where_even_the_upper_end_of_kappa_is_low() -> None:
-    said = {judge: section_warnings(section_of(judge)) for judge in JUDGES}
+    said = {}
+    for judge in JUDGES:
+        section = section_of(judge)
+        said[judge] = all_warnings(section.total, section.rubrics)
     assert {judge for judge, lines in said.items() if lines} == {
         "programmatic",
         "outcome:qwen2.5:14b",

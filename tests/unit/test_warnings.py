@@ -16,9 +16,9 @@ from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.text import dollars
 from pytest_jrh.reports.json_values import panel_data, table_data
 from pytest_jrh.stats.figures import (
+    all_warnings,
     percent,
     range_text,
-    section_warnings,
     sections,
 )
 from pytest_jrh.stats.intervals import Estimate
@@ -45,7 +45,7 @@ THREE = ("privacy", "refund_policy", "tone")
 
 def warnings_of(results: list[CaseResult]) -> list[str]:
     (section,) = sections(tabulate(results))
-    return section_warnings(section)
+    return all_warnings(section.total, section.rubrics)
 
 
 def only_on(rubric: str, answer: Answer) -> Answer:
