@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import EditsOf, Mode, Objective
 
 
-_FENCE = "```"
+_FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*)```", re.DOTALL)
 _TYPE_WORDS = {
     "string": "a text",
     "int": "a whole number",
@@ -107,19 +107,9 @@ def explain(error: ValidationError, text: str, *, cut_off: bool) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """The content of a Markdown code fence around the whole answer; the answer itself without one.
-
-    The opening fence may say `json`, and ends its line. Not a regular expression: white space can
-    be any amount.
-    """
-    stripped = text.strip()
-    if len(stripped) <= 2 * len(_FENCE) or not (
-        stripped.startswith(_FENCE) and stripped.endswith(_FENCE)
-    ):
-        return text
-    inside = stripped[len(_FENCE) : -len(_FENCE)].removeprefix("json")
-    line_end = inside.rfind("\n", 0, len(inside) - len(inside.lstrip()))
-    return inside[line_end + 1 :].rstrip() if line_end >= 0 else text
+    """The content of a Markdown code fence around the whole answer; without one the answer."""
+    fenced = _FENCED.fullmatch(text.strip())
+    return fenced[1] if fenced else text
 
 
 def _refuse_duplicate_keys(text: str) -> None:
@@ -407,7 +397,7 @@ def load_template(
     """
     spec = STAGES[stage]
     if override is not None and spec.makes_cases and override.is_file():
-        return parse_prompt(read_text(override, str(override)), str(override), stage=stage)
+        prompt_path = override
     if prompt_path is not None:
         return parse_prompt(read_text(prompt_path, str(prompt_path)), str(prompt_path), stage=stage)
     name = built_in_name(stage, mode=mode, objective=objective, edits=edits)
@@ -534,13 +524,11 @@ class Stage:
 
         `images` are data URLs, which follow the prompt.
         """
-        rendered = messages(self.template, values, system_prompt=self.model.system_prompt)
-        conversation: list[Mapping[str, Any]] = [*rendered]
+        conversation: list[Mapping[str, Any]] = []
+        conversation += messages(self.template, values, system_prompt=self.model.system_prompt)
         if images:
-            conversation[-1] = {
-                **rendered[-1],
-                "content": with_images(rendered[-1]["content"], images),
-            }
+            content = with_images(conversation[-1]["content"], images)
+            conversation[-1] = {**conversation[-1], "content": content}
         return await self.complete(self.model, conversation, response_model)
 
 

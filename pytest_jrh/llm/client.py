@@ -16,7 +16,7 @@ import asyncio
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -122,7 +122,6 @@ class LiteLLMExchange:
     ) -> None:
         self._pace = Pace(time.monotonic, processes=processes)
         self._ledger = ledger
-        self._in_flight = 0
         self._retry = retry or RetryPolicy()
         self._redact = redact
         self._stopping = asyncio.Event()
@@ -219,7 +218,7 @@ class LiteLLMExchange:
         refusal = self._ledger.enter(most)
         if refusal is None:
             return most
-        if most and self._in_flight:
+        if most and self._slots.in_flight.total() > 1:
             return None
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 
@@ -229,7 +228,6 @@ class LiteLLMExchange:
         actual = most
         attempts = request.attempts
         attempts.sent += 1
-        self._in_flight += 1
         try:
             sending = self._negotiation.sending(request)
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
@@ -243,7 +241,7 @@ class LiteLLMExchange:
             if isinstance(answer, Failure):
                 attempts.lost += 1
                 return answer
-            self._negotiation.answered(request, sending)
+            self._negotiation.answered(request)
             if answer.cost is not None:
                 actual = answer.cost
             if answer.usage == Usage():
@@ -268,7 +266,6 @@ class LiteLLMExchange:
                 actual = 0.0
             return failure
         finally:
-            self._in_flight -= 1
             if self._ledger is not None:
                 self._ledger.correct(most, actual)
         return answer
@@ -326,7 +323,7 @@ class Negotiation:
     """
 
     def __init__(self) -> None:
-        self._answered: dict[Server, Sending] = {}
+        self._refused: defaultdict[Server, set[str]] = defaultdict(set)
         self._notices: dict[tuple[str, str], str] = {}
 
     @property
@@ -339,14 +336,11 @@ class Negotiation:
 
         Raises litellm's error for an unknown provider.
         """
-        refused = request.attempts.refused
-        learned = self._answered.get(server_of(request))
-        if learned is None:
-            learned = Sending(frozenset(), _first_try(request.stage.model))
-        schema_sent = learned.schema_sent
+        refused = request.attempts.refused | self._refused[server_of(request)]
+        schema_sent = _first_try(request.stage.model)
         while schema_sent in refused:
             schema_sent = _FALLBACK[schema_sent]
-        return Sending(learned.left_out | (refused & {"temperature"}), schema_sent)
+        return Sending(frozenset(refused & {"temperature"}), schema_sent)
 
     def repaired(
         self, request: CallRequest, sending: Sending, status: int | None, words: str
@@ -370,21 +364,19 @@ class Negotiation:
         request.attempts.refused.add(sending.schema_sent)
         return True
 
-    def answered(self, request: CallRequest, sending: Sending) -> None:
-        """Record that a model answered: what was left out is not sent again, and a notice due."""
-        model, server = request.stage.model, server_of(request)
-        notice = _NOTICES.get(sending.schema_sent)
-        if not sending.left_out and notice is None:
-            return
-        before = self._answered.get(server, sending)
-        schema_sent = before.schema_sent if before.schema_sent == "words" else sending.schema_sent
-        self._answered[server] = Sending(before.left_out | sending.left_out, schema_sent)
+    def answered(self, request: CallRequest) -> None:
+        """Record that a model answered: what it refused before is not sent again, and a notice
+        due.
+        """
+        model = request.stage.model
+        self._refused[server_of(request)] |= request.attempts.refused
+        sending = self.sending(request)
         if sending.left_out:
             self._notices[model, "temperature"] = (
                 f"{model} does not accept temperature: it is not sent."
             )
-        if notice is not None and schema_sent == sending.schema_sent:
-            self._notices[model, "response_format"] = f"{model} {notice}"
+        if sending.schema_sent in _NOTICES:
+            self._notices[model, "response_format"] = f"{model} {_NOTICES[sending.schema_sent]}"
 
 
 def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
@@ -446,7 +438,6 @@ def _first_try(model: str) -> SchemaSent:
 
 @cache
 def _is_known(model: str) -> bool:
-    """Whether litellm's table lists the model as supporting a response schema."""
     # For Ollama's models litellm asks the server instead of its table, and blocks meanwhile.
     return not model.startswith(("ollama/", "ollama_chat/")) and bool(
         litellm().supports_response_schema(model)

@@ -249,7 +249,6 @@ class Price:
 
 @functools.cache
 def _price_of(model: str) -> Price | None:
-    """A model's price according to litellm; None if unknown."""
     try:
         info = litellm().get_model_info(model)
     except Exception:  # noqa: BLE001 - litellm raises a plain Exception for an unknown model

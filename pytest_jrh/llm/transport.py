@@ -397,7 +397,6 @@ def was_sent(error: BaseException) -> bool:
 
 
 def _cause_of(error: BaseException, kind: type[_Cause]) -> _Cause | None:
-    """The error itself, or what it was raised from, of this kind."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__

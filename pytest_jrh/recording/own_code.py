@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
@@ -24,7 +24,7 @@ from pytest_jrh.recording.recorder import (
     Halt,
     Halted,
     HttpRequest,
-    network_closed_to_import,
+    network_closed,
     path_of,
 )
 from pytest_jrh.recording.tapes import Lookup, changed_parts, first_change
@@ -111,7 +111,13 @@ class KeptRequests:
             raise tape.missing(JUDGE.name, f"{judging.code.who} has no recorded verdict.")
         if answer is not None and (tape.recording.planning or judging.code.from_head):
             if not tape.recording.planning:
-                self._note_recorded(judging)
+                # What the code sent when its verdict was recorded.
+                entry = tape.recorded(judging.fingerprint, interactions=True)
+                exchanges = entry.exchanges if entry is not None else ()
+                # Behind the first one there may be those of an earlier version of the code.
+                tape.sent.is_partial |= len(exchanges) > 1
+                for interaction in exchanges[:1]:
+                    tape.sent.sent(HttpRequest.of(interaction))
             return self._replayed(judging, answer)
         if judging.code.from_head and not live:
             changes, why = "", "and there is none."
@@ -121,15 +127,6 @@ class KeptRequests:
             cause = f"{judging.code.who} answers from its recorded verdict, {why}"
             raise tape.missing(JUDGE.name, cause, changes)
         return await self._given(judging, work, live=live)
-
-    def _note_recorded(self, judging: Judging) -> None:
-        """Note what the code sent when its verdict was recorded."""
-        entry = self.tape.recorded(judging.fingerprint, interactions=True)
-        exchanges = entry.exchanges if entry is not None else ()
-        # Behind the first one there may be those of an earlier version of the code.
-        self.tape.sent.is_partial |= len(exchanges) > 1
-        for interaction in exchanges[:1]:
-            self.tape.sent.sent(HttpRequest.of(interaction))
 
     def _replayed(self, judging: Judging, answer: str) -> Verdict:
         """Make a verdict of what the judge said when it was recorded; raises `Unscored` where it is
@@ -165,22 +162,32 @@ class KeptRequests:
         if live and not has_verdict:
             await self.paced()
         sequence = tape.next_place()
+
+        def keep_so_far() -> None:
+            """Keep what was answered before the judge asks again, so that a kill loses nothing."""
+            if not exchanges.closed:
+                # Where it cannot be written now, it cannot be at the end, which says so.
+                with contextlib.suppress(Unscored):
+                    self._keep(judging, exchanges, sequence, None)
+
         exchanges = Exchanges(
             recorded,
             live=live,
             redactor=tape.recording.redactor,
             admit=self.admit,
-            changed=lambda: self.later(lambda: self._keep_so_far(judging, exchanges, sequence)),
+            changed=lambda: self.later(keep_so_far),
             room=tape.room,
         )
         judged: Judged | None = None
         try:
             with self.http.judging(exchanges):
-                scrubbed = self._scrubbed(await self._worked(work, live=live))
+                said, verdict = await self._worked(work, live=live)
+                # As a replay gives it.
+                reasoning = tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
             if exchanges.halt is not None:
                 # The judge's code has caught it.
                 raise Halted
-            judged = scrubbed
+            judged = Judged(said, Verdict(verdict.score, reasoning))
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
                 raise self._halted(judging.code.who, exchanges.halt, recorded, error) from error
@@ -229,10 +236,12 @@ class KeptRequests:
         cause = f"{asker} sent {halt.what}, which is not recorded"
         if not recorded:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
+        texts = [_text_of(HttpRequest.of(interaction)) for interaction in recorded]
+        changes = "\n".join(first_change(texts, _text_of(halt.request)))
         return self.tape.missing(
             JUDGE.name,
             f"{cause}; the nearest recorded request differs.",
-            _request_difference(recorded, halt.request),
+            changes or "(equal to a recorded request that was asked fewer times)",
         )
 
     async def _worked(self, work: Callable[[], Awaitable[Judged]], *, live: bool) -> Judged:
@@ -246,13 +255,6 @@ class KeptRequests:
                 self.tape.recording.redactor.learn(os.environ)
                 if names:
                     self.keyless(names)
-
-    def _keep_so_far(self, judging: Judging, exchanges: Exchanges, sequence: int) -> None:
-        """Keep what has been answered before the judge asks again, so that a kill loses nothing."""
-        if not exchanges.closed:
-            # Where it cannot be written now, it cannot be at the end, which says so.
-            with contextlib.suppress(Unscored):
-                self._keep(judging, exchanges, sequence, None)
 
     def _keep(
         self, judging: Judging, exchanges: Exchanges, sequence: int, judged: Judged | None
@@ -275,27 +277,22 @@ class KeptRequests:
             )
         )
 
-    def _scrubbed(self, judged: Judged) -> Judged:
-        """The verdict as a replay gives it."""
-        verdict, redact = judged.verdict, self.tape.recording.redactor.of_code
-        reasoning = redact(storable(verdict.reasoning)[0])
-        return Judged(judged.said, Verdict(verdict.score, reasoning))
-
 
 @contextlib.contextmanager
 def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None]]]:
     """Let the module of a judge's code be imported without the keys that it looks for and without
     a network; gives the names of these keys, and what it tried to do with the network.
     """
-    with network_closed_to_import() as tried, keys_replaced() as names:
-        yield names, tried
+    tries: dict[str, None] = {}
 
+    def refuse(tried: str) -> NoReturn:
+        tries[tried] = None
+        raise PermissionError(
+            f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
+        )
 
-def _request_difference(recorded: Sequence[Mapping[str, Any]], request: HttpRequest) -> str:
-    """A short text that says in what a request differs from the nearest of the recorded ones."""
-    texts = [_text_of(HttpRequest.of(interaction)) for interaction in recorded]
-    changes = first_change(texts, _text_of(request))
-    return "\n".join(changes) or "(equal to a recorded request that was asked fewer times)"
+    with network_closed(refuse), keys_replaced() as names:
+        yield names, tries
 
 
 def _text_of(request: HttpRequest) -> str:

@@ -332,23 +332,6 @@ def network_closed(refuse: Callable[[str], object] | None) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def network_closed_to_import() -> Iterator[Mapping[str, None]]:
-    """Close the network to the module of a judge that is imported in the block; gives what was
-    tried.
-    """
-    tries: dict[str, None] = {}
-
-    def refuse(tried: str) -> NoReturn:
-        tries[tried] = None
-        raise PermissionError(
-            f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
-        )
-
-    with network_closed(refuse):
-        yield tries
-
-
 @cache
 def _ask_before_connecting() -> None:
     """Let sockets ask the present context, and threads keep that of whoever starts them, for the
@@ -420,7 +403,6 @@ class HttpRecorder:
             self._patches.enter_context(patcher)
 
     def remove(self) -> None:
-        """Take the patch off again."""
         self._patches.close()
 
     @contextlib.contextmanager
@@ -501,7 +483,6 @@ class _Router:
 
 
 def _decoded(response: dict[str, Any]) -> dict[str, Any]:
-    """A response without its compression."""
     from vcr.filters import decode_response
 
     try:
@@ -596,7 +577,6 @@ def _answered(
 
 
 def _response(connection: Any, response: dict[str, Any], uri: str) -> Any:
-    """An answer as the library of a connection reads it."""
     from vcr.stubs import VCRHTTPResponse
     from vcr.stubs.urllib3_stubs import HTTPConnection, HTTPHeaderDict
 

@@ -98,7 +98,6 @@ def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
 
 
 def _edited_turns(case: Case) -> dict[int, Sequence[Message]]:
-    """The edited turns by their positions, each with what stood there before."""
     turns: dict[int, Sequence[Message]] = {}
     for edit in case.outcome.edits:
         before = edit.before
@@ -127,7 +126,6 @@ def _texts(message: Message) -> list[str]:
 
 
 def _words(text: str) -> _Words:
-    """The words of a text, the same as it is and as JSON writes it."""
     unescaped = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
     return tuple(_WORD.findall(unescaped.casefold()))
 
@@ -137,8 +135,6 @@ def _spaced(words: _Words) -> str:
 
 
 class _Search:
-    """The turns of a case, looked for in what was sent."""
-
     def __init__(self, case: Case, sent: SentTexts) -> None:
         texts = list(sent.texts) if sum(map(len, sent.texts)) <= _MOST_SENT else []
         # What is not recorded, or cannot be read, may hold it.

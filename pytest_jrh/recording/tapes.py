@@ -362,7 +362,6 @@ class Tape:
         return room_for(answers, self.path, self._locks)
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
-        """The fingerprint of the call without its secrets; None where it has none."""
         messages = tuple(self.recording.redactor.value(request.messages))
         if messages == request.messages:
             return None

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +89,7 @@ def open_source(path: Path, *, input_format: InputFormat | None = None) -> Sourc
     if path.exists() and not path.is_file() and not path.is_dir():
         raise refused(path, "is neither a file nor a folder")
     form = form_of(path) or FORMS[-1]
-    source = form.source or Transcripts
-    return source(path, form, input_format=input_format)
+    return (form.source or Transcripts)(path, form, input_format=input_format)
 
 
 def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = None) -> Source:
@@ -113,10 +112,8 @@ def _has_transcripts(file: Path) -> bool:
     """
     if file.suffix.lower() != ".json":
         return True
-    form, head = form_of(file), Head(file)
-    if form is not CONVERSATIONS:
-        return form is not None
-    return '"role"' in head.text
+    form = form_of(file)
+    return form is not None and (form is not CONVERSATIONS or '"role"' in Head(file).text)
 
 
 def files_in(log: Path) -> tuple[Path, ...]:
@@ -127,8 +124,7 @@ def files_in(log: Path) -> tuple[Path, ...]:
     files: list[Path] = []
     for file in find_files([log])[0]:
         if file.is_dir():
-            parts = (file / name for name in FILES_OF_A_TRIAL)
-            files += [part for part in parts if part.is_file()]
+            files += filter(Path.is_file, (file / name for name in FILES_OF_A_TRIAL))
         else:
             files.append(file)
     return tuple(files)
@@ -179,8 +175,6 @@ class Joined(Source):
         # Those that may have an open file; the one that was used last is the last.
         self._open: dict[int, None] = {}
         self._notices = dict.fromkeys(notices)
-        # Of each run the number of its file, its id there, and its summary here.
-        self._rows: dict[Key, tuple[int, str, RunSummary]] | None = None
         self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
         forms = Counter(source.form_name for source in sources)
@@ -201,7 +195,7 @@ class Joined(Source):
 
     def summaries(self) -> tuple[RunSummary, ...]:
         """The runs of all files; raises InputError with what is wrong with the first of them."""
-        return tuple(summary for _, _, summary in self._index().values())
+        return tuple(summary for _, _, summary in self._rows.values())
 
     def fields(self) -> Iterator[RunFields]:
         here = self._names()
@@ -212,7 +206,7 @@ class Joined(Source):
 
     def _names(self) -> dict[tuple[int, str, int], Key]:
         names = {}
-        for key, (number, run_id, _) in self._index().items():
+        for key, (number, run_id, _) in self._rows.items():
             names[number, run_id, key[1]] = key
         return names
 
@@ -232,12 +226,11 @@ class Joined(Source):
         """See `Source`: where the files do not say which of them was begun first, one that is added
         may have taken the name.
         """
-        self._index()
-        return self._unclear
+        return self._unclear if self._rows else {}
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
-        row = self._index().get((run_id, epoch))
+        row = self._rows.get((run_id, epoch))
         if row is None:
             raise Unscored(
                 "input_error",
@@ -262,13 +255,9 @@ class Joined(Source):
         for source in self._sources:
             source.close()
 
-    def _index(self) -> dict[Key, tuple[int, str, RunSummary]]:
-        with self._lock:
-            if self._rows is None:
-                self._rows = self._indexed()
-            return self._rows
-
-    def _indexed(self) -> dict[Key, tuple[int, str, RunSummary]]:
+    @cached_property
+    def _rows(self) -> dict[Key, tuple[int, str, RunSummary]]:
+        """Of each run the number of its file, its id there, and its summary here."""
         runs: list[tuple[int, RunSummary]] = []
         problems: list[Problem] = []
         for number, source in enumerate(self._all()):
@@ -281,12 +270,11 @@ class Joined(Source):
         if problems:
             raise InputError(problems)
         epochs: dict[str, dict[int, set[int]]] = {}
+        counts: Counter[Key] = Counter()
         for number, run in runs:
             epochs.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
-        shared = {}
-        for run_id, by_file in epochs.items():
-            if sum(map(len, by_file.values())) > len(set().union(*by_file.values())):
-                shared[run_id] = by_file
+            counts[run.run_id, run.epoch] += 1
+        shared = {run_id: epochs[run_id] for (run_id, _), count in counts.items() if count > 1}
         ids = self._ids_here(shared) if shared else {}
         rows: dict[Key, tuple[int, str, RunSummary]] = {}
         for number, run in runs:
@@ -337,8 +325,7 @@ class Joined(Source):
                 if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
                     full_names = [f"{run_id}@{full_labels[number]}" for number in numbers]
                     self._unclear[name] = tuple(full_names)
-        numbers_of_shared = {number for number, _ in ids}
-        first = next(number for number in order if number in numbers_of_shared)
+        first = min((number for number, _ in ids), key=order.index)
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
             f"{counted(len(shared), 'id')} of runs in more than one file; those of "

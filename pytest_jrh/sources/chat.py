@@ -276,44 +276,12 @@ def check_message(turn: Any) -> None:
     _Reader().add(turn)
 
 
-class OpenCalls:
-    """The calls of a conversation that have no result yet, in their order."""
-
-    def __init__(self) -> None:
-        # The functions of the calls with an id.
-        self._open: dict[str, list[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def add(self, call_id: str, function: str) -> None:
-        """Note a call."""
-        self._open.setdefault(call_id, []).append(function)
-
-    def take(self, call_id: str | None, function: str | None) -> tuple[str, str] | None:
-        """Take out the call that a result belongs to: its id and function; None where there is
-        none.
-
-        A result that names no call belongs to the first open one of its function, or of any where
-        it names no function either.
-        """
-        if call_id is not None:
-            function = None
-        for open_id in self._open if call_id is None else (call_id,):
-            functions = self._open.get(open_id, [])
-            if functions and function in (None, *functions):
-                taken = functions.pop(functions.index(function) if function else 0)
-                if not functions:
-                    del self._open[open_id]
-                return open_id, taken
-        return None
-
-
 class _Reader:
     def __init__(self) -> None:
         self.messages: list[Block] = []
         self.unusual: dict[str, None] = {}
-        self.open = OpenCalls()
+        # The ids and functions of the calls that have no result yet, in their order.
+        self.open: list[tuple[str, str]] = []
         self._provider_calls: dict[str, Block] = {}
 
     def add(self, turn: Any) -> None:
@@ -350,7 +318,7 @@ class _Reader:
         message = {**_head(turn, parts), "role": role}
         for call in calls:
             call["id"] = call["id"] or f"call-{len(self.messages)}-{call['function']}"
-            self.open.add(call["id"], call["function"])
+            self.open.append((call["id"], call["function"]))
         if calls:
             message["tool_calls"] = calls
         self.messages.append(message)
@@ -359,10 +327,7 @@ class _Reader:
         name = turn.get("name") or turn.get("function")
         call_id = call_id if isinstance(call_id, str) else None
         name = name if isinstance(name, str) else None
-        call = self.open.take(call_id, name)
-        if call is None:
-            self.unusual[WITHOUT_CALL] = None
-        call_id, function = call or (call_id, name)
+        call_id, function = self._take_call(call_id, name)
         if isinstance(content, dict | int | float):
             content = as_text(content)
         parts = parts_of(content)
@@ -375,6 +340,18 @@ class _Reader:
         if name or function:
             message["function"] = name or function
         self.messages.append(message | error)
+
+    def _take_call(self, call_id: str | None, name: str | None) -> tuple[str | None, str | None]:
+        """Take out the open call that a result belongs to: its id and function.
+
+        A result that names no call belongs to the first one of its function, or of any where it
+        names no function either.
+        """
+        for number, (open_id, function) in enumerate(self.open):
+            if call_id == open_id or (call_id is None and name in (None, function)):
+                return self.open.pop(number)
+        self.unusual[WITHOUT_CALL] = None
+        return call_id, name
 
 
 def _head(turn: Block, parts: Parts) -> Block:
@@ -472,12 +449,11 @@ def _arguments(arguments: Any) -> tuple[Block, str | None]:
     return {}, f"the arguments are no JSON object: {text}"
 
 
-Json = dict[str, Any]
 _STEP = {"type": "step-start"}
 _DENIED = "Tool execution denied."
 
 
-def sdk_parts_of(turn: Json) -> list[Json] | None:
+def sdk_parts_of(turn: Block) -> list[Block] | None:
     """What was said and done in a message, where a result may stand before what came after it; None
     for a message of another kind.
     """
@@ -508,13 +484,13 @@ def has_results(content: Any) -> bool:
     return False
 
 
-def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
+def steps_of(turn: Block, parts: Sequence[Block]) -> Iterator[Block]:
     """A message as those that it stands for: what the agent did up to a result, the results, and so
     on.
     """
     head = {key: turn[key] for key in turn if key not in ("content", "parts", "toolInvocations")}
-    content: list[Json] = []
-    results: list[Json] = []
+    content: list[Block] = []
+    results: list[Block] = []
     for part in [*parts, _STEP]:
         call, kind = _call_in(part), part["type"]
         if results and call is None and kind not in CALLS | RESULTS:
@@ -534,7 +510,7 @@ def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
         yield {**head, "content": content}
 
 
-def _call_in(part: Json) -> Json | None:
+def _call_in(part: Block) -> Block | None:
     """The call in a part of the user interface, with its result where there is one."""
     kind = part["type"]
     call = part.get("toolInvocation")
@@ -548,7 +524,7 @@ def _call_in(part: Json) -> Json | None:
     return None
 
 
-def _results_in(call: Json) -> list[Json]:
+def _results_in(call: Block) -> list[Block]:
     """The result that stands in a call, as Anthropic writes it; none where it has none yet."""
     content, state = None, call.get("state")
     match state:

@@ -55,8 +55,6 @@ def is_claude_code(head: Head) -> bool:
 
 
 class _Said(NamedTuple):
-    """A line with a message."""
-
     number: int
     line: Json
     message: Json

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, printable, shown
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.chat import check_message
-from pytest_jrh.sources.responses import ITEM_TYPES, turns_of, with_items_read
+from pytest_jrh.sources.responses import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
 from pytest_jrh.sources.source import (
     BRACKET,
     LINES,
@@ -60,7 +60,6 @@ _KEPT_BY_PROVIDER = {
     "previous_response_id": "continues a response whose items are not here",
     "conversation": "is kept by the provider, and its items are not here",
 }
-_LOG_ITEMS = "log the items themselves, or leave the conversation out"
 _DEEPEST = 4
 _MOST_LOOKED_AT = 2_000
 
@@ -71,15 +70,12 @@ def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
     reader = _Reader(value, places)
     messages = reader.messages()
     id_parts = reader.scalars(places.id, "id")
-    cluster_parts = reader.scalars(places.cluster, "cluster")
-    run_id: int | str | None = None
-    if id_parts:
-        run_id = id_parts[0] if len(id_parts) == 1 else _joined(id_parts)
+    clusters = map(str, reader.scalars(places.cluster, "cluster"))
     return Conversation(
         messages=messages,
-        id=run_id,
+        id=id_parts[0] if len(id_parts) == 1 else "-".join(map(str, id_parts)) or None,
         epoch=reader.epoch(),
-        cluster=_joined(cluster_parts) if cluster_parts else None,
+        cluster="-".join(clusters) or None,
         system=reader.system(),
         tools=value.get("tools") if isinstance(value, dict) else None,
         input=reader.text(places.input, "input"),
@@ -89,13 +85,7 @@ def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
     )
 
 
-def _joined(parts: Sequence[int | str]) -> str:
-    return "-".join(map(str, parts))
-
-
 class _Reader:
-    """Reads the parts of a conversation."""
-
     def __init__(self, value: Any, places: InputFormat) -> None:
         self.notices: dict[str, None] = {}
         self._value = value
@@ -327,7 +317,7 @@ def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
         for key, problem in _KEPT_BY_PROVIDER.items():
             kept = part.get(key)
             if isinstance(kept, str) or (isinstance(kept, dict) and kept.keys() == {"id"}):
-                raise DamagedError(problem, _LOG_ITEMS, (*path, key))
+                raise DamagedError(problem, LOG_ITEMS, (*path, key))
     if before is None and "user" not in roles[1]:
         problem = "is not here, so that a judge would read an answer without what was asked"
         raise DamagedError(problem, "log `input` beside the response", (*asked_at, "input"))
@@ -430,7 +420,6 @@ def _is_list_of_messages(head: Head) -> bool:
 
 
 def _of_items(value: Any) -> Conversation:
-    """A response, or a list of items or of messages."""
     if not isinstance(value, list):
         return conversation(value)
     if any(isinstance(item, dict) and item.get("type") in ITEM_TYPES for item in value):

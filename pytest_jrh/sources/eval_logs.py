@@ -137,7 +137,6 @@ class EvalLog(Source):
         return run, raw if with_raw else None
 
     def _as_inspect_reads(self, data: dict[str, Any]) -> EvalSample:
-        """Make Inspect's object of a stored sample of any version."""
         from inspect_ai.log import EvalSample, resolve_sample_attachments
 
         # The context that Inspect's own readers give: a message without an id is not given a random
@@ -148,7 +147,6 @@ class EvalLog(Source):
         return resolve_sample_attachments(sample, True)  # noqa: FBT003
 
     def _stored(self, key: Key) -> dict[str, Any]:
-        """The JSON of a sample; raises DamagedError."""
         # So long nobody closes the archive.
         with self._lock:
             row = self._opened().get(key)
@@ -201,7 +199,6 @@ class EvalLog(Source):
         return self._header.get("samples") or []
 
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
-        """A member of the archive; raises DamagedError."""
         try:
             if too_big := self._too_big(archive.getinfo(name).file_size):
                 raise DamagedError(f"is {too_big}")

@@ -141,10 +141,6 @@ class Joiner:
         return epochs
 
     @cached_property
-    def _some_runs(self) -> str:
-        return f"the runs are {listed(self._epochs, 5)}"
-
-    @cached_property
     def _rubrics(self) -> dict[str, Rubric]:
         return {rubric.id: rubric for rubric in self.rubrics}
 
@@ -173,12 +169,11 @@ class Joiner:
                 elif not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
                     left_out[_REPEATED] += 1
             except DamagedError as error:
-                place = str(error.path[0])
-                problem = Problem(str(error), file, row.line, place, error.hint)
+                problem = Problem(str(error), file, row.line, str(error.path[0]), error.hint)
                 joined.problems.append(problem)
         for label_key, of_run in votes.items():
-            by = settings.labelled_by
-            joined.labels[label_key] = _label(of_run.values(), by, kept_file or file)
+            label = _label(of_run.values(), settings.labelled_by, kept_file or file)
+            joined.labels[label_key] = label
         for reason in (_REPEATED, _UNTARGETED):
             if left_out[reason]:
                 joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
@@ -201,7 +196,7 @@ class Joiner:
     def _run(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
         """The run that a row is about; to look for the nearest one takes long."""
         run_id = row.run_id
-        if run_id in self.unclear:
+        if row.line and run_id in self.unclear:
             message = (
                 f"got {shown(run_id)}, which several files have, and they do not say which was "
                 "begun first"
@@ -216,7 +211,8 @@ class Joiner:
         if epochs is None:
             hint = nearest_hint(run_id, self._epochs, "id") if with_hint else None
             message = f"got {shown(run_id)}, and there is no such run"
-            raise DamagedError(f"{message}; {self._some_runs}", hint, ("run_id",))
+            message += f"; the runs are {listed(self._epochs, 5)}"
+            raise DamagedError(message, hint, ("run_id",))
         if row.epoch is None and len(epochs) == 1:
             return run_id, epochs[0]
         if row.epoch in epochs:
@@ -261,15 +257,12 @@ def _add_vote(votes: dict[str, tuple[int, LabelRow]], row: LabelRow, value: int)
 
 
 def _label(votes: Iterable[tuple[int, LabelRow]], by: LabelledBy, file: str) -> Label:
-    values = []
+    values, rows = zip(*votes, strict=True)
     sources = []
-    splits = []
-    for value, row in votes:
+    for row in rows:
         place = f"{file}:{row.line}" if row.line else file
-        values.append(value)
         sources.append(VoteSource(place, row.annotator, row.note))
-        splits.append(row.split)
-    return Label(tuple(values), by, splits[0], tuple(sources))
+    return Label(values, by, rows[0].split, tuple(sources))
 
 
 def find_labels(
@@ -279,6 +272,14 @@ def find_labels(
 
     What is wrong with any label is in the `problems`, and so is it where there is none at all.
     """
+    joiner = Joiner(
+        runs,
+        suite.rubrics,
+        suite.untargeted,
+        source.aliases(),
+        source.unclear_names(),
+        ordinal=suite.mode == "ordinal",
+    )
     found = JoinedLabels()
     origins: dict[LabelKey, str] = {}
     labels: dict[LabelKey, Label] = {}
@@ -287,10 +288,10 @@ def find_labels(
         if settings.path is not None:
             path = Path(settings.path)
             where = places.name(path)
-            joined = _from_file(settings, path, suite, source, runs, places)
+            joined = _from_file(settings, path, joiner, places)
         else:
             where = place
-            joined = _from_log(settings, place, suite, source, runs)
+            joined = _from_log(settings, place, joiner, source)
         found.problems += joined.problems
         found.notices += joined.notices
         for key, label in joined.labels.items():
@@ -300,8 +301,7 @@ def find_labels(
                     f"the run {shown(run_id)} (epoch {epoch}) has a label under "
                     f"{shown(rubric_id)} in {where} and in {origins[key]}"
                 )
-                problem = Problem(message, key=place, hint="keep one of them")
-                found.problems.append(problem)
+                found.problems.append(Problem(message, key=place, hint="keep one of them"))
                 break
             origins[key] = where
             labels[key] = label
@@ -317,40 +317,23 @@ def find_labels(
     return found
 
 
-def _from_file(
-    settings: LabelSection,
-    path: Path,
-    suite: Suite,
-    source: Source,
-    runs: Sequence[RunSummary],
-    places: Places,
-) -> JoinedLabels:
+def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
     file = places.name(path)
-    read = read_rows(path, file=file)
+    read = read_rows(path, file)
     inside = relative_path(path, places.rootdir)
     # No name of a folder of this machine goes into a record.
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
-    joiner = Joiner(
-        runs,
-        suite.rubrics,
-        suite.untargeted,
-        source.aliases(),
-        source.unclear_names(),
-        ordinal=suite.mode == "ordinal",
-    )
     joined = joiner.join(read.rows, settings, file, kept_file)
     if read.unused:
         joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
     return joined
 
 
-def _from_log(
-    settings: LabelSection, place: str, suite: Suite, source: Source, runs: Sequence[RunSummary]
-) -> JoinedLabels:
+def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source) -> JoinedLabels:
     """Labels that the log itself has; runs without the score or the field have none."""
     name = settings.scorer or settings.metadata or ""
     pointer = name if name.startswith("/") else pointer_to(name)
-    keys = {(run.run_id, run.epoch) for run in runs}
+    keys = {(run.run_id, run.epoch) for run in joiner.runs}
     names: dict[str, None] = {}
     rows = []
     for run in source.fields():
@@ -365,12 +348,11 @@ def _from_log(
         there = f"the {what} are {listed(names)}" if names else f"no run has {what}"
         message = f"got {shown(name)}, which no run has; {there}"
         return JoinedLabels(problems=[Problem(message, key=place)])
-    if not settings.map and suite.mode == "binary" and (problem := _unclear(place, rows)):
-        return JoinedLabels(problems=[problem])
-    is_ordinal = suite.mode == "ordinal"
-    if settings.scorer and not settings.map and not is_ordinal:
-        settings = settings.model_copy(update={"map": _SCORER_MAP})
-    joiner = Joiner(runs, suite.rubrics, suite.untargeted, ordinal=is_ordinal)
+    if not settings.map and not joiner.ordinal:
+        if problem := _unclear(place, rows):
+            return JoinedLabels(problems=[problem])
+        if settings.scorer:
+            settings = settings.model_copy(update={"map": _SCORER_MAP})
     joined = joiner.join(rows, settings, f"{place}: {name}")
     of_map = f"{place.rpartition('.')[0]}.map"
     problems = [Problem(one.message, key=of_map, hint=one.hint) for one in joined.problems]

@@ -69,7 +69,7 @@ _PART_TYPES = (
     *("computer_screenshot", "summary_text", "reasoning_text", "encrypted_content"),
 )
 _MOST_NAMED = 40
-_LOG_ITEMS = "log the items themselves, or leave the conversation out"
+LOG_ITEMS = "log the items themselves, or leave the conversation out"
 
 
 def is_item(value: Any) -> bool:
@@ -129,7 +129,7 @@ class _Reader:
         elif kind in _THOUGHTS:
             self._assistant()["content"] += _thought(item)
         elif kind == "item_reference":
-            raise DamagedError("refers to an item that is not in the log", _LOG_ITEMS)
+            raise DamagedError("refers to an item that is not in the log", LOG_ITEMS)
 
     def _add_message(self, item: Json) -> None:
         role, content = item.get("role"), item.get("content")

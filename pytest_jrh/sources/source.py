@@ -7,7 +7,6 @@ Which runs belong together, by a field of their metadata: `cluster_key`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import mmap
 import re
@@ -25,6 +24,7 @@ from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -297,16 +297,15 @@ def clusters_by(
         for name, entry in metadata.items():
             if clusters[key] is not None or len(names) > _MOST_NAMES:
                 break
-            below = entry if isinstance(entry, dict) else ()
-            names.update(dict.fromkeys(pointer_to(name, inner) for inner in below))
-            if not isinstance(entry, dict):
-                names[name] = None
+            below = [name]
+            if isinstance(entry, dict):
+                below = [pointer_to(name, inner) for inner in entry]
+            names.update(dict.fromkeys(below))
     if clusters and not any(clusters.values()):
-        message = f"got {shown(cluster_key)}, but no run has metadata"
+        what = "but no run has metadata"
         if names:
-            fields = listed(sorted(names))
-            message = f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
-            message += fields
+            what = f"which no run has in its metadata; the fields are {listed(sorted(names))}"
+        message = f"got {shown(cluster_key)}, {what}"
         raise InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
     return clusters
 
@@ -315,14 +314,12 @@ def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) 
     """Say of how many runs the field names no cluster; nothing where it does of all."""
     names = list(clusters)
     missing = names.count(None)
-    if not missing:
-        return ()
     have, them = ("has", "it") if missing == 1 else ("have", "each of them")
     notice = (
         f"{file}: {missing:,} of {counted(len(names), 'run')} {have} no {printable(cluster_key)} "
         f"in the metadata (cases.cluster); {them} is a cluster of its own, over its epochs"
     )
-    return (notice,)
+    return (notice,) if missing else ()
 
 
 def _text(value: str | float) -> str:
@@ -334,8 +331,7 @@ def _text(value: str | float) -> str:
     text = " ".join(storable(text)[0].split())
     if len(text) <= _LONGEST:
         return text
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
-    return f"{text[: _LONGEST - _DIGEST - 1]}~{digest}"
+    return f"{text[: _LONGEST - _DIGEST - 1]}~{short_digest(text, _DIGEST)}"
 
 
 def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:

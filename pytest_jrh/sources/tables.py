@@ -77,13 +77,10 @@ def read_table(path: Path, file: str) -> Table:
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
         raise InputError(Problem("has a NUL character; must be CSV or JSON lines", file, line))
-    text = storable(text)[0]
     problems: list[Problem] = []
-    if text.lstrip().startswith("{"):
-        objects = read_objects(text, file, problems)
-        table = table_of(((line, row) for line, read in objects for row in _rows(read)), file)
-    else:
-        table = _csv_table(text, file, problems)
+    is_json = text.lstrip().startswith("{")
+    read_rows = _json_rows if is_json else _csv_rows
+    table = table_of(read_rows(text, file, problems), file)
     if not table.lines and not problems:
         problems.append(table.problem("has no row below the names of the columns", 1))
     if problems:
@@ -128,39 +125,35 @@ def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
     return [*problems[:MOST_PROBLEMS], Problem(more, file)]
 
 
-def _csv_table(text: str, file: str, problems: list[Problem]) -> Table:
+def _csv_rows(
+    text: str, file: str, problems: list[Problem]
+) -> Iterator[tuple[int, dict[str, str | None]]]:
     separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] = []
-    lines: list[int] = []
-    rows: list[list[str]] = []
     line = 1
     try:
         for cells in reader:
             if not names:
                 names = [cell.strip() for cell in cells]
+                for name, count in Counter(filter(None, names)).items():
+                    if count > 1:
+                        problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
             elif len(cells) > len(names):
                 message = f"has {len(cells)} cells, and there are {len(names)} columns"
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                lines.append(line)
-                rows.append(cells)
+                yield line, {name: cell for name, cell in zip_longest(names, cells) if name}
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
         problems.append(Problem(message, file, reader.line_num))
-    for name, count in Counter(filter(None, names)).items():
-        if count > 1:
-            problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
-    columns = {name: cells for name, *cells in zip_longest(names, *rows) if name}
-    return Table(file, lines, columns)
 
 
-def read_objects(
+def _json_rows(
     text: str, file: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of JSON lines, each with its line; any other line is a problem of the file."""
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
@@ -170,7 +163,7 @@ def read_objects(
             problems.append(Problem(str(error), file, line))
             continue
         if isinstance(value, dict):
-            yield line, value
+            yield from ((line, verdict) for verdict in _rows(value))
         else:
             problems.append(Problem(f"got {shown(value)}; must be a JSON object", file, line))
 
@@ -371,7 +364,6 @@ def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
 
 
 def _holds_words(table: Table, column: str) -> bool:
-    """Whether most of the first values of a column may be labels or verdicts."""
     texts = [text.casefold() for text in table.texts(column)[:_LOOKED_AT] if text]
     return 2 * sum(text in _WORDS for text in texts) > len(texts)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,6 @@ def _name(reference: Json) -> str:
 
 
 def _chat_content(content: str | list[Json]) -> str | list[Json]:
-    """The content of a message as chats have it, media by their paths."""
     if isinstance(content, str):
         return content
     parts = []
@@ -148,7 +148,6 @@ class Trial(Transcripts):
     def _prepare(self) -> None:
         super()._prepare()
         self._file = self.path / _TRAJECTORY
-        self._result: Json | None = None
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
         if self._file.exists():
@@ -161,8 +160,6 @@ class Trial(Transcripts):
 
     def conversation(self, value: Any) -> Conversation:
         """See `Transcripts`; None is a trial that left no trajectory."""
-        if self._result is None:
-            self._result = self._read_result()
         result = self._result
         try:
             rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
@@ -196,7 +193,8 @@ class Trial(Transcripts):
             no_messages=no_messages,
         )
 
-    def _read_result(self) -> Json:
+    @cached_property
+    def _result(self) -> Json:
         file = self.path / _RESULT
         if not file.is_file():
             return {}

@@ -1,16 +1,15 @@
 """The one way in which files with transcripts in JSON are read, whatever their form.
 
-A file has a conversation in
-each line, or in each item of a JSON list, or it is one. It is indexed once, and each conversation
-is read when it is asked for: one at a time is in memory, whatever the size of the file.
+A file has a conversation in each line, or in each item of a JSON list, or it is one. It is indexed
+once, and each conversation is read when it is asked for: one at a time is in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import mmap
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import (
@@ -24,6 +23,7 @@ from pytest_jrh.core.documents import (
     received,
 )
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.chat import read_messages
@@ -41,7 +41,7 @@ from pytest_jrh.sources.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
 # The reader that knows lines is slow, so problems in larger files name none.
@@ -70,7 +70,6 @@ class Transcripts(Source):
     """The conversations of a file."""
 
     def _prepare(self) -> None:
-        self._rows: dict[Key, _Row] | None = None
         self._notices: dict[str, None] = {}
         self._created: datetime | None = None
         self._file = self.path
@@ -89,11 +88,11 @@ class Transcripts(Source):
         Raises InputError with the lines of the first mistakes: no JSON, no messages, an unusable
         id, or one that another conversation has.
         """
-        return tuple(row.summary for row in self._index().values())
+        return tuple(row.summary for row in self._rows.values())
 
     def fields(self) -> Iterator[RunFields]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""
-        for key, row in self._index().items():
+        for key, row in self._rows.items():
             value, conversation = None, Conversation(())
             # What is damaged has nothing, as its cases will say.
             with contextlib.suppress(DamagedError):
@@ -118,15 +117,14 @@ class Transcripts(Source):
 
     def created(self) -> datetime | None:
         """See `Source`: when the first conversation was begun, where its form says it."""
-        self._index()
-        return self._created
+        return self._created if self._rows else None
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
 
         Raises Unscored (`input_error`) where it is missing, or its messages cannot be read.
         """
-        row = self._index().get((run_id, epoch))
+        row = self._rows.get((run_id, epoch))
         try:
             if row is None:
                 raise DamagedError("the file has no such conversation")
@@ -173,13 +171,8 @@ class Transcripts(Source):
             tools=tuple(clean["tools"]),
         )
 
-    def _index(self) -> dict[Key, _Row]:
-        with self._lock:
-            if self._rows is None:
-                self._rows = self._indexed()
-            return self._rows
-
-    def _indexed(self) -> dict[Key, _Row]:
+    @cached_property
+    def _rows(self) -> dict[Key, _Row]:
         rows: dict[Key, _Row] = {}
         problems: list[Problem] = []
         for item, data in self._items():
@@ -207,7 +200,10 @@ class Transcripts(Source):
         if sample_id is None and self._is_whole:
             sample_id = self._file_name
         elif sample_id is None:
-            sample_id, named = _digest(conversation.messages), False
+            # The same wherever in a file it stands.
+            check_depth(list(conversation.messages))
+            text = json.dumps(conversation.messages, sort_keys=True, separators=(",", ":"))
+            sample_id, named = short_digest(text, _DIGEST), False
         skip = None
         if not conversation.messages:
             skip = Skip("no_messages", conversation.no_messages)
@@ -226,12 +222,10 @@ class Transcripts(Source):
 
     @property
     def _file_name(self) -> str:
-        """What names a run that is the whole file."""
         return self.path.stem
 
     @property
     def _is_list(self) -> bool:
-        """Whether the conversations are items of a list, and not lines."""
         return self._file.suffix.lower() == ".json"
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
@@ -304,7 +298,6 @@ class Transcripts(Source):
         return value
 
     def _place(self, item: Item) -> str:
-        """The place of an item in words, such as `line 3`."""
         if self._is_whole:
             return "its conversation"
         return f"{'item' if self._is_list else 'line'} {item.number}"
@@ -328,7 +321,6 @@ class Transcripts(Source):
 
 
 def _numbered(data: bytes) -> list[tuple[int, bytes]]:
-    """The lines that are not blank, behind their numbers."""
     rows = enumerate(data.split(b"\n"), start=1)
     return [(number, row) for number, row in rows if row.strip(b" \t\r" + BOM)]
 
@@ -349,13 +341,6 @@ def _values_of_lines(data: bytes) -> list[dict[str, Any]]:
             raise DamagedError(str(error), hint, line=number) from None
         values.append(value)
     return values
-
-
-def _digest(messages: Sequence[Any]) -> str:
-    """Name a conversation by its messages: the same wherever in a file it stands."""
-    check_depth(list(messages))
-    text = json.dumps(messages, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
 
 
 def definitions_of(tools: Any) -> list[dict[str, Any]]:

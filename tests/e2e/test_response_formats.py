@@ -168,17 +168,16 @@ def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others
         attempts += 1
     assert attempts == 3
     assert negotiation.sending(other) == first
-    negotiation.answered(other, first)
+    negotiation.answered(other)
     assert negotiation.notices == []
 
 
 def test_an_answer_in_the_schema_is_no_proof_of_a_refusal_on_its_way() -> None:
     negotiation, refused, other = Negotiation(), call(UNKNOWN), call(UNKNOWN)
-    sent = negotiation.sending(other)
     assert negotiation.repaired(
         refused, negotiation.sending(refused), 400, "invalid format of messages.3"
     )
-    negotiation.answered(other, sent)
+    negotiation.answered(other)
     assert negotiation.notices == []
 
 
@@ -189,7 +188,7 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
             assert negotiation.repaired(
                 attempt, sending, 400, "takes no temperature, and no response_format"
             )
-        negotiation.answered(attempt, sending)
+        negotiation.answered(attempt)
     refused = call(UNKNOWN, 0.5)
     assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid tool message")
     after = negotiation.sending(call(UNKNOWN, 0.5))

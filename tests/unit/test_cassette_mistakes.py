@@ -62,11 +62,6 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
             "'2')",
         ),
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
-        (
-            "\ninteractions:",
-            "\nno_interactions:",
-            "the calls have 1 interactions, but the file has 0",
-        ),
         ("- request:", "- other:", "interactions[0].request"),
         ("    body:", "    other:", "interactions[0].request.body"),
         ("  response:", "  other:", "interactions[0].response"),
