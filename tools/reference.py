@@ -1,7 +1,8 @@
 """Write what is generated of documentation and schemas: `python -m tools.reference`.
 
-`docs/configuration.md` comes from the JSON schemas of configs and rubric files, `docs/options.md`
-from the declarations of the options, and `docs/llms.txt` (https://llmstxt.org) from the navigation and the pages themselves.
+`docs/configuration.md` and `docs/rand.md` come from the JSON schemas of configs and rubric files, `docs/options.md` from the
+declarations of the options, `docs/assistants.md` from `tools/assistants.md` and the steps of `docs/suite.md`, and `docs/llms.txt`
+(https://llmstxt.org) from the navigation and the pages themselves.
 """
 
 from __future__ import annotations
@@ -52,8 +53,7 @@ A relative path is looked for from the folder that pytest is started in, then fr
 where it exists counts. A file or folder that does not exist yet is made where the suite's log or rubrics were found.
 
 Each section of a config is a heading here. Every key may be left out or null unless it is marked *required*. Configs of
-RAND's Judge Reliability Harness, and ours of before, are read as they are: [at the end](#keys-of-rands-files) stands
-where each of their keys goes.
+RAND's Judge Reliability Harness, and ours of before, are read as they are: [here](rand.md) stands where each of their keys goes.
 """
 _RUBRICS = """\
 ## Rubric files
@@ -61,9 +61,9 @@ _RUBRICS = """\
 A YAML or JSON list of rubrics, or a mapping that holds such a list under `rubrics`.
 """
 _RAND = """\
-## Keys of RAND's files
+# Keys of RAND's files
 
-The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
+Configs, rubrics, logs and prompt files of RAND's Judge Reliability Harness run unchanged, and so do configs of earlier versions of pytest-jrh. The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
 `inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`.
 """
 _OPTIONS = """\
@@ -71,7 +71,7 @@ _OPTIONS = """\
 
 Each option has an ini key of the same name (`--jrh-record-mode` is `jrh_record_mode`) for `pyproject.toml`,
 `pytest.ini` or `tox.ini`; the command line wins. Paths are relative to the folder that pytest
-is started in, those of an ini file to its own. What record modes do is in [Record and replay](recording.md).
+is started in, those of an ini file to its own. What record modes do is in [Your first suite](suite.md#recordings).
 """
 
 _LLMS = """\
@@ -85,7 +85,9 @@ def pages() -> dict[str, str]:
     """The generated files, by their paths in the repository."""
     return {
         "docs/configuration.md": configuration(),
+        "docs/rand.md": rand_keys(),
         "docs/options.md": options(),
+        "docs/assistants.md": assistants(),
         "docs/llms.txt": llms_txt(),
     }
 
@@ -131,29 +133,49 @@ def configuration() -> str:
     sections = config["definitions"]
     keys = {name: list(section["properties"]) for name, section in sections.items()}
     parts = [_GENERATED, _CONFIGURATION]
-    rand_parts: list[str] = []
     for path, value in _sections_below("", config, sections):
+        if path == "rand":
+            continue
         name = _section_name(value)
         base = _base_of(name, keys)
         rows = [key for key in keys[name] if _is_row(sections[name]["properties"][key])]
-        section_parts = [f"## `{path}`", _purpose(value)]
+        parts += [f"## `{path}`", _purpose(value)]
         if name == "ModelDefaults":
-            section_parts.append(f"Of the keys of [a model](#a-model) {_in_words(rows)}.")
+            parts.append(f"Of the keys of [a model](#a-model) {_in_words(rows)}.")
             rows = []
         elif base is not None:
             rows = [key for key in rows if key not in keys[base]]
-            section_parts.append(f"The keys of {_BASES[base]}{', and:' if rows else '.'}")
+            parts.append(f"The keys of {_BASES[base]}{', and:' if rows else '.'}")
         if rows:
-            section_parts.append(_rows(sections[name], rows))
-        (rand_parts if path == "rand" else parts).extend(section_parts)
+            parts.append(_rows(sections[name], rows))
     model = sections[_MODEL]
     parts += ["## A model", "A stage of making cases, or a judge.", _rows(model, keys[_MODEL])]
-    parts += [_RAND, _table(_rows_of_rand()), _of_rand_unused(), *rand_parts]
     parts.append(_RUBRICS)
     for name, title in {"RubricEntry": "A rubric", "LevelEntry": "A score level"}.items():
         section = rubrics["definitions"][name]
         parts += [f"### {title}", section["description"], _rows(section, section["properties"])]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def rand_keys() -> str:
+    """Say where each key of RAND's files goes, and describe those that only its files have."""
+    config = config_schema()
+    value = config["properties"]["rand"]
+    section = config["definitions"][_section_name(value)]
+    parts = [_GENERATED, _RAND, _table(_rows_of_rand()), _of_rand_unused()]
+    parts += ["## `rand`", _purpose(value), _rows(section, section["properties"])]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def assistants() -> str:
+    """The page for assistants, in which the steps are those of the page about the first suite."""
+    suite = (ROOT / "docs" / "suite.md").read_text("utf-8")
+    steps = {part.partition("\n")[0]: part for part in suite.split("\n## ")}
+    text = (ROOT / "tools" / "assistants.md").read_text("utf-8")
+    page = re.sub(
+        r"^@(.+)@$", lambda mark: f"## {steps[mark[1]].strip()}", text, flags=re.MULTILINE
+    )
+    return f"{_GENERATED}\n\n{page}"
 
 
 def _sections_below(prefix: str, section: Schema, sections: Schema) -> Iterator[tuple[str, Schema]]:

@@ -1,5 +1,5 @@
-"""Write docs/strong_judges.md from the tables of examples/strong_judges: `python -m
-tools.strong_judges`.
+"""Write "How good is good enough?" into docs/check.md, from the tables of examples/strong_judges:
+`python -m tools.strong_judges`.
 """
 
 from __future__ import annotations
@@ -14,114 +14,80 @@ from pytest_jrh.stats.intervals import Estimate
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "examples" / "strong_judges"
-PAGE = ROOT / "docs" / "strong_judges.md"
-PROMPTS = ("vanilla", "vanilla_norules", "cot", "metrics_reference", "swap")
+PAGE = ROOT / "docs" / "check.md"
+_BEGINNING = "<!-- From here to the next mark: `python -m tools.strong_judges` -->\n"
+_END = "<!-- The end of what tools.strong_judges writes -->\n"
+PROMPTS = {
+    "vanilla": "all pairs",
+    "vanilla_norules": "a prompt without its rules",
+    "cot": "a prompt that asks for reasons first",
+    "metrics_reference": "a prompt with metrics and a reference",
+    "swap": "both orders weighed",
+}
 # `max_drop` and `proof` of the decisions, in the order of the columns.
 _RULES = ((0.0, False), (0.05, False), (0.05, True))
-_FIGURES = ("recall", "false_positive_rate", "kappa")
-_FIGURE_TITLES = ("violations found", "false alarms", "kappa")
-_PAGE = """\
-# What strong judges look like
+_SECTION = """
+What others reach, with 95% intervals: two published tables of strong judges beside people, in
+`examples/strong_judges` with their sources and licences.
 
-<!-- Written by `python -m tools.strong_judges`: do not edit. -->
+{figures}
 
-How good is a good judge, and how much do a few hundred labels tell? Two published tables answer
-for judges on GPT-4 and GPT-4o, beside the labels of people. They are in `examples/strong_judges`,
-with their sources and licences; each takes one command and a second:
+- **A figure belongs to a judge and its cases.** One judge misses {best} on pairs that came about by
+  themselves, and {worst} on pairs that were made so that the worse answer looks right. Measure
+  yours on your own cases.
+- **What goes together counts once.** Requirements of one task are right and wrong together: taken
+  as independent, the interval of what is missed would be {narrow} points wide; over tasks it is
+  {wide}.
+- **A judge of kappa 0.6** is right in 80% of the cases of either label, and one of 0 tosses a coin.
+  Below 0.6 reports doubt a judge.
 
-    cd examples/strong_judges
-    python -m pytest_jrh check llmbar-gpt4.csv --verdict cot --baseline vanilla --one=violated
-    python -m pytest_jrh check agent-as-a-judge.csv --cluster task --rubric agent --one=violated
-
-Ranges are 95% intervals over other pairs, or other tasks.
-
-## One judge under five prompts
-
-GPT-4 says which of two answers follows an instruction: 419 pairs, each in both orders. "Violated"
-(1) is a case in which the second answer is the better one. That is half of them, so a coin finds
-50%, with 50% false alarms.
-
-{prompts}
-
-By subset, under `vanilla`. The natural pairs come from people and models; the other four were
-made so that the worse answer looks right.
-
-{subsets}
-
-- **A figure belongs to a judge and its cases.** The same judge finds {best} on the natural pairs
-  and {worst} on the worst subset, so measure yours on your own cases.
-- **It misses and flags in about equal measure** on the hard subsets: no leaning to one of the
-  answers, which another threshold would mend.
-
-## Is another prompt worse?
-
-Each prompt held against `vanilla`, with the subsets as rubrics, as [in a pull
-request](gate.md):
+Each prompt of GPT-4 held against the first one, by subset:
 
 {decisions}
 
-- Without its rules (`vanilla_norules`) the prompt is plainly worse in both classes: FAIL, however
-  it is asked.
-- `cot`, reasons before the answer, loses {lost} points of recall. That is more than chance and
-  less than 5: who tolerates 5 points passes it, and from these pairs nobody can prove that other
-  pairs lose less than 5.
-- `metrics_reference` finds more and flags less. `swap` changes {changed} verdicts, {better} of
-  them for the better: no reason to refuse it.
-- That no more than 5 points are lost on other pairs takes hundreds of pairs to prove.
-
-## An agent as a judge
-
-An agent on GPT-4o reads what three coding agents have built, and says of each requirement whether
-it is met: 366 requirements of 55 tasks, for each of the three. Violated is what is not met.
-
-{agents}
-
-- Of the violations {found} are found, of what is met {flagged} is flagged; kappa {kappa}.
-- **Requirements of one task go together.** Taken as independent, the interval of the recall would
-  be {narrow} points wide; over tasks it is {wide}. Without `--cluster task` the table would look
-  better than it is.
-- The intervals of the three agents overlap: 55 tasks do not tell for which of them the judge is
-  best.
+Asking for reasons first loses {lost} points of violations: more than chance, and less than 5. Who
+tolerates 5 points passes it, and these pairs do not prove that others lose less. That takes
+hundreds of pairs.
 """
 
 
 def main() -> int:
-    """Write the page."""
+    """Write the section."""
     PAGE.write_text(page(), encoding="utf-8")
     sys.stdout.write(f"{PAGE.relative_to(ROOT)}\n")
     return 0
 
 
 def page() -> str:
-    """The page, from the tables."""
-    by_prompt = {prompt: _llmbar(prompt) for prompt in PROMPTS}
-    total = {prompt: checked.judges[prompt].figures for prompt, checked in by_prompt.items()}
-    subsets = by_prompt["vanilla"].judges["vanilla"].rubrics
-    recalls = [figures["recall"] for figures in subsets.values()]
-    agents, alone = (
-        check_table(
-            TABLES / "agent-as-a-judge.csv", cluster=cluster, rubric="agent", one="violated"
-        )
-        for cluster in ("task", "case")
-    )
-    [of_agents], [of_rows] = agents.judges.values(), alone.judges.values()
-    changed, better = _changed(by_prompt["vanilla"], by_prompt["swap"])
-    lost = _points(total["vanilla"]["recall"]) - _points(total["cot"]["recall"])
-    return _PAGE.format(
-        prompts=_figures("prompt", {f"`{prompt}`": of for prompt, of in total.items()}),
-        subsets=_figures("subset", subsets),
-        best=f"{max(map(_points, recalls)):.0f}%",
-        worst=f"{min(map(_points, recalls)):.0f}%",
+    """The page, with the section as the tables have it now."""
+    before, _, rest = PAGE.read_text("utf-8").partition(_BEGINNING)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGINNING}{_section()}\n{_END}{after}"
+
+
+def _section() -> str:
+    totals = {prompt: _llmbar(prompt).judges[prompt].figures for prompt in PROMPTS}
+    subsets = _llmbar("vanilla").judges["vanilla"].rubrics
+    worst = min(subsets, key=lambda subset: _points(subsets[subset]["recall"]))
+    agents, rows = _agents("task"), _agents("case")
+    figures = {
+        "an agent on GPT-4o: has a coding agent met a requirement? (1,098 of 55 tasks)": (
+            agents.figures
+        ),
+        "GPT-4: is the second of two answers better? natural pairs": subsets["Natural"],
+        f"GPT-4, pairs made to mislead ({worst})": subsets[worst],
+    }
+    for prompt, title in PROMPTS.items():
+        figures[f"GPT-4, {title} (`{prompt}`)"] = totals[prompt]
+    lost = _points(totals["vanilla"]["recall"]) - _points(totals["cot"]["recall"])
+    return _SECTION.format(
+        figures=_figures_table(figures),
+        best=f"{100 - _points(subsets['Natural']['recall']):.0f}%",
+        worst=f"{100 - _points(subsets[worst]['recall']):.0f}%",
+        narrow=f"{_width(rows.figures['recall']):.0f}",
+        wide=f"{_width(agents.figures['recall']):.0f}",
         decisions=_decisions_table(),
         lost=f"{lost:.1f}",
-        changed=changed,
-        better=better,
-        agents=_figures("agent", {**of_agents.rubrics, "all": of_agents.figures}),
-        found=_value(of_agents, "recall"),
-        flagged=_value(of_agents, "false_positive_rate"),
-        kappa=_value(of_agents, "kappa"),
-        narrow=f"{_width(of_rows.figures['recall']):.0f}",
-        wide=f"{_width(of_agents.figures['recall']):.0f}",
     )
 
 
@@ -129,15 +95,15 @@ def decisions() -> list[tuple[str, ...]]:
     """What is decided of each prompt against `vanilla`: the prompt, and the word under each of the
     rules.
     """
-    rows = []
-    for prompt in PROMPTS[1:]:
-        verdicts = []
+    lines = []
+    for prompt in list(PROMPTS)[1:]:
+        words = []
         for max_drop, proof in _RULES:
             decision = _llmbar(prompt, max_drop, proof=proof).decision
             assert decision is not None
-            verdicts.append(decision.word)
-        rows.append((prompt, *verdicts))
-    return rows
+            words.append(decision.word)
+        lines.append((prompt, *words))
+    return lines
 
 
 def _llmbar(prompt: str, max_drop: float = 0.0, *, proof: bool = False) -> CheckedTable:
@@ -152,33 +118,36 @@ def _llmbar(prompt: str, max_drop: float = 0.0, *, proof: bool = False) -> Check
     )
 
 
-def _changed(before: CheckedTable, now: CheckedTable) -> tuple[int, int]:
-    """How many verdicts differ, and how many of them are right now."""
-    pairs = zip(before.results, now.results, strict=True)
-    changed = [later for earlier, later in pairs if earlier.score != later.score]
-    return len(changed), sum(result.outcome == "agree" for result in changed)
+def _agents(cluster: str) -> Reliability:
+    checked = check_table(TABLES / "agent-as-a-judge.csv", cluster=cluster, one="violated")
+    [judge] = checked.judges.values()
+    return judge
 
 
-def _figures(first: str, rows: Mapping[str, Mapping[str, Estimate]]) -> str:
-    lines = [
-        (name, *(figure_text(figure, of[figure]) for figure in _FIGURES))
-        for name, of in rows.items()
-    ]
-    return _table((first, *_FIGURE_TITLES), lines)
+def _figures_table(rows: Mapping[str, Mapping[str, Estimate]]) -> str:
+    lines = []
+    for name, figures in rows.items():
+        false_alarms = figure_text("false_positive_rate", figures["false_positive_rate"])
+        kappa = figure_text("kappa", figures["kappa"])
+        lines.append((name, _missed(figures["recall"]), false_alarms, kappa))
+    return _table(("judge and cases", "missed", "false alarms", "kappa"), lines)
+
+
+def _missed(recall: Estimate) -> str:
+    assert recall.lower is not None
+    assert recall.upper is not None
+    lower, upper = 100 * (1 - recall.upper), 100 * (1 - recall.lower)
+    return f"{100 - _points(recall):.1f}% ({lower:.1f}-{upper:.1f})"
 
 
 def _decisions_table() -> str:
     limits = [f"`max_drop: {limit:g}`{', `proof`' * proof}" for limit, proof in _RULES]
-    return _table(("prompt", *limits), ((f"`{name}`", *cells) for name, *cells in decisions()))
+    return _table(("prompt", *limits), ((f"`{name}`", *words) for name, *words in decisions()))
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _value(reliability: Reliability, name: str) -> str:
-    return figure_text(name, reliability.figures[name]).split()[0]
 
 
 def _points(figure: Estimate) -> float:

@@ -234,7 +234,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
     "cassette-dir": "set recording.dir in the suite's config",
     "disable-recording": "--jrh-record-mode=all asks everything again, and records it",
-    "eval-log": "docs/library.md writes an Inspect log from results.jsonl",
+    "eval-log": "docs/python.md writes an Inspect log from results.jsonl",
     "free-model": "a model whose `api_base` is this machine is free; for another one without a "
     "known price, limit the calls with --jrh-max-calls",
     "history": "commit the baseline, and see its git log",
@@ -265,7 +265,7 @@ REMOVED_KEYS: dict[str, str] = {
     "review.seed": "the sample is always the same of the same cases",
     "test_agent_perturbation_config.max_sample_mb": "a sample may be 256 MB when unpacked",
     "probes.per_case": "list the `variants` of each case, or set variants: all",
-    "probes.pack": "register a probe with attacks of your own; see docs/probes.md",
+    "probes.pack": "register a probe with attacks of your own; see docs/more_tests.md",
     "probes.seed": "what is drawn is always the same of the same cases",
     "judge.replay": "set `version`: while it is the same, recorded verdicts are replayed",
     "judge.target": "a scorer has the rubric's text as its target",

@@ -69,7 +69,7 @@ def read_table(path: Path, file: str) -> Table:
     is none.
     """
     if path.suffix.lower() == ".eval":
-        hint = "inspect_ai.analysis.samples_df makes a table of it (docs/labels.md)"
+        hint = "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)"
         raise InputError(Problem("is a log; must be CSV or JSON lines", file, hint=hint))
     text = read_text(path, file, _MOST_BYTES)
     if not text.strip():

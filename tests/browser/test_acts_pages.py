@@ -1,5 +1,5 @@
 """Calls before and after in headless Chromium: on the served page, where people edit them, and from
-disk (docs/acts.md)."""
+disk (docs/more_tests.md)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The Python examples of README and docs, run from the Markdown itself against a model server on
+"""The Python examples of docs, run from the Markdown itself against a model server on
 loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,15 +30,12 @@ from pytest_jrh.store.records import record_line, to_record
 from tests.support.made_cases import make_case, make_result, make_spec
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
+from tests.unit.test_documents import blocks
 
 ROOT = Path(__file__).parents[2]
 SYBIL = Sybil(parsers=[PythonCodeBlockParser()])
-# The files of a project, which tests/plugin/test_registered.py puts together.
-OF_A_PROJECT = "extending.md"
 WITH_EXAMPLES = [
-    path
-    for path in sorted((ROOT / "docs").glob("*.md"))
-    if "```python" in path.read_text("utf-8") and path.name != OF_A_PROJECT
+    path for path in sorted((ROOT / "docs").glob("*.md")) if "```python" in path.read_text("utf-8")
 ]
 
 
@@ -66,6 +64,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
         make_result(make_spec("run-1"), "model_error", detail="no answer"),
     ]
     results.write_text("".join(f"{json.dumps(line_data(result))}\n" for result in judged))
+    # The files of a project, of which one imports the others.
+    for block in blocks(ROOT / "docs" / "python.md", "python"):
+        named = re.match(r"# (\w+\.py)\n", block)
+        if named:
+            (tmp_path / named[1]).write_text(block, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     with ModelServer() as server:
         for name, value in server.environment.items():
@@ -82,20 +86,10 @@ def run_examples(path: Path) -> tuple[dict[str, Any], int]:
     examples = list(document.examples())
     names: dict[str, Any] = {}
     for example in examples:
-        document.namespace.clear()
+        example.namespace = {}
         example.evaluate()
-        names |= document.namespace
+        names |= example.namespace
     return names, len(examples)
-
-
-def test_the_readme_has_an_example_that_makes_cases(
-    server: ModelServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, number = run_examples(ROOT / "README.md")
-    assert number == 1
-    made = [f"run-{run} {rubric} made" for run in (1, 2) for rubric in ("kind", "brief")]
-    assert capsys.readouterr().out.splitlines() == made
-    assert server.count("planner", answered=True) == 4
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.name)
@@ -107,8 +101,15 @@ def test_every_block_that_says_it_is_python_is_run(server: ModelServer, path: Pa
     assert (server.count() > 0) == ("LiteLLMExchange" in text)
 
 
-def test_the_client_of_the_library_page_makes_cases_too(server: ModelServer) -> None:
-    namespace, _ = run_examples(ROOT / "docs" / "library.md")
+def test_the_examples_and_the_client_of_the_page_on_python_make_cases(
+    server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    namespace, _ = run_examples(ROOT / "docs" / "python.md")
+    made = [f"run-{run} {rubric} made" for run in (1, 2) for rubric in ("kind", "brief")]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[: len(made)] == made
+    # One case more is made by itself.
+    assert server.count("planner", answered=True) == len(made) + 1
     before = server.count()
 
     async def outcomes() -> list[Skip | None]:

@@ -1,5 +1,5 @@
 """Sessions of a suite of `edits: acts`: made, judged, reported, replayed, frozen, and edited by a
-person in review (docs/acts.md)."""
+person in review (docs/more_tests.md)."""
 
 from __future__ import annotations
 

@@ -217,13 +217,11 @@ def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
     pytester: pytest.Pytester, mixed: Recorded
 ) -> None:
     """VS Code collects with `pytestArgs`, and runs absolute node ids with its options."""
-    page = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text("utf-8")
-    section = page.partition("## In an editor")[2]
+    page = (Path(__file__).parents[2] / "docs" / "suite.md").read_text("utf-8")
+    section = page.partition("## Beside other tests")[2]
     blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
     assert "inputs/configs/support.yml" in blocks["ini"]
-    pytester.makeini(
-        blocks["ini"].replace("inputs/configs/support.yml", TINY) + "testpaths = tests\n"
-    )
+    pytester.makeini(blocks["ini"].replace("inputs/configs/support.yml", TINY))
     args = [
         "--rootdir",
         str(pytester.path),

@@ -265,11 +265,11 @@ def test_the_page_shows_the_demo_with_another_model_behind_the_name(tmp_path: Pa
 
     with ModelServer(Versioned("gpt-4.1-mini-2025-09-09", answer=lenient)) as server:
         week = demo.week(server.environment)
-    page = (ROOT / "docs" / "drift.md").read_text("utf-8")
-    [shown] = [block.partition("```")[0] for block in page.split("```text\n")[1:]]
+    page = (ROOT / "docs" / "ci.md").read_text("utf-8").partition("## Drift")[2]
+    shown = page.split("```text\n")[1].partition("```")[0]
     assert shown in week.printed
     assert len(week.texts) == 1
-    [commands] = re.findall(r"    ```bash\n(.*?)    ```", page, re.DOTALL)
+    [commands] = re.findall(r"    ```sh\n(.*?)    ```", page, re.DOTALL)
     download, replay, update = map(shlex.split, commands.splitlines())
     assert download[:3] == ["gh", "run", "download"]
     replayed = run_pytest(demo.folder, *replay[1:])

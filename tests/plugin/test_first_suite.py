@@ -8,13 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import yaml
-from markdown_it import MarkdownIt
 
 from pytest_jrh.__main__ import main
 from tests.plugin.recorded import lenient_about_order_1002
@@ -66,20 +65,29 @@ def shell(
 
 
 def readme_steps() -> list[str]:
-    """The commands under the README's "Write your own suite", one line each."""
-    return _steps(
-        (ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1], indent=4
-    )
+    """The commands under the README's "A suite in six commands", one line each."""
+    text = (ROOT / "README.md").read_text("utf-8").partition("## A suite in six commands")[2]
+    section = text.partition("**Break the prompt")[0]
+    return [command for line in section.splitlines() for command in _commands(line, "$ ")]
 
 
 def documented_steps() -> list[str]:
-    """The commands in the list that docs/suite.md begins with, one line each."""
-    return _steps((ROOT / "docs" / "suite.md").read_text("utf-8"), indent=8)
+    """The commands of docs/suite.md as far as the commit, one line each."""
+    text = (ROOT / "docs" / "suite.md").read_text("utf-8").partition("A clone has to replay")[0]
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [command for line in "".join(blocks).splitlines() for command in _commands(line, "")]
 
 
-def _steps(text: str, *, indent: int) -> list[str]:
-    section = text.split("\n## ", maxsplit=1)[0]
-    return [line.strip() for line in section.splitlines() if re.match(rf" {{{indent}}}\S", line)]
+def _commands(line: str, prompt: str) -> list[str]:
+    """The commands of a line that `init` prints, too: of pytest, of itself, and what to commit."""
+    if not line.startswith(prompt):
+        return []
+    commands = line.removeprefix(prompt).split(" && ")
+    return [
+        command
+        for command in commands
+        if re.match(r"pytest |python -m pytest_jrh init|echo /outputs/|git add ", command)
+    ]
 
 
 def printed_steps(output: str) -> list[str]:
@@ -130,10 +138,11 @@ def test_the_documents_say_what_init_prints(
     project: tuple[Path, list[str]], written: Callable[[], list[str]]
 ) -> None:
     _, printed = project
-    # Looking at the ids, and the next version of the judge, are no part of the README's way to a
+    # Looking at the ids, the key and the next version of the judge are no part of the way to a
     # commit.
-    beside = ("--collect-only -q", REJUDGE)
-    steps = [step for step in written() if not re.match(r"pip |python -m pytest_jrh init", step)]
+    beside = ("--collect-only -q", "export OPENAI_API_KEY=...", REJUDGE)
+    init, *steps = [step for step in written() if not step.endswith("--collect-only -q")]
+    assert init == "python -m pytest_jrh init support --log logs/my_runs.eval"
     assert steps == [step for step in printed if not step.endswith(beside)]
 
 
@@ -168,54 +177,6 @@ def test_what_init_says_to_commit_replays_in_a_clone(project: tuple[Path, list[s
         assert replayed.returncode == 0, replayed.stdout
         assert "0 calls" in replayed.stdout
         assert outcomes(clone / "junit.xml") == recorded
-
-
-def fences(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The commands of each fenced block of a document, with the lines to look for below it."""
-    commands = ""
-    for token in MarkdownIt().parse(path.read_text("utf-8")):
-        if token.type != "fence":
-            continue
-        if token.info == "bash":
-            commands = token.content
-        else:
-            yield commands, token.content.splitlines()
-
-
-@pytest.mark.timeout(2 * _LONGEST)
-def test_an_assistant_comes_from_a_log_to_a_committed_suite(tmp_path: Path) -> None:
-    """docs/assistants.md, followed word for word."""
-    page = ROOT / "docs" / "assistants.md"
-    folder = tmp_path / "project"
-    (folder / "logs").mkdir(parents=True)
-    (folder / ".gitignore").write_text("/logs/\n")
-    shutil.copyfile(built_log([run(1), run(2)]), folder / "logs" / "my_runs.eval")
-    assert shell(folder, "git init -q -b main .").returncode == 0
-    author = {"NAME": "me", "EMAIL": "me@localhost"}
-    asked = []
-    with ModelServer() as server:
-        env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test"}
-        for who in ("AUTHOR", "COMMITTER"):
-            env |= {f"GIT_{who}_{key}": value for key, value in author.items()}
-        for commands, expected in fences(page):
-            done = shell(folder, commands, env)
-            assert done.returncode == 0, done.stdout + done.stderr
-            printed = iter(done.stdout.splitlines())
-            for line in expected:
-                pattern = re.compile(re.escape(line).replace(r"\.\.\.", ".*"))
-                assert any(map(pattern.fullmatch, printed)), (line, done.stdout)
-            asked.append(len(server.requests))
-    # Planning asks nothing, and once recorded nothing is asked again.
-    assert asked == [0, 0, 0, *[asked[3]] * 3]
-    assert asked[3]
-    assert shell(folder, "git status --porcelain --untracked-files=all").stdout == ""
-
-
-def test_the_page_for_assistants_has_the_commands_of_the_others() -> None:
-    text = (ROOT / "docs" / "assistants.md").read_text("utf-8")
-    assert len(text.splitlines()) < 120
-    for step in readme_steps():
-        assert step in text or step.startswith("export ")
 
 
 @pytest.mark.timeout(2 * _LONGEST)

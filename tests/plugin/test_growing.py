@@ -1,5 +1,5 @@
 """What happens to a suite in the weeks after: its judge's prompt changes, and its log grows. Calls
-are counted at the server (docs/growing.md)."""
+are counted at the server (docs/suite.md)."""
 
 from __future__ import annotations
 

@@ -83,26 +83,14 @@ def without_machine(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
 
 
-def test_the_documents_show_what_the_demo_prints(project: Path) -> None:
+def test_the_first_page_shows_what_the_demo_prints(project: Path) -> None:
     ordinal = "inputs/configs/refund_agent_ordinal.yml"
     options = [f"--jrh-config={DEMO}", f"--jrh-config={ordinal}", "-ra"]
     done = run_pytest(project, *options, env={"COLUMNS": "80"})
     assert done.code == pytest.ExitCode.OK, done.stdout
     printed = without_machine(done.lines)
-    quickstart = (ROOT / "docs/quickstart.md").read_text("utf-8").split("```")[1].splitlines()[1:]
-    assert without_machine(quickstart) == printed
-    # The README leaves out lines where it says `...`.
-    readme = (ROOT / "README.md").read_text("utf-8").split("## See it run")[1]
-    excerpt = readme.split("```text\n")[1].split("```")[0]
-    parts = [without_machine(part.splitlines()) for part in excerpt.split("...\n")]
-    assert sum(map(len, parts)) > 1
-    at = 0
-    for part in parts:
-        found = [
-            start for start in range(at, len(printed)) if printed[start : start + len(part)] == part
-        ]
-        assert found, part
-        at = found[0] + len(part)
+    start = (ROOT / "docs/index.md").read_text("utf-8").split("```")[1].splitlines()[1:]
+    assert without_machine(start) == printed
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])

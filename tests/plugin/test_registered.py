@@ -1,14 +1,15 @@
-"""Rows that a project adds to the tables take part like built-in ones (docs/extending.md)."""
+"""Rows that a project adds to the tables take part like built-in ones (docs/python.md)."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.unit.test_documents import blocks
 
-PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 CHATS = """\
 {"id": "a", "said": [["customer", "Will it hold?"], ["agent", "I guarantee it."]]}
 {"id": "b", "said": [["customer", "Will it hold?"], ["agent", "We think so."]]}
@@ -42,8 +43,9 @@ def project(pytester: pytest.Pytester) -> Path:
     """The project that the page describes."""
     for language in ("python", "yml"):
         for block in blocks(PAGE, language):
-            name = block.partition("\n")[0].removeprefix("# ")
-            (pytester.path / name).write_text(block, "utf-8")
+            named = re.match(r"# (\w+(\.jrh)?\.(py|yml))\n", block)
+            if named:
+                (pytester.path / named[1]).write_text(block, "utf-8")
     (pytester.path / "chats.chat").write_text(CHATS, "utf-8")
     (pytester.path / "rubrics.yml").write_text(RUBRICS, "utf-8")
     (pytester.path / "labels.csv").write_text("run_id,label\na,1\nb,0\n", "utf-8")

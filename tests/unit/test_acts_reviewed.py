@@ -1,5 +1,5 @@
 """Calls on the review page: shown before and after, edited by people, held to their structure
-(docs/acts.md)."""
+(docs/more_tests.md)."""
 
 from __future__ import annotations
 

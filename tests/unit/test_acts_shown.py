@@ -1,4 +1,4 @@
-"""Edits that are acts, in records, tables and reports (docs/acts.md)."""
+"""Edits that are acts, in records, tables and reports (docs/more_tests.md)."""
 
 from __future__ import annotations
 

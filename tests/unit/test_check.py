@@ -55,7 +55,7 @@ def test_a_table_of_an_agent_judge_has_the_known_figures_clustered_by_task() -> 
 def test_the_decision_about_a_prompt_is_that_of_the_documentation(
     prompt: str, drop: float, proof: bool, verdict: str
 ) -> None:
-    """As in docs/gate.md, with LLMBar's subsets as rubrics and its pairs as clusters."""
+    """As in docs/change.md, with LLMBar's subsets as rubrics and its pairs as clusters."""
     checked = check_table(
         LLMBAR,
         verdict=prompt,

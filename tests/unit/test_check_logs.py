@@ -19,7 +19,7 @@ def test_a_log_is_no_table(
     assert main(["check", str(log)]) == 4
     err = " ".join(capsys.readouterr().err.split())
     assert "runs.eval: is a log; must be CSV or JSON lines" in err
-    assert "inspect_ai.analysis.samples_df makes a table of it (docs/labels.md)" in err
+    assert "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)" in err
 
 
 def write(path: Path, *lines: str) -> str:
