@@ -32,21 +32,10 @@ from pytest_jrh.cases.acts import (
     with_arguments,
     with_words,
 )
-from pytest_jrh.cases.pipeline import (
-    Planner,
-    Task,
-    Turns,
-    Work,
-    edit_words,
-    planner_of,
-)
+from pytest_jrh.cases.pipeline import Goal, Task, Turns, Work, asked_plan, edit_words
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import (
-    Edit,
-    Message,
-    PlanStep,
-)
+from pytest_jrh.core.model import Edit, Message, Plan, PlanStep, Rubric
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
 from pytest_jrh.core.text import ELLIPSIS, shortened
 from pytest_jrh.core.transcript import (
@@ -98,21 +87,25 @@ class ActsPlannerResponse(Response):
     steps: list[PlannedAct]
 
 
-def make_acts_planner(stage: Stage, tools: Mapping[str, Tool]) -> Planner:
-    """Build a planner of acts that asks a model.
+async def plan_acts(
+    stage: Stage,
+    tools: Mapping[str, Tool],
+    messages: Sequence[Message],
+    rubric: Rubric,
+    goal: Goal,
+    max_steps: int,
+) -> Plan | None:
+    """Ask for a plan of acts.
 
-    It sees the whole transcript, with calls and results, and the tools of the log. It raises
+    The planner sees the whole transcript, with calls and results, and the tools of the log. Raises
     `Unscored` where the model gives no usable plan.
     """
-    tools_shown = tools_text(tools)
-
-    def shown(messages: Sequence[Message]) -> dict[str, object]:
-        transcript = acts_transcript(messages)
-        if "tools" not in stage.template.variables:
-            transcript = f"{transcript}\n\nTools:\n{tools_shown}"
-        return {"assistant_transcript": transcript, "tools": tools_shown}
-
-    return planner_of(stage, ActsPlannerResponse, shown, Places.of)
+    transcript, tools_shown = acts_transcript(messages), tools_text(tools)
+    if "tools" not in stage.template.variables:
+        transcript = f"{transcript}\n\nTools:\n{tools_shown}"
+    shown = {"assistant_transcript": transcript, "tools": tools_shown}
+    places = Places.of(messages)
+    return await asked_plan(stage, places, ActsPlannerResponse, shown, rubric, goal, max_steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,43 +209,43 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
     in ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable
     plan.
     """
-
-    def shown(messages: Sequence[Message]) -> dict[str, object]:
-        # Only a suite of `edits: acts` reads the tools from its log.
-        return {"assistant_transcript": render_assistant_turns(messages), "tools": ""}
-
     stage = Stage(model, template, complete)
-    return planner_of(stage, PlannerResponse, shown, lambda turns: Turns(assistant_indices(turns)))
-
-
-def planner_of(
-    stage: Stage,
-    response: Any,
-    shown: Callable[[Sequence[Message]], Mapping[str, object]],
-    places_of: Callable[[Sequence[Message]], Turns],
-) -> Planner:
-    """A planner whose prompt has what is `shown` of a transcript; its plan points at the places."""
 
     async def plan(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
     ) -> Plan | None:
-        places = places_of(messages)
-        guidance = goal.guidance(rubric)
-        instructions = rubric.instructions
-        if guidance and "ordinal_guidance" not in stage.template.variables:
-            instructions = f"{instructions}\n\n{guidance}"
-        values = {
-            **shown(messages),
-            "max_steps": max_steps,
-            "rubric_id": rubric.id,
-            "rubric_instructions": instructions,
-            "ordinal_guidance": guidance,
-        }
-        answer = (await stage.ask(values, response_for(places, response))).parsed
-        planned = Plan(answer.thesis.strip(), places.sanitized(answer.steps))
-        return planned if planned.thesis or planned.steps else None
+        # Only a suite of `edits: acts` reads the tools from its log.
+        shown = {"assistant_transcript": render_assistant_turns(messages), "tools": ""}
+        places = Turns(assistant_indices(messages))
+        return await asked_plan(stage, places, PlannerResponse, shown, rubric, goal, max_steps)
 
     return plan
+
+
+async def asked_plan(
+    stage: Stage,
+    places: Turns,
+    response: Any,
+    shown: Mapping[str, object],
+    rubric: Rubric,
+    goal: Goal,
+    max_steps: int,
+) -> Plan | None:
+    """Ask for a plan that points at the places, with what is `shown` of a transcript."""
+    guidance = goal.guidance(rubric)
+    instructions = rubric.instructions
+    if guidance and "ordinal_guidance" not in stage.template.variables:
+        instructions = f"{instructions}\n\n{guidance}"
+    values = {
+        **shown,
+        "max_steps": max_steps,
+        "rubric_id": rubric.id,
+        "rubric_instructions": instructions,
+        "ordinal_guidance": guidance,
+    }
+    answer = (await stage.ask(values, response_for(places, response))).parsed
+    planned = Plan(answer.thesis.strip(), places.sanitized(answer.steps))
+    return planned if planned.thesis or planned.steps else None
 
 
 @dataclass(frozen=True, slots=True)

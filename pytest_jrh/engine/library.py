@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_jrh.cases.act_edits import edit_acts, make_acts_planner
+from pytest_jrh.cases.act_edits import edit_acts, plan_acts
 from pytest_jrh.cases.acts import tools_of
 from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
@@ -161,16 +161,16 @@ class ConversationPerturber:
         return Stage(pipeline.models[stage.name], pipeline.templates[stage.name], self.complete)
 
     async def _edit(self, work: Work, task: Task) -> None:
-        pipeline, goal, planner = self.pipeline, task.goal, self._stage(PLANNER)
+        pipeline, goal, stage = self.pipeline, task.goal, self._stage(PLANNER)
+        of_acts, most = pipeline.edits == "acts", pipeline.max_edit_rounds
         tools: Mapping[str, Tool] = {}
-        of_acts = pipeline.edits == "acts"
+        asked: list[Awaitable[Any]] = []
         if of_acts:
             tools = pipeline.tools or tools_of([task.run.messages], task.run.tools)
-            plan_edits = make_acts_planner(planner, tools)
+            asked.append(plan_acts(stage, tools, work.messages, task.rubric, goal, most))
         else:
-            plan_edits = make_llm_planner(self.complete, planner.model, planner.template)
-        most = pipeline.max_edit_rounds
-        asked: list[Awaitable[Any]] = [plan_edits(work.messages, task.rubric, goal, max_steps=most)]
+            planner = make_llm_planner(self.complete, stage.model, stage.template)
+            asked.append(planner(work.messages, task.rubric, goal, max_steps=most))
         # The editor's first summary needs only the original transcript, as the plan does: they are
         # asked side by side. A plan of acts may have no edit that reads one.
         if not of_acts and pipeline.summarizes_for(EDITOR):
