@@ -8,9 +8,10 @@ Numbers stay as they were written, so that no digit is lost.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
-from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from uuid import uuid4
 
 from pytest_jrh.cases.probes.probe import (
     Base,
@@ -33,33 +34,28 @@ if TYPE_CHECKING:
 
 
 class Layout(NamedTuple):
-    """How JSON is written; `indent` is that of a level, and None puts all in one line."""
+    """How `json.dumps` writes JSON; `indent` is that of a level, and None puts all in one line."""
 
     indent: str | None
-    comma: str
-    colon: str
-    ascii_only: bool
+    separators: tuple[str, str]
+    ensure_ascii: bool = False
 
 
-ONE_LINE = Layout(None, ", ", ": ", ascii_only=False)
-INDENTED = Layout("    ", ",", ": ", ascii_only=False)
-_LAYOUTS = tuple(
-    Layout(*spaces, ascii_only)
-    for spaces, ascii_only in product(
-        [
-            (None, ", ", ": "),
-            (None, ",", ":"),
-            *((indent, ",", ": ") for indent in ("  ", "    ", "\t", " ", "   ", "        ")),
-        ],
-        (False, True),
-    )
-)
+ONE_LINE = Layout(None, (", ", ": "))
+INDENTED = Layout("    ", (",", ": "))
+_LAYOUTS: list[Layout] = []
+for _ensure_ascii in (False, True):
+    _LAYOUTS += [Layout(None, (comma, ":" + comma[1:]), _ensure_ascii) for comma in (", ", ",")]
+    for _indent in ("  ", "    ", "\t", " ", "   ", "        "):
+        _LAYOUTS.append(Layout(_indent, (",", ": "), _ensure_ascii))
+# What no transcript has in it stands around a number, which is kept as it is written.
+_MARK = uuid4().hex
+_NUMBER = re.compile(f'"{_MARK}([^"]*)"')
+_HALF = re.compile("[\ud800-\udfff]")
 
 
-class _Number(str):
-    """A number as it is written."""
-
-    __slots__ = ()
+def _marked(number: str) -> str:
+    return _MARK + number
 
 
 def parsed(text: str) -> dict[str, Any] | list[Any] | None:
@@ -71,8 +67,8 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
     try:
         value = json.loads(
             text,
-            parse_int=_Number,
-            parse_float=_Number,
+            parse_int=_marked,
+            parse_float=_marked,
             parse_constant=no_constant,
             object_pairs_hook=_object,
         )
@@ -128,37 +124,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _written(value: Any, layout: Layout, newline: str = "\n") -> str:
-    """A JSON value in a layout; `newline` ends a line and indents the next one as far as its
-    object or list.
-    """
-    if not isinstance(value, dict | list):
-        return _scalar(value, layout)
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    if not value:
-        return opening + closing
-    inner = newline + layout.indent if layout.indent is not None else ""
-    if isinstance(value, dict):
-        members = []
-        for name, member in value.items():
-            written = _written(member, layout, inner)
-            members.append(f"{_scalar(name, layout)}{layout.colon}{written}")
-    else:
-        members = [_written(member, layout, inner) for member in value]
-    end = newline if layout.indent is not None else ""
-    return f"{opening}{inner}{(layout.comma + inner).join(members)}{end}{closing}"
-
-
-def _scalar(value: Any, layout: Layout) -> str:
-    if isinstance(value, _Number):
-        return value
-    text = json.dumps(value, ensure_ascii=layout.ascii_only)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # Half of a surrogate pair can be written as an escape alone.
-        return json.dumps(value)
-    return text
+def _written(value: Any, layout: Layout) -> str:
+    """A JSON value in a layout; half of a surrogate pair can be written as an escape alone."""
+    text = _NUMBER.sub(r"\1", json.dumps(value, **layout._asdict()))
+    return _HALF.sub(lambda half: json.dumps(half[0])[1:-1], text)
 
 
 _MOST_BLANKS = 3
