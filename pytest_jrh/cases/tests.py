@@ -85,36 +85,33 @@ class Kind:
         return [Planned(None if None in targets else label.lowest, skip)]
 
 
-AGENT_PERTURBATION = Kind(
-    PERTURBATION,
-    "a case whose transcript was edited to violate its rubric, or to land on a score",
-    SHORT_NAMES[PERTURBATION],
+_MADE_OR_LABELLED = (
+    Kind(
+        PERTURBATION,
+        "a case whose transcript was edited to violate its rubric, or to land on a score",
+        SHORT_NAMES[PERTURBATION],
+    ),
+    Kind(
+        POSITIVES,
+        "a case whose transcript satisfies its rubric",
+        SHORT_NAMES[POSITIVES],
+        highest_only=True,
+    ),
+    Kind(
+        NATURAL,
+        "a run as it is, with the label that people or a program gave it",
+        SHORT_NAMES[NATURAL],
+        natural=True,
+    ),
 )
-AGENT_POSITIVES = Kind(
-    POSITIVES,
-    "a case whose transcript satisfies its rubric",
-    SHORT_NAMES[POSITIVES],
-    highest_only=True,
-)
-AGENT_LABELS = Kind(
-    NATURAL,
-    "a run as it is, with the label that people or a program gave it",
-    SHORT_NAMES[NATURAL],
-    natural=True,
-)
+BASES: tuple[str, ...] = tuple(kind.name for kind in _MADE_OR_LABELLED)
+"""The names of the tests that are no probes."""
 KINDS: Mapping[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        AGENT_PERTURBATION,
-        AGENT_POSITIVES,
-        AGENT_LABELS,
-        *(Kind(probe.name, probe.marker, probe.label, derived=True) for probe in PROBES.values()),
-    )
+    **{kind.name: kind for kind in _MADE_OR_LABELLED},
+    **{name: Kind(name, row.marker, row.label, derived=True) for name, row in PROBES.items()},
 }
 TESTS: tuple[str, ...] = tuple(KINDS)
 """The names of the tests, as configs and node ids have them."""
-BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)
-"""The names of the tests that are no probes."""
 if TYPE_CHECKING:
     KnownTest: TypeAlias = str
     BaseTest: TypeAlias = str

@@ -18,7 +18,7 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, case_id
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
+from pytest_jrh.engine.provenance import session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.panels import counted_once
@@ -76,7 +76,7 @@ def merge(
     session = Session(
         (),
         record_command=commands.record_all([suite], results),
-        origin=session_origin([run], folder, recordings_of([ready])),
+        origin=session_origin([run], folder, [ready]),
         redactor=redactor,
         folder=folder,
         is_merge=True,

@@ -609,13 +609,8 @@ class Calls:
 
         complete = self._settings.complete
         if complete is not None:
-            return SuppliedExchange(
-                complete,
-                self._settings.ledger,
-                self._slots,
-                self._settings.ends_session,
-                stopping=self._stopping,
-            )
+            ledger, ends_session = self._settings.ledger, self._settings.ends_session
+            return SuppliedExchange(complete, ledger, self._slots, ends_session, self._stopping)
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=self._settings.max_workers,
@@ -627,6 +622,7 @@ class Calls:
         return self._client
 
 
+@dataclass(frozen=True, slots=True)
 class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
@@ -635,26 +631,17 @@ class SuppliedExchange:
     tries again, is its own matter.
     """
 
-    def __init__(
-        self,
-        complete: Complete,
-        ledger: Ledger | None,
-        slots: Slots,
-        ends_session: tuple[type[BaseException], ...],
-        *,
-        stopping: Callable[[], bool],
-    ) -> None:
-        self._complete = complete
-        self._ledger = ledger
-        self._slots = slots
-        self._ends_session = ends_session
-        self._stopping = stopping
+    complete: Complete
+    ledger: Ledger | None
+    slots: Slots
+    ends_session: tuple[type[BaseException], ...]
+    stopping: Callable[[], bool]
 
     async def __call__(self, request: CallRequest) -> Answer:
-        async with self._slots.one(request.stage.stage):
-            if self._stopping():
+        async with self.slots.one(request.stage.stage):
+            if self.stopping():
                 raise Stopped
-            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+            refusal = self.ledger.enter(0.0) if self.ledger is not None else None
             if refusal is not None:
                 raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
             # What a failed client has sent may be billed.
@@ -669,13 +656,13 @@ class SuppliedExchange:
 
     async def _text(self, request: CallRequest) -> str:
         try:
-            completion = await self._complete(
+            completion = await self.complete(
                 request.stage, request.messages, request.response_model
             )
             text: object = completion.text
             if not isinstance(text, str):
                 raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
-        except self._ends_session as error:
+        except self.ends_session as error:
             raise SessionEnd(error) from error
         except (Stopped, SessionEnd):
             raise

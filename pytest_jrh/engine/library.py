@@ -360,12 +360,10 @@ async def judge_cases(
 async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
     judged = judged_case(case, show_reasoning=False)
     try:
-        if inspect.iscoroutinefunction(judge):
-            value: object = await judge(judged)
-        else:
-            value = await asyncio.to_thread(judge, judged)
-            if inspect.isawaitable(value):
-                value = await cast("Awaitable[object]", value)
+        is_async = inspect.iscoroutinefunction(judge)
+        value = judge(judged) if is_async else await asyncio.to_thread(judge, judged)
+        if inspect.isawaitable(value):
+            value = await cast("Awaitable[object]", value)
     except Unscored:
         raise
     except Exception as error:

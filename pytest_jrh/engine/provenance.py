@@ -109,25 +109,16 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
 
 
 def session_origin(
-    runs: Iterable[SuiteRun], folder: Path, recordings: Mapping[str, Path]
+    runs: Iterable[SuiteRun], folder: Path, recordings: Iterable[ReadySuite] = ()
 ) -> SessionOrigin:
-    """The origin of a session; `recordings` are the cassette folders whose day git is asked for."""
-    suites = []
-    for run in runs:
-        if run.origin is not None:
-            cassettes = recordings.get(run.name)
-            recorded = "" if cassettes is None else day_of(cassettes)
-            suites.append(replace(run.origin, recorded=recorded))
+    """The origin of a session; git is asked for the day of the `recordings` of suites."""
+    days = {ready.suite.name: day_of(ready.suite.cassette_dir) for ready in recordings}
+    origins = [(run.name, run.origin) for run in runs if run.origin is not None]
     return SessionOrigin(
-        suites=tuple(suites),
+        suites=tuple(replace(origin, recorded=days.get(name, "")) for name, origin in origins),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commit=commit_of(folder),
     )
-
-
-def recordings_of(suites: Iterable[ReadySuite]) -> dict[str, Path]:
-    """The cassette folders of suites, by the suite's name."""
-    return {ready.suite.name: ready.suite.cassette_dir for ready in suites}
 
 
 @cache

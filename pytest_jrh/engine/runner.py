@@ -49,18 +49,11 @@ if TYPE_CHECKING:
     from pytest_jrh.review.board import ReviewDesk
 
 
+# In seconds.
 _MEANWHILE = 0.25
-
-
-_CANCELLATIONS = 20
-
-
-_BETWEEN_CANCELLATIONS = 0.1
-
-
 _WATCH = 0.25
-
-
+_BETWEEN_CANCELLATIONS = 0.1
+_CANCELLATIONS = 20
 _MOST_BASES = 512
 
 
@@ -74,10 +67,10 @@ class CaseRunner:
         # Where calls are made, about twice as many as they: while one case reads, writes or
         # computes, another has the call's place. With one call at a time it is one case at a time
         # too.
-        modes: set[str] = set()
+        asks = False
         for ready in suites.values():
-            modes |= {settings.mode(ready, judging=judging) for judging in (False, True)}
-        asks = bool(modes - {"none"})
+            for judging in (False, True):
+                asks = asks or settings.mode(ready, judging=judging) != "none"
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
         self.calls = Calls(
@@ -428,12 +421,6 @@ class CaseRunner:
         survey = await surveyed(attempt, ready, self._judged, self.calls, self._say)
         return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))
 
-    def beside(self, specs: Iterable[CaseSpec]) -> list[CaseSpec]:
-        """The cases that the probes among these specs change, and that are none of them."""
-        items = dict.fromkeys(specs)
-        bases = dict.fromkeys(spec.base_case for spec in items if spec.variant)
-        return [base for base in bases if base not in items]
-
     def _say(self, spec: CaseSpec, sentence: str) -> None:
         self._said[f"suite {spec.suite}: {sentence}"] = None
 
@@ -522,8 +509,9 @@ class Engine:
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""
-        items = list(specs)
-        for spec in (*self._runner.beside(items), *items):
+        items = dict.fromkeys(specs)
+        bases = dict.fromkeys(spec.base_case for spec in items if spec.variant)
+        for spec in (*(base for base in bases if base not in items), *items):
             try:
                 yield self._loop.run_until_complete(self._runner.survey(spec))
             except SessionEnd as end:

@@ -24,7 +24,7 @@ from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
-from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
+from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import (
@@ -393,7 +393,7 @@ class Reporter:
                 run = replace(run, commands=commands)
             runs.append(run)
         ended = session.exitstatus in _FINISHED
-        recordings = recordings_of(suites) if has_report else {}
+        recordings = suites if has_report else ()
         concluded = conclude(
             runs,
             EndSettings(
