@@ -35,7 +35,7 @@ from pytest_jrh.cases.acts import (
 from pytest_jrh.cases.pipeline import Goal, Task, Turns, Work, asked_plan, edit_words
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Edit, Message, Plan, PlanStep, Rubric
+from pytest_jrh.core.model import Completion, Edit, Message, Plan, PlanStep, ResponseT, Rubric
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
 from pytest_jrh.core.text import ELLIPSIS, shortened
 from pytest_jrh.core.transcript import (
@@ -329,8 +329,7 @@ class _Making:
             # Of two calls of the tool an editor could not tell which one it is to rewrite.
             shown_message = {**message, "tool_calls": [act.call]}
         shown_act = acts_text((shown_message, result))
-        stage, values = self._asked(step, act.turn, shown_act, act.name)
-        answer = await stage.ask(values, CallResponse)
+        answer = await self._ask(step, act.turn, shown_act, act.name, CallResponse)
         draft = answer.parsed
         tool = self.tools.get(act.name, Tool(act.name))
         calls = [*message["tool_calls"]]
@@ -362,8 +361,7 @@ class _Making:
 
     async def _insert(self, step: PlanStep, position: int) -> None:
         """Have the editor write a call and its result, which come before the turn."""
-        stage, values = self._asked(step, position, "", "")
-        answer = await stage.ask(values, InsertResponse)
+        answer = await self._ask(step, position, "", "", InsertResponse)
         draft = answer.parsed
         name = storable(draft.tool)[0].strip()
         tool = self.tools.get(name)
@@ -409,10 +407,10 @@ class _Making:
             result["function"] = tool.name
         return {**act.call, "function": tool.name}, result, run[act.turn]
 
-    def _asked(
-        self, step: PlanStep, position: int, act: str, tool_name: str
-    ) -> tuple[Stage, dict[str, object]]:
-        """The stage for calls, and what its prompt is filled with."""
+    async def _ask(
+        self, step: PlanStep, position: int, act: str, tool_name: str, response: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        """Ask the editor for a call and its result."""
         task, editor = self.task, self.task.editor
         tools: Mapping[str, Tool] = self.tools
         if tool_name in self.tools:
@@ -440,7 +438,7 @@ class _Making:
             "ordinal_guidance": task.goal.guidance(task.rubric),
         }
         template = built_in("editor.acts", allowed=_VARIABLES, required=frozenset())
-        return Stage(editor.model, template, editor.complete), values
+        return await Stage(editor.model, template, editor.complete).ask(values, response)
 
     def _result(self, draft: CallResponse, tool: Tool, current: Message, position: int) -> Message:
         """The message of a result as the editor wrote it, in the form that this tool's have."""

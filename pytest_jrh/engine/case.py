@@ -32,7 +32,7 @@ from pytest_jrh.core.transcript import (
     assistant_indices,
 )
 from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
-from pytest_jrh.judges.own_code import about_placeholders
+from pytest_jrh.judges.own_code import FIX_AND_RUN, about_placeholders
 from pytest_jrh.llm.calls import Answer, Stopped, make_complete
 from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
 from pytest_jrh.recording.own_code import KeptRequests
@@ -42,7 +42,7 @@ from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -460,14 +460,8 @@ class EngineSettings:
 class Calls:
     """Makes the tapes; the client behind them is made when the first one needs it."""
 
-    def __init__(
-        self,
-        settings: EngineSettings,
-        suites: Mapping[str, ReadySuite],
-        stopping: Callable[[], bool],
-    ) -> None:
+    def __init__(self, settings: EngineSettings, stopping: Callable[[], bool]) -> None:
         self._settings = settings
-        self._suites = suites
         self._stopping = stopping
         self._slots = Slots(settings.max_workers)
         self._client: LiteLLMExchange | None = None
@@ -605,19 +599,21 @@ class Calls:
 
     def _live(self) -> Exchange:
         """The way to the models, made when needed: importing litellm takes seconds."""
-        from pytest_jrh.llm.client import LiteLLMExchange
-
-        complete = self._settings.complete
-        if complete is not None:
-            ledger, ends_session = self._settings.ledger, self._settings.ends_session
-            return SuppliedExchange(complete, ledger, self._slots, ends_session, self._stopping)
+        settings = self._settings
+        if settings.complete is not None:
+            ledger, ends_session = settings.ledger, settings.ends_session
+            return SuppliedExchange(
+                settings.complete, ledger, self._slots, ends_session, self._stopping
+            )
         if self._client is None:
+            from pytest_jrh.llm.client import LiteLLMExchange
+
             self._client = LiteLLMExchange(
-                limit=self._settings.max_workers,
-                retry=self._settings.retry or RetryPolicy(),
-                processes=self._settings.processes,
-                ledger=self._settings.ledger,
-                redact=self._settings.redactor.text,
+                limit=settings.max_workers,
+                retry=settings.retry or RetryPolicy(),
+                processes=settings.processes,
+                ledger=settings.ledger,
+                redact=settings.redactor.text,
             )
         return self._client
 
@@ -673,8 +669,7 @@ class SuppliedExchange:
                 "model_error",
                 stage=request.stage.stage,
                 cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
-                advice="Fix it and run again: recorded calls are kept, and only the missing ones "
-                "are made.",
+                advice=FIX_AND_RUN,
                 places=error_places(error),
             ) from error
         return text

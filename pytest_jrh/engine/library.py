@@ -32,14 +32,13 @@ from pytest_jrh.core.errors import (
     Problem,
     Unscored,
     collecting,
-    error_places,
     error_text,
 )
 from pytest_jrh.core.model import NOTHING_WRONG, PerturbationOutcome, Skip, StageModel, Why
 from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import Scale, code_digest, said_by
+from pytest_jrh.judges.own_code import Scale, code_digest, no_verdict, said_by
 from pytest_jrh.llm.calls import Stage, load_template, override_path
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import read_jsonl
@@ -367,10 +366,6 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
     except Unscored:
         raise
     except Exception as error:
-        raise Unscored(
-            "model_error",
-            stage="judge",
-            cause=f"The judge raised {error_text(error)}",
-            places=error_places(error),
-        ) from error
+        cause = f"The judge raised {error_text(error)}"
+        raise no_verdict("model_error", cause, error=error) from error
     return _SCALE.verdict(said_by(value), judged)

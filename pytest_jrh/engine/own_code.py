@@ -16,37 +16,23 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pytest_jrh.core.errors import SessionEnd, Unscored, error_places, error_text
+from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
 from pytest_jrh.core.model import UNSCORED
-from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
 from pytest_jrh.recording.recorder import Halted
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Complete, UnscoredKind, Verdict
+    from pytest_jrh.core.model import Complete, Verdict
     from pytest_jrh.judges.judge import OwnCode
     from pytest_jrh.recording.tapes import Tape
 
 
-_AGAIN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
 _LATE = (
     "Set a longer `timeout` for the judge, or let it give up earlier; what it has asked is "
     "recorded."
 )
-
-
-def _no_verdict(
-    outcome: UnscoredKind, cause: str, advice: str = _AGAIN, places: tuple[str, ...] = ()
-) -> Unscored:
-    return Unscored(
-        outcome,
-        stage=JUDGE.name,
-        cause=cause,
-        advice=advice,
-        places=places,
-        happened="the judge gave no verdict",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +75,7 @@ def _judged(code: OwnCode, value: object) -> Judged:
         raise
     except Exception as error:
         cause = f"{code.who} gave a value that cannot be read: {error_text(error)}"
-        raise _no_verdict("invalid_response", cause, places=error_places(error)) from error
+        raise no_verdict("invalid_response", cause, FIX_AND_RUN, error) from error
 
 
 @dataclass(slots=True)
@@ -123,7 +109,7 @@ class _Run:
                     running.task.cancel()
                 who, limit = self.code.who, self.code.timeout
                 cause = f"{who} gave no verdict within {limit:g} s, its `timeout`."
-                raise _no_verdict("model_error", cause, _LATE)
+                raise no_verdict("model_error", cause, _LATE)
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())
 
@@ -163,7 +149,7 @@ class _Run:
             # Of `complete`, or of a judge of ours: it says itself what is wrong.
             raise error
         cause = f"{self.code.who} raised {error_text(error)}"
-        raise _no_verdict("model_error", cause, places=error_places(error)) from error
+        raise no_verdict("model_error", cause, FIX_AND_RUN, error) from error
 
 
 _LAST_WAIT = 2.0

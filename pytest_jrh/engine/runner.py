@@ -75,7 +75,6 @@ class CaseRunner:
         self._places = asyncio.Semaphore(self._most_at_work)
         self.calls = Calls(
             settings,
-            suites,
             lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan()),
         )
         self._watch: asyncio.Task[None] | None = None

@@ -50,10 +50,11 @@ from pytest_jrh.llm.transport import keep_libraries_local
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT
+    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT, UnscoredKind
     from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings, Submit
 
 
+FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
 _LONGEST_VALUE = 80
 _LONGEST_REASONING = 20_000
 _LONGEST_CAUSE = 300
@@ -67,6 +68,20 @@ class OwnCodeKeys(ConfigSection):
     """The version of the judge. While it is the same, recorded verdicts are replayed without
     running the judge; a new version judges anew. Left out: the judge runs on replay, and its
     requests are answered from the recording."""
+
+
+def no_verdict(
+    outcome: UnscoredKind, cause: str, advice: str = "", error: BaseException | None = None
+) -> Unscored:
+    """The outcome of a judge of own code without a verdict, for an error with its places."""
+    return Unscored(
+        outcome,
+        stage=JUDGE.name,
+        cause=cause,
+        advice=advice,
+        places=() if error is None else error_places(error),
+        happened="the judge gave no verdict",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +120,9 @@ class Scale:
             raise self.invalid(f"gave the score {_shown(score)}; it must be {offered}")
         return Verdict(score, reasoning[:_LONGEST_REASONING].strip())
 
-    def invalid(self, problem: str, advice: str = "") -> Unscored:
+    def invalid(self, problem: str) -> Unscored:
         """The outcome of a judge whose value is no verdict."""
-        return Unscored(
-            "invalid_response",
-            stage=JUDGE.name,
-            cause=f"{self.who} {problem}.",
-            advice=advice,
-            happened="the judge gave no verdict",
-        )
+        return no_verdict("invalid_response", f"{self.who} {problem}.")
 
 
 def shown_path(path: str, separator: str) -> str:
