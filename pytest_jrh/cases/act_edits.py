@@ -32,7 +32,7 @@ from pytest_jrh.cases.acts import (
     with_arguments,
     with_words,
 )
-from pytest_jrh.cases.pipeline import Goal, Task, Turns, Work, asked_plan, edit_words
+from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Completion, Edit, Message, Plan, PlanStep, ResponseT, Rubric
@@ -238,13 +238,11 @@ class InsertResponse(CallResponse):
     tool: str
 
 
-async def edit_acts(
-    work: Work, task: Task, steps: Sequence[PlanStep], tools: Mapping[str, Tool]
-) -> None:
+async def edit_acts(work: Work, steps: Sequence[PlanStep], tools: Mapping[str, Tool]) -> None:
     """Carry out the steps of a plan of acts, which stand in the order of the transcript, then what
     follows from them; `tools` are those of the log.
     """
-    making = _Making(work, task, tools)
+    making = _Making(work, tools)
     for step in steps:
         await making.carry_out(step)
     for edit in list(work.edits):
@@ -278,7 +276,6 @@ class _Making:
     """
 
     work: Work
-    task: Task
     tools: Mapping[str, Tool]
     moves: list[tuple[int, int]] = field(default_factory=list)
     planned: set[int] = field(default_factory=set)
@@ -290,7 +287,7 @@ class _Making:
         position = step.message_index
         position += sum(by for behind, by in self.moves if behind <= step.message_index)
         if step.kind == "say":
-            await edit_words(self.work, self.task, step, position, "")
+            await edit_words(self.work, step, position, "")
         elif step.kind == "insert":
             await self._insert(step, position)
         else:
@@ -369,7 +366,7 @@ class _Making:
             raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
         call, result, message = self._models(tool)
         new_call = with_arguments(call, _arguments(draft, tool, position))
-        messages = (*self.task.run.messages, *self.work.messages)
+        messages = (*self.work.run.messages, *self.work.messages)
         call_ids: set[str] = set()
         for turn in messages:
             call_ids |= {str(entry.get("id") or "") for entry in turn.get("tool_calls") or ()}
@@ -396,7 +393,7 @@ class _Making:
         """A call, a result and a turn whose fields a call that is put in takes over: of this run,
         where it has a call with a result, and of the same tool, where it calls that.
         """
-        run = self.task.run.messages
+        run = self.work.run.messages
         acts = [act for act in acts_of(run) if act.results]
         acts.sort(key=lambda act: act.name != tool.name)
         if not acts:
@@ -411,7 +408,7 @@ class _Making:
         self, step: PlanStep, position: int, act: str, tool_name: str, response: type[ResponseT]
     ) -> Completion[ResponseT]:
         """Ask the editor for a call and its result."""
-        task, editor = self.task, self.task.editor
+        work, editor = self.work, self.work.editor
         tools: Mapping[str, Tool] = self.tools
         if tool_name in self.tools:
             tools = {tool_name: self.tools[tool_name]}
@@ -430,12 +427,12 @@ class _Making:
             "transcript": render_transcript(self.work.messages),
             "examples": "\n\n".join(examples),
             "tools": tools_text(tools),
-            "rubric": task.rubric.instructions,
+            "rubric": work.rubric.instructions,
             "plan_thesis": self.work.plan.thesis if self.work.plan else "",
             "goal": step.goal,
             "rationale": step.rationale,
             "earlier_edits": "\n\n".join(earlier),
-            "ordinal_guidance": task.goal.guidance(task.rubric),
+            "ordinal_guidance": work.goal.guidance(work.rubric),
         }
         template = built_in("editor.acts", allowed=_VARIABLES, required=frozenset())
         return await Stage(editor.model, template, editor.complete).ask(values, response)
@@ -490,7 +487,7 @@ class _Making:
             follows=follows,
         )
         self.work.messages = splice(self.work.messages, edit)
-        self.work.add(edit, self.task.summarizer)
+        self.work.add(edit)
 
     def take_out(self, edit: Edit) -> None:
         """Look, from behind an edit, for what it took out."""
@@ -585,7 +582,7 @@ class _Making:
                 raise _broken(f"[{position}] is a turn without words or calls")
         elif self.edits_left and any(self._said(position, {**message, "tool_calls": None})):
             self.edits_left -= 1
-            await edit_words(self.work, self.task, say, position, follows)
+            await edit_words(self.work, say, position, follows)
 
     def _said(self, position: int, message: Message) -> tuple[list[str], list[str]]:
         """What a message at a position says that is gone, and that is doubtful."""

@@ -447,8 +447,13 @@ def verifier_response(scores: tuple[int, ...], *, of_acts: bool = False) -> type
 
 @dataclass(slots=True)
 class Work:
-    """What has been done so far on one case."""
+    """What one case is made for, and with, and what has been done so far on its `messages`."""
 
+    run: AgentRun
+    rubric: Rubric
+    goal: Goal
+    summarizer: ConversationSummarizer
+    editor: Stage
     messages: tuple[Message, ...]
     plan: Plan | None = None
     edits: list[Edit] = field(default_factory=list)
@@ -456,17 +461,16 @@ class Work:
     confirmed: bool = False
     final_summary: str | None = None
 
-    def add(self, edit: Edit, summarizer: ConversationSummarizer) -> None:
+    def add(self, edit: Edit) -> None:
         """Take an edit that `messages` already has."""
         self.edits.append(edit)
-        summarizer.update(self.messages, edited_turns([edit]))
+        self.summarizer.update(self.messages, edited_turns([edit]))
 
-    def outcome(
-        self, *, no_case: Skip | None = None, original: tuple[Message, ...] | None = None
-    ) -> PerturbationOutcome:
+    def outcome(self, no_case: Skip | None = None) -> PerturbationOutcome:
+        is_rejected = no_case is not None and self.verification is not None
         return PerturbationOutcome(
-            messages=self.messages if original is None else original,
-            rejected=None if original is None or self.verification is None else self.messages,
+            messages=self.messages if no_case is None else self.run.messages,
+            rejected=self.messages if is_rejected else None,
             plan=self.plan,
             edits=tuple(self.edits),
             verification=self.verification,
@@ -476,20 +480,7 @@ class Work:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What the edits of one case are made for, and with."""
-
-    run: AgentRun
-    rubric: Rubric
-    goal: Goal
-    summarizer: ConversationSummarizer
-    editor: Stage
-
-
-async def edit_words(
-    work: Work, task: Task, step: PlanStep, position: int, follows: str | None = None
-) -> bool:
+async def edit_words(work: Work, step: PlanStep, position: int, follows: str | None = None) -> bool:
     """Have the editor rewrite the words of the turn that stands at a position now.
 
     `follows` is empty for a step of a plan of acts, the reason for an edit that none names, and
@@ -497,13 +488,13 @@ async def edit_words(
     answer is False. Raises `NoVerdictCase` for another text that cannot be used.
     """
     assert work.plan is not None
-    summary = await task.summarizer.summary() if reads_summary(task.editor.template) else ""
+    summary = await work.summarizer.summary() if reads_summary(work.editor.template) else ""
     draft = await generate_single_edit(
-        task.editor,
-        run=task.run,
+        work.editor,
+        run=work.run,
         messages=work.messages,
-        rubric=task.rubric,
-        goal=task.goal,
+        rubric=work.rubric,
+        goal=work.goal,
         plan=work.plan,
         step=replace(step, message_index=position),
         earlier=work.edits,
@@ -535,7 +526,6 @@ async def edit_words(
             before=(message,) if of_acts else (),
             after=(work.messages[position],) if of_acts else (),
             follows=follows or "",
-        ),
-        task.summarizer,
+        )
     )
     return True

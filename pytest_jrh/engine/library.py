@@ -16,7 +16,6 @@ from pytest_jrh.cases.acts import tools_of
 from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
     Goal,
-    Task,
     Work,
     confirms,
     edit_words,
@@ -144,36 +143,35 @@ class ConversationPerturber:
         """
         if not assistant_indices(run.messages):
             return PerturbationOutcome(run.messages, no_case=Skip("no_assistant_turn"))
-        work = Work(run.messages)
         most = self.pipeline.max_summary_messages
         summarizer = ConversationSummarizer(self._stage(SUMMARY), run.messages, max_messages=most)
-        task = Task(run, rubric, goal, summarizer, self._stage(EDITOR))
+        work = Work(run, rubric, goal, summarizer, self._stage(EDITOR), run.messages)
         try:
-            await self._edit(work, task)
-            await self._verify(work, task)
+            await self._edit(work)
+            await self._verify(work)
         except NoVerdictCase as reason:
-            return work.outcome(no_case=reason.skip, original=run.messages)
+            return work.outcome(reason.skip)
         return work.outcome()
 
     def _stage(self, stage: StageSpec) -> Stage:
         pipeline = self.pipeline
         return Stage(pipeline.models[stage.name], pipeline.templates[stage.name], self.complete)
 
-    async def _edit(self, work: Work, task: Task) -> None:
-        pipeline, goal, stage = self.pipeline, task.goal, self._stage(PLANNER)
+    async def _edit(self, work: Work) -> None:
+        pipeline, goal, stage = self.pipeline, work.goal, self._stage(PLANNER)
         of_acts, most = pipeline.edits == "acts", pipeline.max_edit_rounds
         tools: Mapping[str, Tool] = {}
         asked: list[Awaitable[Any]] = []
         if of_acts:
-            tools = pipeline.tools or tools_of([task.run.messages], task.run.tools)
-            asked.append(plan_acts(stage, tools, work.messages, task.rubric, goal, most))
+            tools = pipeline.tools or tools_of([work.run.messages], work.run.tools)
+            asked.append(plan_acts(stage, tools, work.messages, work.rubric, goal, most))
         else:
             planner = make_llm_planner(self.complete, stage.model, stage.template)
-            asked.append(planner(work.messages, task.rubric, goal, max_steps=most))
+            asked.append(planner(work.messages, work.rubric, goal, max_steps=most))
         # The editor's first summary needs only the original transcript, as the plan does: they are
         # asked side by side. A plan of acts may have no edit that reads one.
         if not of_acts and pipeline.summarizes_for(EDITOR):
-            asked.append(task.summarizer.summary())
+            asked.append(work.summarizer.summary())
         # A summary that failed is raised to who reads it.
         plan, *_ = await asyncio.gather(*asked, return_exceptions=True)
         if isinstance(plan, BaseException):
@@ -187,13 +185,13 @@ class ConversationPerturber:
             return
         steps = plan.steps[:most]
         if of_acts:
-            await edit_acts(work, task, steps, tools)
+            await edit_acts(work, steps, tools)
             return
         for step in steps:
-            await edit_words(work, task, step, step.message_index)
+            await edit_words(work, step, step.message_index)
 
-    async def _verify(self, work: Work, task: Task) -> None:
-        pipeline, goal = self.pipeline, task.goal
+    async def _verify(self, work: Work) -> None:
+        pipeline, goal = self.pipeline, work.goal
         is_positive = goal.mode == "binary" and goal.objective == "pass"
         if VERIFIER.name not in pipeline.models:
             if is_positive and pipeline.pass_required:
@@ -204,11 +202,11 @@ class ConversationPerturber:
                 )
             return
         if pipeline.summarizes_for(VERIFIER):
-            work.final_summary = await task.summarizer.summary()
+            work.final_summary = await work.summarizer.summary()
         model, template = pipeline.models[VERIFIER.name], pipeline.templates[VERIFIER.name]
         of_acts = pipeline.edits == "acts"
         verify = make_llm_verifier(self.complete, model, template, of_acts=of_acts)
-        verification = await verify(work.messages, task.rubric, goal, work.final_summary or "")
+        verification = await verify(work.messages, work.rubric, goal, work.final_summary or "")
         work.verification, work.confirmed = verification, confirms(verification, goal)
         # A run that nobody edited may contradict itself.
         if verification.contradiction and work.edits:

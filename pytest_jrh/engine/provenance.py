@@ -87,18 +87,34 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
     suite = ready.suite
     made_tests = [test for test in suite.tests if not KINDS[test.name].natural]
     stages = suite.stages if made_tests else {}
-    frozen = suite.frozen
     prompts = {prompt.judge: prompt for prompt in judge_prompts(suite, ready.judges)}
+    judges: list[JudgeOrigin] = []
+    for settings in suite.judges:
+        name, prompt_name, prompt_digest = settings.name or "", "", ""
+        fingerprint = short(ready.judge_fingerprints[settings.name])
+        prompt = prompts.get(name)
+        if prompt is not None:
+            prompt_name, prompt_digest = BUILT_IN, short_digest(prompt.text, DIGEST)
+            if prompt.file:
+                prompt_name = str(relative_path(Path(prompt.file), folder))
+        judges.append(
+            JudgeOrigin(
+                name=name,
+                label=ready.judges[settings.name].label,
+                kind=settings.kind,
+                prompt=prompt_name,
+                prompt_digest=prompt_digest,
+                fingerprint=fingerprint,
+                change=_change(suite.name, settings, fingerprint, prompt, baseline),
+            )
+        )
     makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
-    verifier = stages.get(VERIFIER.name)
+    verifier, frozen = stages.get(VERIFIER.name), suite.frozen
     return SuiteOrigin(
         suite=suite.name,
         config=suite.key or str(relative_path(suite.config_file, folder)),
         config_digest=file_digest(suite.config_file),
-        judges=tuple(
-            _judge(settings, ready, baseline, folder, prompts.get(settings.name or ""))
-            for settings in suite.judges
-        ),
+        judges=tuple(judges),
         makers=tuple(dict.fromkeys(makers)),
         verifier=verifier.model if verifier is not None else "",
         frozen=str(relative_path(frozen, folder)) if frozen is not None else "",
@@ -124,13 +140,8 @@ def session_origin(
 @cache
 def versions() -> Mapping[str, str]:
     """The versions of this package and of the libraries that ask models and read logs."""
-    installed = {"pytest-jrh": pytest_jrh.__version__}
-    for name in _LIBRARIES:
-        try:
-            installed[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return installed
+    libraries = {name: metadata.version(name) for name in _LIBRARIES}
+    return {"pytest-jrh": pytest_jrh.__version__, **libraries}
 
 
 def file_digest(path: Path) -> str:
@@ -139,29 +150,6 @@ def file_digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGEST]
     except OSError:
         return ""
-
-
-def _judge(
-    settings: JudgeSettings,
-    ready: ReadySuite,
-    baseline: BaselineFile,
-    folder: Path,
-    prompt: JudgePrompt | None,
-) -> JudgeOrigin:
-    judge = ready.judges[settings.name]
-    fingerprint = short(ready.judge_fingerprints[settings.name])
-    prompt_name = ""
-    if prompt is not None:
-        prompt_name = str(relative_path(Path(prompt.file), folder)) if prompt.file else BUILT_IN
-    return JudgeOrigin(
-        name=settings.name or "",
-        label=judge.label,
-        kind=settings.kind,
-        prompt=prompt_name,
-        prompt_digest=short_digest(prompt.text, DIGEST) if prompt is not None else "",
-        fingerprint=fingerprint,
-        change=_change(ready.suite.name, settings, fingerprint, prompt, baseline),
-    )
 
 
 def _change(
