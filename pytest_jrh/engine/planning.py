@@ -80,7 +80,7 @@ async def surveyed(
     except Unrecorded:
         messages = _messages(attempt, ready)
         ended, letters = False, len(render_transcript(messages))
-        if has_media(messages) and ready.sends_images(spec.judge):
+        if has_media(messages) and ready.judges[spec.judge].settings.sends_images:
             say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
     except Unscored as trouble:
         if trouble.outcome == "input_error":
@@ -92,11 +92,12 @@ async def surveyed(
     # A judge that has not been reached is asked through a tape of its own.
     judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
-    can_be_judged = judging.records or not _evaluates(spec, ready)
+    evaluates = ready.test(spec.test).evaluate or spec in ready.bases
+    can_be_judged = judging.records or not evaluates
     to_make: dict[str, Bounds] = {}
     if not ended and can_be_made:
         to_make = _making(attempt, ready)
-        if can_be_judged:
+        if evaluates and can_be_judged:
             to_make[JUDGE.name] = _judging(attempt, ready)
     models = [*ready.suite.stages.values(), *ready.judges[spec.judge].models]
     return Survey(
@@ -117,27 +118,20 @@ def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
     return ready.read(attempt.spec).messages
 
 
-def _evaluates(spec: CaseSpec, ready: ReadySuite) -> bool:
-    return ready.test(spec.test).evaluate or spec in ready.bases
-
-
 def _judging(attempt: Attempt, ready: ReadySuite) -> Bounds:
     """The calls of the verdicts that are missing."""
-    spec = attempt.spec
-    if not _evaluates(spec, ready):
-        return NO_CALL
-    repeats = attempt.missing_repeats or ready.suite.repeats_of(spec.judge)
-    calls = ready.judges[spec.judge].calls.times(repeats, repeats)
-    if attempt.case is None and _asking(spec) is not None:
+    judge = ready.judges[attempt.spec.judge]
+    repeats = attempt.missing_repeats or judge.settings.repeats
+    calls = judge.calls.times(repeats, repeats)
+    if attempt.case is None and _asking(attempt.spec):
         # There may be no case: models are asked whether there is one.
         return Bounds(0, calls.high)
     return calls
 
 
-def _asking(spec: CaseSpec) -> Mapping[str, Bounds] | None:
-    """The calls with which a probe makes a case, once it has begun; None where it makes none."""
-    probe = PROBES.get(spec.test)
-    return probe.calls if probe is not None and probe.asks else None
+def _asking(spec: CaseSpec) -> Mapping[str, Bounds]:
+    """The calls with which a probe makes a case, once it has begun; empty where it makes none."""
+    return PROBES[spec.test].calls if spec.test in PROBES else {}
 
 
 def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
@@ -150,7 +144,7 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
     looked_up = {lookup.stage for tape in making for lookup in tape.lookups}
     asking = _asking(attempt.spec)
     calls: dict[str, Bounds] = {}
-    if asking is not None:
+    if asking:
         if making or attempt.spec.judge == ready.suite.judges[0].name:
             for stage, bounds in asking.items():
                 calls[stage] = bounds if looked_up else Bounds(0, bounds.high)

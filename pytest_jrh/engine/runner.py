@@ -308,7 +308,7 @@ class CaseRunner:
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         if judge.models and not judge.runs_code:
-            sends_images = ready.sends_images(spec.judge)
+            sends_images = judge.settings.sends_images
             if said := about_media(case.messages, sends_images=sends_images):
                 self._say(spec, said)
         async with self.calls.tape(attempt, ready, judging=True) as tape:
@@ -337,7 +337,7 @@ class CaseRunner:
         judge = ready.judges[spec.judge]
         verdicts: list[Verdict] = []
         missing: list[Unrecorded] = []
-        for repeat in range(1, ready.suite.repeats_of(spec.judge) + 1):
+        for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, ready, spec.judge, repeat)
             try:
                 verdict = await renewing(tape, self._settings, partial(judge, case, repeat, calls))

@@ -121,10 +121,6 @@ class ReadySuite:
         """The test with this name."""
         return next(test for test in self.suite.tests if test.name == name)
 
-    def sends_images(self, judge: str | None) -> bool:
-        """Whether a judge gets the images of a transcript."""
-        return any(entry.sends_images for entry in self.suite.judges if entry.name == judge)
-
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:
         """By judge, what says that two sessions asked the same judge."""
@@ -219,9 +215,7 @@ class ReadySuite:
 
     def is_unlabelled(self, spec: CaseSpec) -> bool:
         """Whether the case is a natural run that is judged without a label."""
-        if not (self.suite.judges_unlabelled and spec.natural):
-            return False
-        return self.label(spec) is None
+        return self.suite.judges_unlabelled and spec.natural and self.label(spec) is None
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""
@@ -479,7 +473,11 @@ class LoadedSuites:
                 records=self._records_judging,
             )
             self._refuse_shared_places(ready)
-            _check_decisions(ready)
+            if has_decisions(ready.suite):
+                from pytest_jrh.store.people import open_stores
+
+                # What cannot be read is said before any model is asked.
+                open_stores([ready.suite])
             if self._options.subset is not None:
                 ready = with_subset(ready, self._options.subset)
             self._ready[path] = ready
@@ -560,11 +558,3 @@ def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
         )
         ready = ready.noting([notice])
     return replace(ready, subset_name="")
-
-
-def _check_decisions(ready: ReadySuite) -> None:
-    """Raise `InputError` where a suite's decisions cannot be read, before any model is asked."""
-    if has_decisions(ready.suite):
-        from pytest_jrh.store.people import open_stores
-
-        open_stores([ready.suite])
