@@ -226,7 +226,6 @@ class Fold:
 
     title: str
     blocks: tuple[Block, ...]
-    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +234,6 @@ class Section:
 
     title: str
     blocks: tuple[Block, ...]
-    weight: Weight = ""
 
 
 Block: TypeAlias = (

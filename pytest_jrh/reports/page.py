@@ -78,7 +78,6 @@ def page_html(
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     # No text in it ends the element that holds it.
     data = json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    answer = values["blocks"]["answer"]
     return render_page(
         FOLDER,
         "page.html",
@@ -87,8 +86,6 @@ def page_html(
             "word": values["word"],
             "headline": values["headline"],
             "sub": values["sub"],
-            "tables": [block for block in answer if block["type"] == "Table"],
-            "lines": [block for block in answer if block["type"] == "Line"],
             "style": style,
             "script": script,
             "style_hash": _hash(style),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.diffs import turn_pairs, unified
+from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
@@ -332,16 +332,15 @@ class Deciding:
         return printable(review_body(reviewed, *self._said(reviewed)))
 
     def _turn(self, request: PageRequest) -> object:
-        """A turn to be edited: its text and calls, as they were made, and before all edits."""
-        reviewed, index = self._board.get(request.names["key"]), request.number("index")
-        case, made = reviewed.case, reviewed.entry.case
+        """A turn to be edited: its text and calls, and those before all edits."""
+        case, index = self._board.get(request.names["key"]).case, request.number("index")
         if not is_editable(case.messages, index):
             raise LookupError(index)
         now = before = _turn_texts(case, case.messages, index)
         for pair in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
             if pair.new == index and pair.old is not None:
                 before = _turn_texts(case, case.run.messages, pair.old)
-        return {**now, "made": _turn_texts(case, made.messages, index), "before": before}
+        return {**now, "before": before}
 
     def _decide(self, request: PageRequest) -> object:
         body, key = request.read(_Decision), request.names["key"]
@@ -351,8 +350,14 @@ class Deciding:
 
     def _edit(self, request: PageRequest) -> object:
         body, key, index = request.read(_TurnText), request.names["key"], request.number("index")
-        messages = self._board.get(key).case.messages
-        calls = [_call_edit(messages, index, call) for call in body.calls]
+        messages = self._board.get(key).entry.case.messages
+        made = dict(enumerate(call_texts(messages, index)))
+        calls = []
+        for call in body.calls:
+            texts = made.get(call.call, {})
+            # What is as it was made is no edit, and stays as it is to the digit.
+            if (call.arguments, call.result) != (texts.get("arguments"), texts.get("result")):
+                calls.append(_call_edit(messages, index, call))
         return self._row(self._board.edit_turn(key, body.digest, index, body.content, calls))
 
     def _label(self, request: PageRequest) -> object:
@@ -367,13 +372,12 @@ class Deciding:
         return [template.values() for template in self._templates.values()]
 
     def _check_template(self, request: PageRequest) -> object:
-        template, text = self._templates[request.names["key"]], request.read(_Draft).text
         problems: list[object] = []
         try:
-            template.check(text)
+            self._templates[request.names["key"]].check(request.read(_Draft).text)
         except InputError as error:
             problems += map(described, error.problems)
-        return {"difference": template.difference(text), "problems": problems}
+        return {"problems": problems}
 
     def _save_template(self, request: PageRequest) -> object:
         template = self._templates[request.names["key"]]
@@ -456,7 +460,6 @@ class AgentTemplate:
             "test": test,
             "stage": self.stage,
             "file": f"inputs/custom_prompts/{module}/{test}/{self.stage}.md",
-            "origin": default.origin,
             "default": default.source,
             "text": default.source if text is None else text,
             "overridden": text is not None,
@@ -467,10 +470,6 @@ class AgentTemplate:
     def check(self, text: str) -> None:
         """Raise `InputError` for a draft that cannot be used."""
         parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
-
-    def difference(self, text: str) -> list[str]:
-        """How a draft differs from the default, as the lines of a diff."""
-        return unified(self._default().source.splitlines(), text.splitlines())
 
     def save(self, text: str) -> None:
         """Write the override, whole or not at all; raises `InputError` where it cannot be used, and

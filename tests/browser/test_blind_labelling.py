@@ -114,8 +114,8 @@ def test_a_case_shows_rubric_and_transcript_alone(pages: LabelPages) -> None:
     assert "delivered within the last 30 days" in page.inner_text(".rubric")
     assert "support-0" not in page.inner_text("#list") + page.inner_text("#case-head")
     # Nothing is marked or folded; the system prompt of all is read once.
-    assert page.locator("#turns :is(ins, del, .edited, .flag, .fold)").count() == 0
-    page.wait_for_selector("#turn-0.system")
+    assert page.locator("#turns :is(ins, del, .edited, .flag, .fold:not([open]))").count() == 0
+    page.wait_for_selector("#turn-0")
     page.keyboard.press("v")
     wait_number(page, 2)
     page.wait_for_selector("#turns .fold:has-text('[0] system')")

@@ -59,7 +59,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
     with page_process("decide", tmp_path) as (process, url):
         page = browser.new_page()
         page.goto(url)
-        page.wait_for_selector("#turns .turn")
+        page.wait_for_selector("#turns > .turn")
         page.keyboard.press("a")
         wait_open(page, "support-001")
         page.keyboard.press("r")
@@ -75,7 +75,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
     with page_process("decide", tmp_path) as (_, url):
         page = browser.new_page()
         page.goto(url)
-        page.wait_for_selector("#turns .turn")
+        page.wait_for_selector("#turns > .turn")
         wait_decisions(page, "accepted", "rejected", "edited", "")
         page.click("#list a >> nth=2")
         page.wait_for_selector("#turn-4 .flag:text-is('edited by a person')")

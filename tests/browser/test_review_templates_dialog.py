@@ -25,7 +25,7 @@ def session(sessions: Sessions) -> Session:
 @pytest.fixture
 def page(sessions: Sessions, session: Session) -> Any:
     page = sessions.page(session)
-    page.wait_for_selector("#turns .turn")
+    page.wait_for_selector("#turns > .turn")
     page.click("text=Agent Templates")
     page.wait_for_selector("#difference:text-is('The draft is the default.')")
     return page
@@ -45,8 +45,8 @@ def test_planner_and_editor_of_each_test_are_listed_with_their_variables(page: A
 
 def test_a_draft_is_shown_against_the_default_while_it_is_typed(page: Any) -> None:
     page.fill("#draft", DRAFT)
-    page.wait_for_selector("#difference ins:has-text('+Plan with care.')")
-    assert "You plan material" in page.inner_text("#difference del >> nth=0")
+    page.wait_for_selector("#difference ins:has-text('care')")
+    assert "You plan material" in "".join(page.locator("#difference del").all_inner_texts())
 
 
 def test_what_is_saved_is_what_the_next_run_plans_with_for_this_test_alone(

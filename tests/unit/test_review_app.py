@@ -224,7 +224,6 @@ def test_deciding_editing_and_labelling_over_http(page: Page) -> None:
     assert (edited["action"], edited["tags"]) == ("edited", ["edited"])
     turn = page.client.get(f"{case}/turns/4").json()
     assert turn["text"] == HOSTILE
-    assert "refunded it in full" in turn["made"]["text"]
     assert "I cannot refund it" in turn["before"]["text"]
     assert page.post(f"{case}/label", digest=digest, expected=0).json()["label"] == 0
     rejected = page.post(f"{case}/decision", digest=digest, action="rejected", note="no").json()
@@ -240,7 +239,7 @@ def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) 
     case, digest = f"/cases/{one['key']}", one["digest"]
     turn = page.client.get(f"{case}/turns/1").json()
     [call] = turn["calls"]
-    assert (call["name"], turn["calls"]) == ("refund", turn["made"]["calls"])
+    assert call["name"] == "refund"
     arguments, result = call["arguments"], '{"refunded": 76.0}'
     assert (arguments["amount"], turn["before"]["calls"][0]["arguments"]["amount"]) == (
         "96.0",
@@ -266,7 +265,6 @@ def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) 
     assert edit(amount="76.0").json()["action"] == "edited"
     turn = page.client.get(f"{case}/turns/1").json()
     assert turn["calls"][0]["result"] == result
-    assert turn["calls"] != turn["made"]["calls"]
     states = [shown.get("state", "") for shown in page.client.get(case).json()["turns"]]
     assert states.count("left out") == 2
     assert "edited by a person" in states
@@ -412,7 +410,6 @@ def test_templates_over_http(page: Page) -> None:
     address = f"/templates/{listing[0]['key']}"
     checked = page.post(f"{address}/check", text=PLANNER).json()
     assert checked["problems"] == []
-    assert f"+{PLANNER}" in checked["difference"]
     refused = page.post(address, text=f"{PLANNER}\n{{{{ rubrik }}}}")
     assert refused.status_code == 409
     assert refused.json()["problems"][0]["line"] == 2

@@ -33,6 +33,7 @@ const escaped = (char) => (char < "\u0100" ? "\\x" : "\\u") + char.codePointAt(0
 const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSAFE, escaped);
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const grouped = (number) => number.toLocaleString("en");
 
 const button = (action, text, key) =>
   make("button", { type: "button", "data-do": action, "aria-keyshortcuts": key }, text, key ? make("kbd", {}, key) : null);
@@ -48,27 +49,13 @@ const LONGEST = 6000;
 // All nodes of an element that holds a text, which beyond `most` characters are made when they are asked for.
 function long(text, nodes = (part) => [part], most = LONGEST) {
   if (text.length <= most) return nodes(text);
-  const rest = (text.length - most).toLocaleString("en");
-  const more = make("button", { type: "button", class: "link more" }, `show ${rest} more characters`);
-  more.addEventListener("click", () => {
-    const holder = more.parentElement;
-    holder.replaceChildren();
-    for (const node of nodes(text)) holder.append(node);
-  });
+  const click = (event) => event.target.parentElement.replaceChildren(...nodes(text));
+  const more = make("button", { type: "button", class: "link more", click }, `show ${grouped(text.length - most)} more characters`);
   return [...nodes(text.slice(0, most)), "… ", more];
 }
 
-// A command with a button that copies it, but for one that stands for another: `pytest ... --lf`.
-function command(text) {
-  const code = make("code", {}, text);
-  if (text.includes(" ... ")) return make("div", { class: "command" }, code);
-  const copy = make("button", { type: "button", class: "copy" }, "copy");
-  copy.addEventListener("click", () => {
-    getSelection().selectAllChildren(code);
-    if (document.execCommand("copy")) copy.textContent = "copied";
-  });
-  return make("div", { class: "command" }, code, copy);
-}
+// One click selects all of it.
+const command = (text) => make("code", { class: "command" }, text);
 
 // ---- What differs between two texts: [["same" | "gone" | "new", text], ...]
 
@@ -79,20 +66,22 @@ const LONGEST_ISLAND = 3;
 
 // Word by word; as two wholes where that would take too long, or the texts have little in common.
 function differences(before, after) {
-  const whole = [["gone", before], ["new", after]].filter(([, text]) => text);
   const old = before.match(WORDS) ?? [], now = after.match(WORDS) ?? [];
   let head = 0, tail = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   while (tail < Math.min(old.length, now.length) - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
-  const oldMiddle = old.slice(head, old.length - tail), newMiddle = now.slice(head, now.length - tail);
-  if (oldMiddle.length * newMiddle.length > MOST_PAIRS) return whole;
-  const end = old.slice(old.length - tail).join("");
-  const pieces = joined([["same", old.slice(0, head).join("")], ...compared(oldMiddle, newMiddle), ["same", end]]);
-  const shared = pieces.reduce((sum, [kind, text]) => sum + (kind === "same" ? text.length : 0), 0);
-  return shared < LEAST_ALIKE * Math.min(before.length, after.length) ? whole : pieces;
+  const oldEnd = old.length - tail, newEnd = now.length - tail;
+  let pieces = [["gone", before], ["new", after]];
+  if ((oldEnd - head) * (newEnd - head) <= MOST_PAIRS) {
+    const middle = compared(old.slice(head, oldEnd), now.slice(head, newEnd));
+    const byWord = [["same", old.slice(0, head).join("")], ...middle, ["same", old.slice(oldEnd).join("")]];
+    const shared = byWord.reduce((sum, [kind, text]) => sum + (kind === "same" ? text.length : 0), 0);
+    if (shared >= LEAST_ALIKE * Math.min(before.length, after.length)) pieces = byWord;
+  }
+  return pieces.filter(([, text]) => text);
 }
 
-// By the longest run of pieces that both have in this order.
+// By the longest run of words that both have in this order; changes with a few letters between them are one.
 function compared(old, now) {
   const width = now.length + 1, longest = new Uint16Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i--) {
@@ -102,47 +91,24 @@ function compared(old, now) {
     }
   }
   const pieces = [];
-  let i = 0, j = 0;
+  let i = 0, j = 0, gone = "", fresh = "";
   while (i < old.length || j < now.length) {
-    if (i < old.length && j < now.length && old[i] === now[j]) {
-      pieces.push(["same", old[i++]]);
+    let same = "";
+    while (i < old.length && j < now.length && old[i] === now[j]) {
+      same += old[i++];
       j++;
-    } else if (j === now.length || (i < old.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) {
-      pieces.push(["gone", old[i++]]);
-    } else pieces.push(["new", now[j++]]);
-  }
-  return pieces;
-}
-
-// Neighbours of a kind are one, and so are changes with a few letters between them.
-function joined(pieces) {
-  const runs = [];
-  for (const [kind, text] of pieces) {
-    if (!text) continue;
-    if (runs.length && runs.at(-1)[0] === kind) runs.at(-1)[1] += text;
-    else runs.push([kind, text]);
-  }
-  const result = [];
-  let gone = "", fresh = "";
-  const flush = () => {
-    if (gone) result.push(["gone", gone]);
-    if (fresh) result.push(["new", fresh]);
-    gone = fresh = "";
-  };
-  runs.forEach(([kind, text], place) => {
-    const isIsland = (gone || fresh) && place < runs.length - 1 && text.trim().length <= LONGEST_ISLAND && !text.includes("\n");
-    if (kind === "gone") gone += text;
-    else if (kind === "new") fresh += text;
-    else if (isIsland) {
-      gone += text;
-      fresh += text;
-    } else {
-      flush();
-      result.push([kind, text]);
     }
-  });
-  flush();
-  return result;
+    if ((gone || fresh) && same.trim().length <= LONGEST_ISLAND && !same.includes("\n")) {
+      gone += same;
+      fresh += same;
+    } else {
+      pieces.push(["gone", gone], ["new", fresh], ["same", same]);
+      gone = fresh = "";
+    }
+    if (j === now.length || (i < old.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) gone += old[i++];
+    else fresh += now[j++];
+  }
+  return [...pieces, ["gone", gone], ["new", fresh]];
 }
 
 const MARKS = { same: "span", gone: "del", new: "ins" };

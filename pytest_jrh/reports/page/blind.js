@@ -1,6 +1,7 @@
 // ---- Blind labelling: the same page with nothing on it but rubric and transcript
 
 const TITLE = "Blind labelling";
+const ENDED = "Finished: the run goes on, and its report shows your labels beside what the cases were made for.";
 root.classList.add("blind");
 let progress = null;
 // Who labels: {reviewer, name}, and who labels on once he or she has finished.
@@ -10,27 +11,28 @@ let others = [];
 const given = [];
 const seenPrompts = new Set();
 
+const isOpen = (row) => !row.value;
 FILTERS.push(["open", "to label", isOpen]);
 for (const name of Object.keys(PICKS)) PICKS[name] = () => [];
-function isOpen(row) {
-  return !row.value;
-}
 look.row = (row) => make("a", { href: `#case=${row.key}`, tabindex: "-1" },
   make("span", { class: "sign" }, String(row.number)),
   make("span", { class: "what", dir: "auto" }, rubricOf(row).id),
   make("span", { class: "where" }, row.word ? make("span", { class: "tag" }, row.word) : null));
 
 const mine = (path) => `/reviewers/${me.reviewer}/${path}`;
-source.body = (row) => asked(mine(`cases/${row.key}`));
+source.body = (row) => tried(() => ask(mine(`cases/${row.key}`)));
 
 listen(async (news) => {
   progress = news.progress;
   if (me) await tried(load);
   else await enter(session.served.reviewer || localStorage.getItem("jrh-reviewer") || "");
+  showEnd();
+}, () => progress?.finalized && ENDED);
+
+function showEnd() {
   if (progress.finalized) showFinished(ENDED);
   else if (others.length) banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
-}, () => progress?.finalized && ENDED);
-const ENDED = "Finished: the run goes on, and its report shows your labels beside what the cases were made for.";
+}
 
 // ---- Under which name; asked once
 
@@ -44,24 +46,21 @@ nameForm.addEventListener("submit", (event) => {
 });
 entrance.addEventListener("cancel", (event) => me || event.preventDefault());
 
-async function enter(typed) {
-  try {
-    if (!typed) throw new Refused({ error: "" });
-    me = await ask("/reviewers", { name: typed });
-    if (!session.served.reviewer) localStorage.setItem("jrh-reviewer", me.name);
-    $("who").textContent = me.name;
-    $("who").disabled = Boolean(session.served.reviewer);
-    entrance.close();
-    others = [];
-    if (view.row) back();
-    await load();
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    nameProblem.textContent = error.message;
-    name.value = typed;
-    if (!entrance.open) entrance.showModal();
-  }
-}
+const enter = (typed) => tried(async () => {
+  if (!typed) throw new Refused("");
+  me = await ask("/reviewers", { name: typed });
+  if (!session.served.reviewer) localStorage.setItem("jrh-reviewer", me.name);
+  $("who").textContent = me.name;
+  $("who").disabled = Boolean(session.served.reviewer);
+  entrance.close();
+  others = [];
+  if (view.row) back();
+  await load();
+}, (error) => {
+  nameProblem.textContent = error.message;
+  name.value = typed;
+  if (!entrance.open) entrance.showModal();
+});
 
 async function load() {
   const asking = me;
@@ -85,69 +84,61 @@ onCase.push((row, body) => {
   if (!body) return $("voices").replaceChildren();
   $("title").textContent = body.question;
   const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
-  if (prompts.some((prompt) => !seenPrompts.has(prompt))) showTurns(true);
+  if (prompts.some((prompt) => !seenPrompts.has(prompt))) unfold();
   for (const prompt of prompts) seenPrompts.add(prompt);
   const answers = [...body.labels, ["none", "c", "cannot tell"]].map(([value, key, word]) =>
     make("button", { type: "button", "data-do": "answer", value, "data-key": key, "aria-keyshortcuts": key || null, "aria-pressed": String(String(value) === row.value) },
       make("span", { dir: "auto" }, word), key ? make("kbd", {}, key) : null));
-  $("voices").replaceChildren(drawRubric(row, body), make("section", { id: "answers", "aria-label": "Your label" }, answers,
-    make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" }), make("kbd", {}, "n")),
+  $("voices").replaceChildren(drawRubric(row, body), make("section", { id: "answers", "aria-label": "Your label" }, answers, noteField(row),
     make("p", { class: "muted" }, row.is_blind ? null : "What you label now does not count as blind. ", button("undo", "Take back", "u"))));
 });
 
-const labelOf = (value) => (value === "none" ? null : Number(value));
+// Tells the server of a label, or that it is taken back; the case as it is then, or null where that was refused.
+const told = (row, what, data) => tried(async () => {
+  const after = { ...row, ...(await ask(mine(`cases/${row.key}/${what}`), data)) };
+  put([after]);
+  return after;
+});
+const label = (row, value, note) => told(row, "label", { label: value === "none" ? null : Number(value), note });
+
 let isSending = false;
 async function answer(value) {
   const row = view.row;
   if (!row || isSending) return;
   isSending = true;
   const labelling = me;
-  const data = { label: labelOf(value), note: $("note").value };
-  const done = await tried(async () => put([{ ...row, ...(await ask(mine(`cases/${row.key}/label`), data)) }]));
+  const after = await label(row, value, $("note").value);
   isSending = false;
-  if (!done) return;
+  if (!after) return;
   given.push(row.key);
   await tried(load);
   if (me !== labelling) return;
+  toast(`${capital(after.word)}. `, make("kbd", {}, "u"), " takes it back");
   const next = nextOpen(row);
-  toast(`${capital(rowsByKey.get(row.key).word)}. `, make("kbd", {}, "u"), " takes it back");
-  if (next) await open(next);
-  else {
-    await open(rowsByKey.get(row.key));
-    actions.finish();
-  }
+  await open(next ?? rowsByKey.get(row.key));
+  if (!next) actions.finish();
 }
 
-// The next case without a label, around the end; one that nobody else has open, if there is one.
-function nextOpen(row) {
-  const place = source.rows.findIndex((other) => other.key === row?.key);
-  const behind = [...source.rows.slice(place + 1), ...source.rows.slice(0, Math.max(place, 0))].filter(isOpen);
-  return behind.find((other) => !other.busy) ?? behind[0];
-}
+// The next case without a label; one that nobody else has open, if there is one.
+const nextOpen = (row) => following(row, source.rows, (other) => isOpen(other) && !other.busy) ?? following(row, source.rows, isOpen);
 
 // Takes back the label of the open case; without one, the one given last.
 async function undo() {
   if (isOpen(view.row) && given.length) await open(rowsByKey.get(given.pop()));
   const row = view.row;
-  if (isOpen(row)) return;
-  await tried(async () => {
-    put([{ ...row, ...(await ask(mine(`cases/${row.key}/withdraw`), {})) }]);
-    await load();
-    await open(rowsByKey.get(row.key));
-    toast("Taken back.");
-  });
+  if (isOpen(row) || !(await told(row, "withdraw", {}))) return;
+  await tried(load);
+  await open(rowsByKey.get(row.key));
+  toast("Taken back.");
 }
 
 $("voices").addEventListener("change", (event) => {
-  if (event.target.id !== "note" || isOpen(view.row)) return;
-  const row = view.row;
-  tried(async () => put([{ ...row, ...(await ask(mine(`cases/${row.key}/label`), { label: labelOf(row.value), note: event.target.value })) }]));
+  if (event.target.id === "note" && !isOpen(view.row)) label(view.row, view.row.value, event.target.value);
 });
 
 Object.assign(actions, {
   answer: (target) => answer(target.value),
   undo,
-  note: () => $("note")?.focus(),
   who: () => entrance.showModal(),
   finish: () => {
     const left = source.rows.filter(isOpen).length;
@@ -156,7 +147,6 @@ Object.assign(actions, {
     askForEnd("Finish labelling?", `${wait}${text} The report then shows your labels beside what the cases were made for: no later label of yours is blind.`, others.length > 0);
   },
 });
-Object.assign(keys, { u: "undo", n: "note" });
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || document.querySelector("dialog[open]") || event.target.closest("input, textarea, select")) return;
   const chosen = [...document.querySelectorAll("#answers [data-key]")].find((one) => one.dataset.key === event.key);
@@ -166,8 +156,6 @@ document.addEventListener("keydown", (event) => {
 });
 $("actions").prepend(make("button", { type: "button", id: "who", "data-do": "who", "aria-label": "Label under another name" }));
 onEnd(async (choice) => {
-  const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});
-  ({ others, progress } = after);
-  if (progress.finalized) showFinished(ENDED);
-  else banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
+  ({ others, progress } = await ask(choice === "all" ? "/finish" : mine("finish"), {}));
+  showEnd();
 });

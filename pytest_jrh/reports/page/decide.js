@@ -3,14 +3,12 @@
 let progress = null;
 // Cases decided here, the last one at the end: `u` takes back.
 const decided = [];
-// What was typed into a turn and is not saved, by case and turn: another case does not lose it.
-const drafts = new Map();
 
 const REJECTED = "rejected by the verifier";
 const DECISIONS = ["undecided", "accepted", "edited", "rejected", "void", REJECTED];
 FILTERS.push(...DECISIONS.map((decision) => [decision, decision, (row) => row.decision === decision]));
 
-source.body = (row) => asked(`/cases/${row.key}`);
+source.body = (row) => tried(() => ask(`/cases/${row.key}`));
 listen((news) => {
   progress = news.progress;
   if (news.all) clear();
@@ -36,15 +34,13 @@ const inTurn = (task) => (...values) => (last = last.then(() => task(...values))
 // New and changed rows; the open case is drawn again where it is another one now.
 function take(rows) {
   const changedRows = rows.filter(isNews);
-  texts ??= {};
   for (const row of changedRows) texts[row.key] = row.text;
   if (!changedRows.length) return;
   put(changedRows);
   inTurn(async () => {
     if (!view.row) await start();
-    else if (!isOther(view.row, drawn)) return;
-    else if (isEditing()) toast("This case was changed while you edit it.");
-    else await reopen();
+    else if (isOther(view.row, drawn) && editing) toast("This case was changed while you edit it.");
+    else if (isOther(view.row, drawn)) await reopen();
   })();
 }
 
@@ -59,8 +55,6 @@ async function reopen() {
 // The row as it was when its case was drawn.
 let drawn = null;
 onCase.push((row, body) => {
-  const wasEditing = editing?.row.key === row.key;
-  const turn = wasEditing ? editing.index : body?.editable.find((index) => drafts.has(`${row.key} ${index}`));
   editing = null;
   drawn = row;
   const isClosed = row.decision === REJECTED || !body;
@@ -68,9 +62,7 @@ onCase.push((row, body) => {
   verbs[0].setAttribute("aria-pressed", String(["accepted", "edited"].includes(row.action)));
   verbs[1].setAttribute("aria-pressed", String(row.action === "rejected"));
   $("decide").replaceChildren(...(isClosed ? [] : verbs));
-  if (!body) return;
-  $("voices").prepend(isClosed ? make("p", { class: "note" }, body.closed) : drawDecision(row, body));
-  if (turn !== undefined && !isClosed) inTurn(edit)(turn, { focus: wasEditing });
+  if (body) $("voices").prepend(isClosed ? make("p", { class: "note" }, body.closed) : drawDecision(row, body));
 });
 
 function drawDecision(row, body) {
@@ -78,35 +70,31 @@ function drawDecision(row, body) {
   const was = row.label === row.made_label ? null : make("span", { class: "muted" }, ` was ${body.labels.find(([score]) => score === row.made_label)?.[2]}`);
   return make("section", { id: "decision", "aria-label": "Your decision" },
     row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so it no longer counts.`) : null,
-    make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label" }, labels), was),
-    make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" })));
+    make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label" }, labels), was), noteField(row));
 }
 
 look.verb = ({ index, state }) => state !== "left out" && body.editable.includes(index)
   ? make("button", { type: "button", class: "link", "data-do": "edit", value: index, "aria-label": `Edit turn ${index}` }, "edit") : null;
 
-// Tells the server what was done with a case; true where it is kept.
-const told = (row, what, change) => tried(async () => put([await ask(`/cases/${row.key}/${what}`, { digest: row.digest, ...change })]));
+// Tells the server what was done with a case; the row that this made of it, or null where it was refused.
+const told = (row, what, change) => tried(async () => {
+  const after = await ask(`/cases/${row.key}/${what}`, { digest: row.digest, ...change });
+  put([after]);
+  return after;
+});
 
 async function decide(action) {
   const row = view.row;
-  if (!row || !progress) return;
+  if (!row || !progress || !look.mayLeave()) return;
   if (row.decision === REJECTED) return toast("The verifier rejected this case: nothing can be decided about it.");
-  if (isEditing()) return toast("Save or cancel the text that you are editing first.");
-  const following = action === "withdrawn" ? null : nextUndecided(row);
-  const note = $("note")?.value ?? "";
-  if (!(await told(row, "decision", { action, note }))) return;
-  if (action === "withdrawn") return open(rowsByKey.get(row.key));
+  const isOpen = (other) => ["undecided", "void"].includes(other.decision);
+  const next = action === "withdrawn" ? null : following(row, shown, isOpen);
+  const after = await told(row, "decision", { action, note: $("note")?.value ?? "" });
+  if (!after) return;
+  if (action === "withdrawn") return open(after);
   decided.push(row.key);
   toast(`Label ${action}. `, make("kbd", {}, "u"), " takes it back");
-  await open(following ?? rowsByKey.get(row.key));
-}
-
-// The next case of the list that nobody has decided about, around its end.
-function nextUndecided(row) {
-  const place = shown.indexOf(row);
-  const behind = [...shown.slice(place + 1), ...shown.slice(0, Math.max(place, 0))];
-  return behind.find((other) => ["undecided", "void"].includes(other.decision));
+  await open(next ?? after);
 }
 
 // Takes back the decision about the open case; without one, that before it.
@@ -125,28 +113,29 @@ $("voices").addEventListener("change", (event) => {
       await reopen();
     })();
   } else if (id === "note" && row.action && value !== row.note) {
-    const action = row.action === "rejected" ? "rejected" : "accepted";
-    told(row, "decision", { action, note: value });
+    told(row, "decision", { action: row.action === "rejected" ? "rejected" : "accepted", note: value });
   }
 });
 
 // ---- Editing a turn: its text, each argument of its calls, their results
 
 let editing = null;
-// The whole transcript is drawn without the editor, whose text is kept.
-const isEditing = () => editing !== null && $("turns").querySelector(".editor") !== null;
+const isTyping = () => editing !== null && editing.fields.some((one) => one.input.value !== one.kept);
+look.mayLeave = () => {
+  if (isTyping()) toast("Save or cancel the text that you are editing first.");
+  return !isTyping();
+};
 
-async function edit(index, { focus = true } = {}) {
-  const row = view.row;
-  const wanted = index ?? editableTurn();
-  if (wanted === undefined || (isEditing() && editing.index === wanted)) return;
+async function edit(target) {
+  const row = view.row, wanted = target ? Number(target.value) : editableTurn();
+  if (wanted === undefined || !look.mayLeave()) return;
   await tried(async () => {
     const turn = await ask(`/cases/${row.key}/turns/${wanted}`);
     if (view.row !== row) return;
-    if (isEditing()) showTurns(true);
-    toTurn(wanted, { focus: false });
+    if (editing) showTurns();
+    toTurn(wanted);
     openEditor(row, wanted, turn);
-    if (focus) editing.fields[0].input.focus({ preventScroll: true });
+    editing.fields[0].input.focus({ preventScroll: true });
   });
 }
 
@@ -159,16 +148,14 @@ function editableTurn() {
 }
 
 function openEditor(row, index, turn) {
-  const key = `${row.key} ${index}`, draft = drafts.get(key);
   const fields = [];
   const field = (name, label, text, before, isLine) => {
     const input = make(isLine ? "input" : "textarea", { id: `edit-${fields.length}`, "aria-label": visible(label), dir: "auto", autocomplete: "off" });
     input.value = text;
     // A browser keeps line ends in its own way: what nobody typed into is sent as it was.
     const kept = input.value;
-    input.value = draft?.[fields.length] ?? kept;
     if (!isLine) input.rows = Math.min(20, Math.max(2, text.split("\n").length + text.length / 70));
-    fields.push({ ...name, input, text: kept, before, value: () => (input.value === kept ? text : input.value) });
+    fields.push({ ...name, input, kept, before, value: () => (input.value === kept ? text : input.value) });
     return make("label", { for: input.id }, make("span", {}, visible(name.key ?? label)), input);
   };
   const parts = [field({}, `What the assistant says in [${index}]`, turn.text, turn.before.text, false)];
@@ -176,70 +163,62 @@ function openEditor(row, index, turn) {
     const before = turn.before.calls[number] ?? call;
     parts.push(make("p", { class: "call" }, "→ ", make("b", {}, call.name)));
     for (const [name, text] of Object.entries(call.arguments)) {
-      parts.push(field({ call: number, key: name }, `${name} of ${call.name}`, text, Object.hasOwn(before.arguments, name) ? before.arguments[name] : "", !/[\n\r]/.test(text) && text.length < 80));
+      const was = Object.hasOwn(before.arguments, name) ? before.arguments[name] : "";
+      parts.push(field({ call: number, key: name }, `${name} of ${call.name}`, text, was, !/[\n\r]/.test(text) && text.length < 80));
     }
     if (call.result !== null) parts.push(field({ call: number, isResult: true }, `Result of ${call.name}`, call.result, before.result ?? "", false));
   });
   const preview = make("div", { class: "text" }), problem = make("p", { class: "problem", role: "alert", id: "edit-problem" });
+  const isByPerson = body.turns.some((other) => other.index === index && other.state === "edited by a person");
   const form = make("form", { class: "editor" }, parts, make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" },
-    make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", "Cancel", "Esc"), isOther(turn.text, turn.made.text) || isOther(turn.calls, turn.made.calls) ? button("asMade", "As made") : null));
-  editing = { key, row, index, fields, problem, turn };
-  const compare = () => {
-    preview.replaceChildren(...fields.flatMap(({ key: name, before, value }, place) => {
-      if (place && before === value()) return [];
-      return [make("p", { dir: "auto" }, name ? `${visible(name)}: ` : null, marked(differences(visible(before), visible(value()))))];
-    }));
-    if (fields.some((one) => one.input.value !== one.text)) drafts.set(key, fields.map((one) => one.input.value));
-    else drafts.delete(key);
-  };
+    make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", "Cancel", "Esc"), isByPerson ? button("asMade", "As made") : null));
+  editing = { row, index, fields, problem };
+  const compare = () => preview.replaceChildren(...fields.flatMap(({ key, before, value }, place) => {
+    if (place && before === value()) return [];
+    return [make("p", { dir: "auto" }, key ? `${visible(key)}: ` : null, marked(differences(visible(before), visible(value()))))];
+  }));
   form.addEventListener("input", compare);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     actions.save();
   });
   compare();
-  const shownTurn = $(`turn-${index}`);
-  shownTurn.classList.add("editing");
-  shownTurn.querySelector(".said").replaceChildren(form);
+  $(`turn-${index}`).querySelector(".said").replaceChildren(form);
 }
 
 // Sends what was typed; what is refused stands at its field, and nothing that was typed is lost.
 async function save() {
-  const { row, index, fields, turn, key } = editing;
-  if (!drafts.has(key)) return cancel();
-  const calls = turn.calls.map((call, number) => {
-    const ofCall = fields.filter((one) => one.call === number);
-    const args = Object.fromEntries(ofCall.filter((one) => one.key !== undefined).map((one) => [one.key, one.value()]));
-    return { call: number, arguments: args, result: ofCall.find((one) => one.isResult)?.value() ?? null };
-  });
-  // All calls of the turn, since what was saved of them before is replaced.
-  const isCallEdited = isOther(turn.calls, turn.made.calls) || fields.slice(1).some((one) => one.input.value !== one.text);
-  await send(row, index, { content: fields[0].value(), calls: isCallEdited ? calls : [] });
+  const { fields } = editing;
+  if (!isTyping()) return cancel();
+  const calls = [];
+  for (const { call, key, isResult, value } of fields.slice(1)) {
+    calls[call] ??= { call, arguments: {}, result: null };
+    if (isResult) calls[call].result = value();
+    else calls[call].arguments[key] = value();
+  }
+  await send({ content: fields[0].value(), calls: calls.filter(Boolean) });
 }
 
-async function send(row, index, change) {
-  const { key, fields, problem } = editing;
-  try {
+async function send(change) {
+  const { row, index, fields, problem } = editing;
+  await tried(async () => {
     const after = await ask(`/cases/${row.key}/turns/${index}`, { digest: row.digest, ...change });
-    drafts.delete(key);
     editing = null;
     decided.push(row.key);
     put([after]);
-    await open(rowsByKey.get(row.key));
+    await open(after);
     toTurn(index);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+  }, (error) => {
     problem.textContent = `Nothing was saved. ${error.message}`;
     const refused = fields.find((one) => one.key !== undefined && error.message.match(/[\p{L}\p{N}_]+/gu)?.includes(one.key)) ?? fields[0];
     for (const one of fields) one.input.setAttribute("aria-invalid", String(one === refused));
     refused.input.setAttribute("aria-describedby", problem.id);
     refused.input.focus();
-  }
+  });
 }
 
 async function cancel() {
-  const { key, index } = editing;
-  drafts.delete(key);
+  const { index } = editing;
   editing = null;
   await reopen();
   toTurn(index);
@@ -253,17 +232,16 @@ $("turns").addEventListener("keydown", (event) => {
   event.preventDefault();
   event.stopPropagation();
 });
-addEventListener("beforeunload", (event) => drafts.size && event.preventDefault());
+addEventListener("beforeunload", (event) => isTyping() && event.preventDefault());
 
 Object.assign(actions, {
   accept: inTurn(() => decide("accepted")),
   reject: inTurn(() => decide("rejected")),
-  edit: inTurn((target) => edit(target?.value ? Number(target.value) : undefined)),
+  edit: inTurn(edit),
   undo: inTurn(undo),
   cancel: inTurn(() => editing && cancel()),
   save: inTurn(() => editing && save()),
-  asMade: inTurn(() => editing && send(editing.row, editing.index, { content: null })),
-  note: () => $("note")?.focus(),
+  asMade: inTurn(() => editing && send({ content: null })),
   finish: () => {
     const left = progress.shown - progress.done, unmade = progress.total - progress.ended;
     const parts = [left ? `${left} cases are undecided and will be used as they were made.` : "Every case is decided."];
@@ -271,7 +249,7 @@ Object.assign(actions, {
     askForEnd("Finish the review?", `${parts.join(" ")} The run then goes on with these cases.`);
   },
 });
-Object.assign(keys, { a: "accept", r: "reject", e: "edit", u: "undo", n: "note" });
+Object.assign(keys, { a: "accept", r: "reject", e: "edit" });
 onEnd(async () => {
   progress = await ask("/finish", {});
   showHow();

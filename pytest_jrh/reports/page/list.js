@@ -4,22 +4,23 @@ const MISTAKES = ["missed", "false alarm", "wrong"];
 const SIGNS = { missed: "✗", "false alarm": "!", wrong: "✗", turned: "✗", right: "✓", "not judged": "–", "no label": "–" };
 const isMistake = (row) => MISTAKES.includes(row.kind);
 const hasTag = (tag) => (row) => row.tags.includes(tag);
+const isKind = (kind) => (row) => row.kind === kind;
 
 // What can be shown of the list, the most urgent first: [name in the address, title, test].
 const FILTERS = [
   ["regression", "regressions", hasTag("regression")],
   ["wrong", "wrong", isMistake],
-  ["missed", "missed", (row) => row.kind === "missed"],
-  ["alarm", "false alarms", (row) => row.kind === "false alarm"],
-  ["turned", "turned by a probe", (row) => row.kind === "turned"],
+  ["missed", "missed", isKind("missed")],
+  ["alarm", "false alarms", isKind("false alarm")],
+  ["turned", "turned by a probe", isKind("turned")],
   ["doubt", "label in doubt", hasTag("label in doubt")],
-  ["unjudged", "not judged", (row) => row.kind === "not judged"],
+  ["unjudged", "not judged", isKind("not judged")],
   ["flicker", "flickering", hasTag("flickers")],
   ["unshown", "not shown to the judge", hasTag("not shown")],
   ["contradicts", "reason contradicts", hasTag("reason contradicts")],
   ["all", "all", () => true],
 ];
-
+const OPENING = ["regression", "wrong", "missed", "alarm", "turned", "doubt"];
 const filterOf = (name) => FILTERS.find(([other]) => other === name);
 
 // By what else rows can be picked: the values that a row has.
@@ -55,48 +56,40 @@ function index() {
 }
 
 const rubricOf = (row) => session.rubrics[row.rubric];
+const wrongJudges = (row) => row.judges.filter((judge) => judge.wrong && judge.name).map((judge) => judge.name);
 
 // The tags that are shown, with their colour; in the list only those that say more than its filters.
 const TAG_KINDS = { regression: "bad", "by flicker": "warn", fix: "good", "label in doubt": "warn", "label checked": "good", flickers: "warn", "not shown": "warn", "reason contradicts": "warn", "expected to fail": "", accepted: "good", edited: "good", rejected: "bad", void: "warn" };
 const LISTED_TAGS = ["label in doubt", "label checked", "flickers", "accepted", "edited", "rejected", "void"];
 const drawTags = (row, names) => row.tags.filter((tag) => names.includes(tag)).map((tag) => make("span", { class: `tag ${TAG_KINDS[tag]}` }, tag));
 
-// How a row of the list is drawn, in which blind labelling draws less, and what can be done with a turn of a served page.
-const look = { row: drawRow, verb: null };
+// Where a case is from, as far as its title does not say it.
+const placesOf = (row) => [row.run === row.title ? null : row.run, hasSeveral("suite") ? row.suite : null].filter(Boolean);
+
+// How a row of the list is drawn, in which blind labelling draws less; what can be done with a turn of a served page, and whether another case may be opened.
+const look = { row: drawRow, verb: null, mayLeave: () => true };
 
 function drawRow(row) {
-  const wrong = row.judges.filter((judge) => judge.wrong).map((judge) => judge.name).filter(Boolean);
-  const by = wrong.length ? ` by ${wrong.join(", ")}` : "";
-  const where = [row.run === row.title ? null : row.run, rubricOf(row).id];
-  if (hasSeveral("suite")) where.push(row.suite);
-  const tags = drawTags(row, LISTED_TAGS);
+  const wrong = wrongJudges(row);
+  const kind = `${row.kind}${wrong.length ? ` by ${wrong.join(", ")}` : ""}`;
+  const where = [row.kind === "right" ? null : kind, ...placesOf(row), rubricOf(row).id];
   return make("a", { class: row.kind.replace(" ", "-"), href: `#case=${row.key}`, tabindex: "-1" },
     make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.kind]),
     make("span", { class: "what", dir: "auto" }, capital(row.title)),
-    make("span", { class: "where", dir: "auto" }, tags, row.kind === "right" ? null : `${row.kind}${by} · `, where.filter(Boolean).join(" · ")));
+    make("span", { class: "where", dir: "auto" }, drawTags(row, LISTED_TAGS), where.filter(Boolean).join(" · ")));
 }
 
 function link(row) {
-  if (!nodes.has(row)) {
-    nodes.set(row, look.row(row));
-    if (row === view.row) nodes.get(row).setAttribute("aria-current", "true");
-  }
+  if (!nodes.has(row)) nodes.set(row, look.row(row));
   return nodes.get(row);
 }
 
 // ---- Search: in the row, and in the reasons, plans and edits of its case
 
-let texts = null;
-async function loadTexts() {
-  texts ??= (await unpacked("texts")) ?? {};
-}
-const haystacks = new WeakMap();
+let texts = {};
 function haystack(row) {
-  if (!haystacks.has(row)) {
-    const words = [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)];
-    haystacks.set(row, [...words, texts?.[row.key] ?? ""].join("\n").toLowerCase());
-  }
-  return haystacks.get(row);
+  const words = [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)];
+  return [...words, texts[row.key]].join("\n").toLowerCase();
 }
 
 function isPicked(row) {
@@ -104,14 +97,15 @@ function isPicked(row) {
     if (value && !PICKS[name](row).includes(value)) return false;
   }
   // Of a panel's mistakes those of the judge that is picked.
-  const wrong = row.judges.filter((judge) => judge.wrong).map((judge) => judge.name);
+  const wrong = wrongJudges(row);
   return view.show === "all" || !view.picked.judge || !wrong.length || wrong.includes(view.picked.judge);
 }
 
 function matching() {
   const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
   const [, , test] = filterOf(view.show);
-  return source.rows.filter((row) => test(row) && isPicked(row) && words.every((word) => haystack(row).includes(word)));
+  const hasWords = (text) => words.every((word) => text.includes(word));
+  return source.rows.filter((row) => test(row) && isPicked(row) && (!words.length || hasWords(haystack(row))));
 }
 
 const FIFTY = 50;
@@ -126,34 +120,35 @@ function refresh(missing = "") {
   $("nothing").textContent = missing || "No case matches.";
   $("nothing").hidden = shown.length > 0 && !missing;
   for (const choice of $("filters").children) choice.setAttribute("aria-pressed", String(choice.value === view.show));
-  reach(shown.includes(view.row) ? view.row : shown[0]);
   showPlace();
 }
 
-// One row takes the focus of the tab key; arrows lead to the others.
-function reach(row) {
-  document.querySelector("#list a[tabindex='0']")?.setAttribute("tabindex", "-1");
-  if (row) link(row).setAttribute("tabindex", "0");
-}
-
+// The open row takes the focus of the tab key, else the first one; arrows lead to the others.
+let reached = null;
 function showPlace() {
   const place = shown.indexOf(view.row);
   const title = view.show === "all" ? "cases" : filterOf(view.show)[1];
-  $("place").textContent = place < 0 ? "not in this list" : `${place + 1} of ${shown.length.toLocaleString("en")} ${title}`;
+  $("place").textContent = place < 0 ? "not in this list" : `${place + 1} of ${grouped(shown.length)} ${title}`;
+  reached?.removeAttribute("aria-current");
+  reached?.setAttribute("tabindex", "-1");
+  reached = shown.length ? link(shown[Math.max(place, 0)]) : null;
+  reached?.setAttribute("tabindex", "0");
+  if (place >= 0) reached.setAttribute("aria-current", "true");
 }
 
-// The buttons, without those that would show nothing or what another one shows, and the choices.
+// Those that would show something, and not what another one shows.
+function usefulFilters() {
+  const counted = FILTERS.map(([name, title, test]) => ({ name, title, count: source.rows.filter(test).length }));
+  const [, wrong, missed, alarms] = counted;
+  const isTwice = wrong.count === missed.count || wrong.count === alarms.count;
+  return counted.filter((filter) => filter.name === "all" || (filter.count && !(filter === wrong && isTwice)));
+}
+
 function drawFilters() {
-  const counts = FILTERS.map(([, , test]) => source.rows.filter(test).length);
-  const [, wrong, missed, alarms] = counts;
-  $("filters").replaceChildren(...FILTERS.flatMap(([name, title], place) => {
-    const isTwice = name === "wrong" && (wrong === missed || wrong === alarms);
-    if (name !== "all" && (!counts[place] || isTwice)) return [];
-    return [make("button", { type: "button", "data-do": "show", value: name, "aria-pressed": "false" }, `${title} `, make("b", {}, counts[place].toLocaleString("en")))];
-  }));
+  $("filters").replaceChildren(...usefulFilters().map(({ name, title, count }) =>
+    make("button", { type: "button", "data-do": "show", value: name, "aria-pressed": "false" }, `${title} `, make("b", {}, grouped(count)))));
   for (const select of $("find").querySelectorAll("select")) select.remove();
-  for (const name of Object.keys(PICKS)) {
-    if (!hasSeveral(name)) continue;
+  for (const name of Object.keys(PICKS).filter(hasSeveral)) {
     const options = choices[name].map((value) => make("option", {}, value));
     const select = make("select", { name, "aria-label": name }, make("option", { value: "" }, `all ${name}s`), options);
     select.value = view.picked[name];
@@ -163,38 +158,21 @@ function drawFilters() {
 
 // What the page opens with: what is wrong, else what is to be looked at.
 function firstFilter() {
-  const has = (test) => source.rows.some(test);
-  const kinds = MISTAKES.filter((kind) => has((row) => row.kind === kind));
-  if (has(hasTag("regression"))) return "regression";
-  if (kinds.length === 1) return { missed: "missed", "false alarm": "alarm", wrong: "wrong" }[kinds[0]];
-  if (kinds.length) return "wrong";
-  const name = ["turned", "doubt"].find((other) => has(filterOf(other)[2]));
-  return name ?? (has(hasTag("no verdict")) ? "unjudged" : "all");
+  const name = usefulFilters().map((filter) => filter.name).find((other) => OPENING.includes(other));
+  return name ?? (source.rows.some(hasTag("no verdict")) ? "unjudged" : "all");
 }
 
-// ---- The address holds what is shown
+// ---- The address holds the filter and the open case
 
 function keep() {
-  const address = new URLSearchParams();
-  if (view.show !== firstFilter()) address.set("show", view.show);
-  for (const [name, value] of Object.entries(view.picked)) if (value) address.set(name, value);
-  if (view.query) address.set("q", view.query);
-  if (view.row) address.set("case", view.row.key);
-  history.replaceState(null, "", `#${address}`);
+  history.replaceState(null, "", `#show=${view.show}${view.row ? `&case=${view.row.key}` : ""}`);
 }
 
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
-  const show = address.get("show");
-  view.show = FILTERS.some(([name]) => name === show) ? show : firstFilter();
-  view.query = address.get("q") ?? "";
-  for (const name of Object.keys(PICKS)) {
-    const value = address.get(name) ?? "";
-    view.picked[name] = choices[name].includes(value) ? value : "";
-  }
-  const turn = address.get("turn"), key = address.get("case"), row = rowsByKey.get(key) ?? null;
+  const show = address.get("show"), key = address.get("case"), row = rowsByKey.get(key) ?? null;
+  view.show = filterOf(show) ? show : firstFilter();
   if (row && !show && !filterOf(view.show)[2](row)) view.show = "all";
   // The rows of a served page come later.
-  const missing = key && !row && source.rows.length ? "This case is not in this report." : "";
-  return { row, turn: turn === null ? null : Number(turn), missing };
+  return { row, missing: key && !row && source.rows.length ? "This case is not in this report." : "" };
 }

@@ -4,7 +4,8 @@ Object.assign(actions, {
   back,
   previous: () => step(-1),
   next: () => step(1),
-  whole: () => showTurns(true),
+  whole: unfold,
+  turn: (mention) => toTurn(mention.value),
   show: (choice) => {
     view.show = choice.value;
     changed();
@@ -16,23 +17,18 @@ Object.assign(keys, { j: "next", k: "previous", f: "whole" });
 // The list is another one: on a wide screen its first case is shown, unless the open one is in it.
 function changed() {
   refresh();
-  if (!shown.length) close();
+  if (!shown.length && look.mayLeave()) close();
   if (isWide() && shown.length && !shown.includes(view.row)) open(shown[0]);
   else keep();
-}
-
-function pick(name, value) {
-  view.picked[name] = value;
-  const select = document.querySelector(`#find [name=${name}]`);
-  if (select) select.value = value;
 }
 
 // The cases of a row of the figures; once more, all again.
 function pickRow(name) {
   const wanted = Object.entries(JSON.parse(name.value));
   const isPicked = wanted.every(([kind, value]) => view.picked[kind] === value);
-  for (const kind of Object.keys(PICKS)) pick(kind, "");
-  if (!isPicked) for (const [kind, value] of wanted) pick(kind, value);
+  for (const kind of Object.keys(PICKS)) view.picked[kind] = "";
+  if (!isPicked) for (const [kind, value] of wanted) view.picked[kind] = value;
+  drawFilters();
   if (!matching().length) view.show = "all";
   changed();
   if (!isWide()) $("rail").scrollIntoView();
@@ -42,16 +38,13 @@ function pickRow(name) {
 for (const kind of ["click", "keydown"]) addEventListener(kind, (event) => event.target.closest(".editor") || toast(), true);
 
 document.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-do], [data-turn], a[href^='#case=']");
+  const target = event.target.closest("[data-do], a[href^='#case=']");
   if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  if (target.dataset.do) actions[target.dataset.do]?.(target);
-  else if (target.dataset.turn) toTurn(Number(target.dataset.turn));
-  else {
-    const row = rowsByKey.get(new URLSearchParams(target.hash.slice(1)).get("case"));
-    // A click that a key has made brings the focus into the case.
-    if (row) open(row, { focus: event.detail === 0 || !isWide() || !target.closest("#list") ? "title" : "row" });
-  }
+  if (target.dataset.do) return actions[target.dataset.do]?.(target);
+  const row = rowsByKey.get(target.hash.slice("#case=".length));
+  // A click that a key has made brings the focus into the case.
+  if (row) open(row, event.detail === 0 || !isWide() || !target.closest("#list") ? "title" : "row");
 });
 
 document.addEventListener("keydown", (event) => {
@@ -60,11 +53,9 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") toRow();
     return;
   }
-  const isInList = event.target.closest("#list");
   if (event.key === "Escape") return isWide() ? toRow() : back();
   let name = keys[event.key];
-  if (isInList && event.key === "ArrowDown") name = "next";
-  if (isInList && event.key === "ArrowUp") name = "previous";
+  if (event.target.closest("#list")) name ??= { ArrowDown: "next", ArrowUp: "previous" }[event.key];
   if (event.key === "/") $("search").focus();
   else if (name) actions[name]();
   else return;
@@ -72,19 +63,12 @@ document.addEventListener("keydown", (event) => {
 });
 
 function toRow() {
-  const row = view.row ?? shown[0];
-  if (row) link(row).focus({ preventScroll: true });
+  reached?.focus({ preventScroll: true });
 }
 
-$("search").addEventListener("input", async () => {
+$("search").addEventListener("input", () => {
   view.query = $("search").value;
   changed();
-});
-$("search").addEventListener("focus", async () => {
-  const had = texts;
-  await loadTexts();
-  if (!had) for (const row of source.rows) haystacks.delete(row);
-  if (!had && view.query) changed();
 });
 $("find").addEventListener("change", (event) => {
   if (!(event.target.name in PICKS)) return;
@@ -92,20 +76,17 @@ $("find").addEventListener("change", (event) => {
   changed();
 });
 addEventListener("popstate", () => {
-  if (!new URLSearchParams(location.hash.slice(1)).has("case") && view.row && !isWide()) back();
+  if (!location.hash.includes("case=") && view.row && !isWide()) back();
   else start();
 });
 
 // Shows what the address asks for.
 async function start() {
-  const { row, turn, missing } = readAddress();
-  for (const [name, value] of Object.entries(view.picked)) pick(name, value);
-  $("search").value = view.query;
-  if (view.query) await loadTexts();
+  const { row, missing } = readAddress();
   refresh(missing);
   // The way back from a case that a link has opened leads to the list, too.
   if (row && !view.row && !isWide()) keep();
-  if (row) await open(row, { focus: "title", turn });
+  if (row) await open(row, "title");
   else if (missing) close();
   else if (isWide() && shown.length) await open(shown[0]);
   root.dataset.ready = "yes";
@@ -129,3 +110,4 @@ index();
 drawOverview();
 drawFilters();
 start();
+unpacked("texts").then((loaded) => Object.assign(texts, loaded));

@@ -2,12 +2,7 @@
 
 const GONE = "The session has ended or was started anew: open the address that pytest printed.";
 
-class Refused extends Error {
-  constructor(answer) {
-    super(answer.error);
-    this.problems = answer.problems ?? [];
-  }
-}
+class Refused extends Error {}
 
 // The answer to a request, which brings `data` where it changes something; throws `Refused`.
 async function ask(address, data) {
@@ -17,30 +12,23 @@ async function ask(address, data) {
   try {
     response = await fetch(address, options);
   } catch {
-    throw new Refused({ error: GONE });
+    throw new Refused(GONE);
   }
   const isJson = response.headers.get("content-type")?.startsWith("application/json");
-  if (!isJson) throw new Refused({ error: response.status === 403 ? GONE : await response.text() });
+  if (!isJson) throw new Refused(response.status === 403 ? GONE : await response.text());
   const answer = await response.json();
-  if (!response.ok) throw new Refused(answer);
+  if (!response.ok) throw Object.assign(new Refused(answer.error), answer);
   return answer;
 }
 
-// The body of a case; null, and why, where there is none.
-const asked = (address) => ask(address).catch((error) => {
-  toast(error.message);
-  return null;
-});
-
-// Does `work`, and says what went wrong; true where nothing did.
-async function tried(work) {
+// Does `work`, and says what went wrong, with `refused` where it is given; its value, or null where it was refused.
+async function tried(work, refused = (error) => toast(error.message)) {
   try {
-    await work();
-    return true;
+    return await work();
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    toast(error.message);
-    return false;
+    refused(error);
+    return null;
   }
 }
 
@@ -55,11 +43,17 @@ function listen(heard, ended) {
 }
 
 const isOther = (one, other) => JSON.stringify(one) !== JSON.stringify(other);
+const isNews = (row) => isOther(row, rowsByKey.get(row.key));
 function clear() {
   source.rows.length = 0;
   index();
 }
-const isNews = (row) => !rowsByKey.has(row.key) || isOther(row, rowsByKey.get(row.key));
+
+// The first case behind a row, around the end of the list, that passes the test.
+function following(row, list, test) {
+  const place = list.findIndex((other) => other.key === row?.key);
+  return [...list.slice(place + 1), ...list.slice(0, Math.max(place, 0))].find(test);
+}
 
 function banner(text) {
   $("banner").textContent = text;
@@ -73,6 +67,11 @@ function showProgress(title, done, total, text) {
   $("progress").value = done;
   document.title = `${done}/${total} · ${title}`;
 }
+
+const noteField = (row) => make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" }), make("kbd", {}, "n"));
+actions.note = () => $("note")?.focus();
+keys.n = "note";
+keys.u = "undo";
 
 function dialog(id, title, ...children) {
   const opened = make("dialog", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title), children);

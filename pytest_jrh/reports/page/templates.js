@@ -6,7 +6,7 @@ const draft = make("textarea", { id: "draft", spellcheck: "false", autocomplete:
 const templateList = make("select", { id: "template", "aria-label": "Template" });
 const templateFile = make("code", { id: "template-file" });
 const variables = make("p", { id: "variables" });
-const difference = make("pre", { id: "difference", tabindex: "0", role: "group", "aria-label": "Difference from the default" });
+const difference = make("div", { id: "difference", tabindex: "0", role: "group", "aria-label": "Difference from the default" });
 const problems = make("ul", { id: "problems", class: "problem" });
 const templateStatus = make("span", { id: "template-status", role: "status" });
 const templateDialog = dialog("templates", "Agent Templates",
@@ -31,26 +31,26 @@ function drawTemplate(chosen) {
   template = chosen;
   templateList.value = chosen.key;
   templateFile.textContent = `${chosen.file}, ${chosen.overridden ? "override" : "default"}`;
-  draft.value = chosen.text;
-  // As the browser keeps it, line ends included, so that "unsaved" means that somebody typed.
-  template.text = draft.value;
+  // As the browser keeps them, line ends included, so that "unsaved" means that somebody typed.
+  for (const name of ["default", "text"]) {
+    draft.value = chosen[name];
+    template[name] = draft.value;
+  }
   variables.replaceChildren(...chosen.variables.map((name) => make("code", {}, `{{ ${name} }}`, chosen.required.includes(name) ? " required" : "")));
   templateDialog.querySelector("[data-do=revertTemplate]").disabled = !chosen.overridden;
   templateStatus.textContent = "";
   check();
 }
 
+// A slow answer to an older draft must not replace a newer one's.
 let checks = 0;
 async function check() {
   const number = ++checks;
-  await tried(async () => {
-    const answer = await ask(`/templates/${template.key}/check`, { text: draft.value });
-    // A slow answer to an older draft must not replace a newer one's.
-    if (number !== checks) return;
-    showProblems(answer.problems);
-    const kinds = { "+": "ins", "-": "del" };
-    difference.replaceChildren(...(answer.difference.length ? answer.difference.map((line) => make(kinds[line[0]] ?? "span", {}, `${line}\n`)) : ["The draft is the default."]));
-  });
+  const pieces = template.default === draft.value ? ["The draft is the default."] : marked(differences(template.default, draft.value));
+  difference.replaceChildren(...pieces);
+  difference.querySelector("ins, del")?.scrollIntoView({ block: "nearest" });
+  const answer = await tried(() => ask(`/templates/${template.key}/check`, { text: draft.value }));
+  if (answer && number === checks) showProblems(answer.problems);
 }
 
 function showProblems(found) {
@@ -59,17 +59,11 @@ function showProblems(found) {
   templateDialog.querySelector("[data-do=saveTemplate]").disabled = found.length > 0;
 }
 
-async function change(address, data, said) {
-  try {
-    const { key } = await ask(address, data);
-    await loadTemplates(key);
-    templateStatus.textContent = said;
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    if (error.problems.length) showProblems(error.problems);
-    else toast(error.message);
-  }
-}
+const change = (address, data, done) => tried(async () => {
+  const { key } = await ask(address, data);
+  await loadTemplates(key);
+  templateStatus.textContent = done;
+}, (error) => (error.problems?.length ? showProblems(error.problems) : toast(error.message)));
 
 let checkTimer;
 draft.addEventListener("input", () => {
