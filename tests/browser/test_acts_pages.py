@@ -67,7 +67,7 @@ def test_a_call_is_edited_by_keyboard_alone(sessions: Sessions) -> None:
 def test_a_mistake_stands_at_its_field_and_what_was_typed_stays(sessions: Sessions) -> None:
     session = reviewing(sessions)
     page = opened(sessions, session)
-    page.click("#turn-1 [data-do=edit]")
+    page.click("#turn-1 .link")
     amount = field(page, "amount of refund")
     for typed, mistake in (('{"', "is not valid JSON"), ('"lots"', "amount is text, not a number")):
         amount.fill(typed)

@@ -79,7 +79,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
         wait_decisions(page, "accepted", "rejected", "edited", "")
         page.click("#list a >> nth=2")
         page.wait_for_selector("#turn-4 .flag:text-is('edited by a person')")
-        page.click("#turn-4 [data-do=edit]")
+        page.click("#turn-4 .link")
         page.wait_for_selector(".editor")
         assert page.input_value("#edit-0") == NEW_TEXT
         page.close()

@@ -4,15 +4,11 @@ const session = JSON.parse($("session").textContent);
 const root = document.documentElement;
 const isWide = () => matchMedia("(min-width: 1181px)").matches;
 
-// What a button with `data-do` does, and the name of the action of each key. Scripts of a served page add theirs.
-const actions = {};
-const keys = {};
-
-// `click` is a listener; attributes that are null or false are left out, and so are such children.
+// A function is a listener; attributes that are null or false are left out, and so are such children.
 function make(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (name === "click") node.addEventListener("click", value);
+    if (typeof value === "function") node.addEventListener(name, value);
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
   }
   // One by one: a call takes only so many arguments.
@@ -35,8 +31,9 @@ const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSAFE, escaped)
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const grouped = (number) => number.toLocaleString("en");
 
-const button = (action, text, key) =>
-  make("button", { type: "button", "data-do": action, "aria-keyshortcuts": key }, text, key ? make("kbd", {}, key) : null);
+// A button, and the key that presses it.
+const button = (name, text, click, key) =>
+  make("button", { type: "button", "data-do": name, click, "aria-keyshortcuts": key || null }, text, key ? make("kbd", {}, key) : null);
 
 let toastTimer;
 function toast(...content) {

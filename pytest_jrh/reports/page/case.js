@@ -57,7 +57,7 @@ function drawPart(old, part) {
 function drawTurn(turn) {
   const isLeftOut = turn.state === "left out";
   const flag = turn.state ? make("span", { class: "flag" }, turn.state) : null;
-  const who = make("div", { class: "who" }, make("b", {}, isLeftOut ? "" : `[${turn.index}]`), turn.role, flag, look.verb?.(turn));
+  const who = make("div", { class: "who" }, make("b", {}, isLeftOut ? "" : `[${turn.index}]`), turn.role, flag, look.verb(turn));
   const name = turn.name ? make("div", { class: "call" }, make("span", { class: "muted" }, "← "), make("b", {}, turn.name)) : null;
   const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part));
   const why = (turn.why ?? []).map(([title, text]) => make("p", { dir: "auto" }, make("b", {}, `${title}: `), make("span", {}, long(text))));
@@ -86,7 +86,7 @@ function drawTurns(turns) {
       hidden = [];
     }
   });
-  if (drawn.some((node) => node.matches(".fold"))) drawn.push(make("p", { class: "whole" }, button("whole", "Whole transcript", "f")));
+  if (drawn.some((node) => node.matches(".fold"))) drawn.push(make("p", { class: "whole" }, button("whole", "Whole transcript", unfold, "f")));
   return drawn;
 }
 
@@ -117,7 +117,7 @@ const citing = (turns) => (text) => {
   for (const mention of text.matchAll(/\[(\d{1,4})\]|\bturns? (\d{1,4})\b/gi)) {
     const turn = mention[1] ?? mention[2];
     if (Number(turn) >= turns) continue;
-    drawn.push(text.slice(end, mention.index), make("button", { type: "button", class: "cite", "data-do": "turn", value: turn }, mention[0]));
+    drawn.push(text.slice(end, mention.index), make("button", { type: "button", class: "cite", click: () => toTurn(turn) }, mention[0]));
     end = mention.index + mention[0].length;
   }
   return [...drawn, text.slice(end)];
@@ -130,7 +130,7 @@ function drawVoice(voice, cite) {
   return make("div", { class: `voice${voice.wrong ? " wrong" : ""}` }, head, why);
 }
 
-function drawRubric(row, body) {
+function drawRubric(row) {
   const rubric = { ...rubricOf(row), ...body?.rubric };
   // Of a table no more than a name may be known, or not even that.
   if (!rubric.id) return null;
@@ -141,17 +141,16 @@ function drawRubric(row, body) {
     rubric.place ? make("p", { class: "muted" }, make("code", {}, rubric.place)) : null);
 }
 
-function drawVoices(row, body) {
-  if (!body) return [drawRubric(row, body) ?? ""];
+function drawVoices(row) {
+  if (!body) return [drawRubric(row) ?? ""];
   const cite = citing(body.turns?.length ?? 0);
   const facts = body.facts.map(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, long(text, cite))]);
   const commands = body.commands.map(([title, text]) => make("section", {}, make("h3", {}, title), command(text)));
   const voices = body.voices.map((voice) => drawVoice(voice, cite));
-  return [make("section", {}, voices), drawRubric(row, body) ?? "", facts.length ? make("dl", {}, facts) : "", ...commands, make("p", { class: "id" }, make("code", {}, row.node))];
+  return [make("section", {}, voices), drawRubric(row) ?? "", facts.length ? make("dl", {}, facts) : "", ...commands, make("p", { class: "id" }, make("code", {}, row.node))];
 }
 
-// What a served page does when a case is shown; `body` is null where there is none.
-const onCase = [];
+// What is known of the open case; null where there is nothing.
 let body = null;
 
 function showTurns() {
@@ -168,8 +167,8 @@ function showCase(row) {
   const where = [...placesOf(row), row.epoch > 1 ? `epoch ${row.epoch}` : "", row.variant ? row.test : ""];
   $("about").replaceChildren(kind, ...drawTags(row, Object.keys(TAG_KINDS)), where.filter(Boolean).join(" · "));
   showTurns();
-  $("voices").replaceChildren(...drawVoices(row, body));
-  for (const follow of onCase) follow(row, body);
+  $("voices").replaceChildren(...drawVoices(row));
+  look.opened(row);
 }
 
 // Opens a case; `focus` is "title", "row" or nothing.

@@ -32,7 +32,8 @@ const PICKS = {
 };
 
 // What is shown; `row` is the open case.
-const view = { show: "all", query: "", picked: { suite: "", rubric: "", judge: "", probe: "" }, row: null };
+const NOTHING_PICKED = { suite: "", rubric: "", judge: "", probe: "" };
+const view = { show: "all", query: "", picked: NOTHING_PICKED, row: null };
 let shown = [];
 
 // Where rows and the bodies of cases come from. A served page puts its own in place of this one.
@@ -66,8 +67,13 @@ const drawTags = (row, names) => row.tags.filter((tag) => names.includes(tag)).m
 // Where a case is from, as far as its title does not say it.
 const placesOf = (row) => [row.run === row.title ? null : row.run, hasSeveral("suite") ? row.suite : null].filter(Boolean);
 
-// How a row of the list is drawn, in which blind labelling draws less; what can be done with a turn of a served page, and whether another case may be opened.
-const look = { row: drawRow, verb: null, mayLeave: () => true };
+// What a served page does in its own way: how a row of the list is drawn, what can be done with a turn, whether another case may be opened, and what follows once it is.
+const look = {
+  row: drawRow,
+  verb: () => null,
+  mayLeave: () => true,
+  opened: () => {},
+};
 
 function drawRow(row) {
   const wrong = wrongJudges(row);
@@ -145,15 +151,36 @@ function usefulFilters() {
 }
 
 function drawFilters() {
-  $("filters").replaceChildren(...usefulFilters().map(({ name, title, count }) =>
-    make("button", { type: "button", "data-do": "show", value: name, "aria-pressed": "false" }, `${title} `, make("b", {}, grouped(count)))));
+  $("filters").replaceChildren(...usefulFilters().map(({ name, title, count }) => {
+    const click = () => changed({ show: name });
+    return make("button", { type: "button", value: name, "aria-pressed": "false", click }, `${title} `, make("b", {}, grouped(count)));
+  }));
   for (const select of $("find").querySelectorAll("select")) select.remove();
   for (const name of Object.keys(PICKS).filter(hasSeveral)) {
+    const change = (event) => changed({ picked: { ...view.picked, [name]: event.target.value } });
     const options = choices[name].map((value) => make("option", {}, value));
-    const select = make("select", { name, "aria-label": name }, make("option", { value: "" }, `all ${name}s`), options);
+    const select = make("select", { name, "aria-label": name, change }, make("option", { value: "" }, `all ${name}s`), options);
     select.value = view.picked[name];
     $("find").append(select);
   }
+}
+
+// The list is another one: on a wide screen its first case is shown, unless the open one is in it.
+function changed(changes) {
+  Object.assign(view, changes);
+  refresh();
+  if (!shown.length && look.mayLeave()) close();
+  if (isWide() && shown.length && !shown.includes(view.row)) open(shown[0]);
+  else keep();
+}
+
+// The cases of a row of the figures; once more, all again.
+function pickRows(wanted) {
+  const isPicked = Object.entries(wanted).every(([name, value]) => view.picked[name] === value);
+  view.picked = { ...NOTHING_PICKED, ...(isPicked ? {} : wanted) };
+  drawFilters();
+  changed(matching().length ? {} : { show: "all" });
+  if (!isWide()) $("rail").scrollIntoView();
 }
 
 // What the page opens with: what is wrong, else what is to be looked at.

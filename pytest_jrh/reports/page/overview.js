@@ -90,7 +90,7 @@ function drawName(row) {
   const [suite, judge, rubric] = row.about;
   const picked = Object.entries({ suite, judge, rubric }).filter(([name, value]) => value && hasSeveral(name));
   if (!picked.length || row.level === "total") return breakable(row.name);
-  return make("button", { type: "button", "data-do": "pick", value: JSON.stringify(Object.fromEntries(picked)) }, breakable(row.name));
+  return button("pick", breakable(row.name), () => pickRows(Object.fromEntries(picked)));
 }
 
 function legend(tables) {

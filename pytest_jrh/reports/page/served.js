@@ -2,34 +2,18 @@
 
 const GONE = "The session has ended or was started anew: open the address that pytest printed.";
 
-class Refused extends Error {}
-
-// The answer to a request, which brings `data` where it changes something; throws `Refused`.
-async function ask(address, data) {
+// The answer to a request, which brings `data` where it changes something; null, once `refused` has heard why, where there is none.
+async function ask(address, data, refused = ({ error }) => toast(error)) {
   const headers = { "content-type": "application/json" };
   const options = data === undefined ? {} : { method: "POST", headers, body: JSON.stringify(data) };
-  let response;
-  try {
-    response = await fetch(address, options);
-  } catch {
-    throw new Refused(GONE);
-  }
-  const isJson = response.headers.get("content-type")?.startsWith("application/json");
-  if (!isJson) throw new Refused(response.status === 403 ? GONE : await response.text());
-  const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Refused(answer.error), answer);
-  return answer;
-}
-
-// Does `work`, and says what went wrong, with `refused` where it is given; its value, or null where it was refused.
-async function tried(work, refused = (error) => toast(error.message)) {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    refused(error);
-    return null;
-  }
+  const response = await fetch(address, options).catch(() => null);
+  const isJson = response?.headers.get("content-type")?.startsWith("application/json");
+  let answer = { error: GONE };
+  if (isJson) answer = await response.json();
+  else if (response && response.status !== 403) answer.error = await response.text();
+  if (isJson && response.ok) return answer;
+  refused(answer);
+  return null;
 }
 
 // Calls `heard` with every piece of news; while nobody answers it says so, or what `ended` gives.
@@ -55,23 +39,26 @@ function following(row, list, test) {
   return [...list.slice(place + 1), ...list.slice(0, Math.max(place, 0))].find(test);
 }
 
+// Cases decided or labelled here, the last one at the end: `u` takes back.
+const done = [];
+function say(row, text) {
+  done.push(row.key);
+  toast(`${capital(text)}. `, make("kbd", {}, "u"), " takes it back");
+}
+
 function banner(text) {
   $("banner").textContent = text;
   $("banner").hidden = !text;
 }
 
-function showProgress(title, done, total, text) {
-  $("headline").textContent = `${title}: ${done} of ${total}`;
+function showProgress(title, number, total, text) {
+  document.title = $("headline").textContent = `${title}: ${number} of ${total}`;
   $("sub").textContent = text;
-  $("progress").max = total || 1;
-  $("progress").value = done;
-  document.title = `${done}/${total} · ${title}`;
 }
 
-const noteField = (row) => make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" }), make("kbd", {}, "n"));
-actions.note = () => $("note")?.focus();
-keys.n = "note";
-keys.u = "undo";
+const noteField = (row, change) => make("p", {}, make("label", { for: "note" }, "Note "),
+  make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", change }), make("kbd", {}, "n"));
+const noteNow = () => $("note")?.value ?? "";
 
 function dialog(id, title, ...children) {
   const opened = make("dialog", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title), children);
@@ -79,22 +66,18 @@ function dialog(id, title, ...children) {
   return opened;
 }
 
+// Asks before people end it; where others still work, it can be ended for them, too. `choice` is "me" or "all".
+let finish = (choice) => choice;
 const ending = dialog("end", "Finish?", make("p", { id: "end-text" }), make("form", { method: "dialog", class: "steps" },
   make("button", { value: "" }, "Go on"),
   make("button", { value: "all", hidden: "" }, "End it for everybody"),
   make("button", { value: "me", class: "primary" }, "Finish")));
-
-// Asks before people end it, with `text`; where others still work, it can be ended for them, too.
-function askForEnd(title, text, hasOthers = false) {
-  $("end-title").textContent = title;
+ending.addEventListener("close", () => ending.returnValue && finish(ending.returnValue));
+function askForEnd(text, hasOthers = false) {
   $("end-text").textContent = text;
   ending.querySelector("[value=all]").hidden = !hasOthers;
   ending.returnValue = "";
   ending.showModal();
-}
-
-function onEnd(finish) {
-  ending.addEventListener("close", () => ending.returnValue && tried(() => finish(ending.returnValue)));
 }
 
 function showFinished(text) {
@@ -103,7 +86,6 @@ function showFinished(text) {
 }
 
 $("word").hidden = true;
-$("headline").after(make("progress", { id: "progress", "aria-label": "done" }));
 $("sub").after(make("p", { id: "banner", role: "status", hidden: "" }));
-$("actions").append(make("button", { type: "button", id: "finish", "data-do": "finish" }, "Finish"));
+$("actions").append(make("button", { type: "button", id: "finish", click: () => wantEnd() }, "Finish"));
 source.rows = [];
