@@ -59,7 +59,7 @@ class Opened:
         for server in self.servers:
             server.stop()
         # What the policy blocks, and what fails in a script, is written to the console.
-        assert self.complaints == []
+        assert self.complaints == [], self.complaints
 
 
 @dataclass
