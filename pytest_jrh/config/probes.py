@@ -13,7 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
@@ -53,14 +53,23 @@ def with_probes(
         if not KINDS[test.name].derived:
             yield from by_test.get(test.name, ())
             continue
+        settings = suite.probes[test.name]
         bases: dict[CaseSpec, None] = {}
         skipped = {rubric.id for rubric in suite.rubrics if test.name in rubric.skips}
-        for name in suite.probes[test.name].of:
+        for name in settings.of:
             for spec in by_test.get(name, ()):
                 is_known = labels is None or not spec.natural or spec.label_key in labels
                 if is_known and spec.skip is None and spec.rubric_id not in skipped:
                     bases[replace(spec, judge=None)] = None
-        yield from _derived(suite, test.name, list(bases), recorded)
+        kept = None if recorded is None else recorded.variants_by_case(test.name, bases)
+        picked = drawn([*bases], chosen(PROBES[test.name], settings), settings, kept)
+        # By rubric, as those of other tests are.
+        for rubric in suite.rubrics:
+            for base, variants in picked.items():
+                for variant in variants if base.rubric_id == rubric.id else ():
+                    spec = replace(base, test=test.name, base=base.test, variant=variant.name)
+                    for judge in suite.judges:
+                        yield replace(spec, judge=judge.name)
 
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
@@ -118,23 +127,6 @@ def _start(names: Sequence[str], number: int, kept: Collection[str], digest: str
     return own_start
 
 
-def _derived(
-    suite: Suite, probe: str, bases: Sequence[CaseSpec], recorded: Recorded | None
-) -> Iterator[CaseSpec]:
-    settings = suite.probes[probe]
-    kept = None if recorded is None else recorded.variants_by_case(probe, bases)
-    picked = drawn(bases, chosen(PROBES[probe], settings), settings, kept)
-    # By rubric, as those of other tests are.
-    for rubric in suite.rubrics:
-        for base, variants in picked.items():
-            if base.rubric_id != rubric.id:
-                continue
-            for variant in variants:
-                spec = replace(base, test=probe, base=base.test, variant=variant.name)
-                for judge in suite.judges:
-                    yield replace(spec, judge=judge.name)
-
-
 def _rank(seed: int, spec: CaseSpec) -> str:
     parts = (seed, spec.test, spec.rubric_id, spec.run_id, spec.epoch, spec.target_score)
     return short_digest(repr(parts), 64)
@@ -144,13 +136,10 @@ _TESTS: KeyPath = ("cases", "kinds")
 
 
 def resolve_probes(
-    config: Config,
-    kinds: Sequence[str],
-    mode: Mode,
-    findings: Findings,
+    config: Config, kinds: Sequence[str], mode: Mode, findings: Findings
 ) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
-    settings = {}
+    all_settings = {}
     for index, name in enumerate(kinds):
         if not KINDS[name].derived:
             continue
@@ -164,8 +153,29 @@ def resolve_probes(
             message = f"{name} is for binary suites: on a scale it has no case"
             findings.add((*_TESTS, index), message, f"remove {name}")
         section = config.probes.get(name, ProbeSection.model_construct())
-        settings[name] = _settings(probe, section, bases, findings)
-    return settings
+        for place, test in enumerate(section.of):
+            if test not in bases and bases:
+                message = f"got {shown(test)}; the tests that {name} can change are {listed(bases)}"
+                hint = f"add {test} to {findings.name(_TESTS)}"
+                findings.add(("probes", name, "of", place), message, hint)
+        settings = ProbeSettings(
+            of=section.of or tuple(bases),
+            names=() if section.variants == ("all",) else section.variants,
+            max_cases=section.max_cases,
+        )
+        names: dict[str, None] = {}
+        for variant in probe.variants(settings):
+            names |= dict.fromkeys((variant.name, *variant.axes))
+        for place, part in enumerate(settings.names):
+            if part not in names:
+                message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
+                close = nearest_hint(part, names, "name")
+                findings.add(("probes", name, "variants", place), message, close)
+        number = len(chosen(probe, settings))
+        if not section.variants:
+            number = min(number, probe.per_case)
+        all_settings[name] = replace(settings, per_case=number or 1)
+    return all_settings
 
 
 _CHANGES = {
@@ -181,38 +191,6 @@ def _can_change(probe: Probe, test: str, objective: Objective) -> bool:
         return True
     edited = not KINDS[test].natural
     return KINDS[test].objective(objective) == "fail" and (edited or probe.changes != "edited")
-
-
-def _settings(
-    probe: Probe,
-    section: ProbeSection,
-    bases: list[str],
-    findings: Findings,
-) -> ProbeSettings:
-    key: KeyPath = ("probes", probe.name)
-    for index, test in enumerate(section.of):
-        if test not in bases and bases:
-            message = (
-                f"got {shown(test)}; the tests that {probe.name} can change are {listed(bases)}"
-            )
-            findings.add((*key, "of", index), message, f"add {test} to {findings.name(_TESTS)}")
-    settings = ProbeSettings(
-        of=section.of or tuple(bases),
-        names=() if section.variants == ("all",) else section.variants,
-        max_cases=section.max_cases,
-    )
-    names: dict[str, None] = {}
-    for variant in probe.variants(settings):
-        names |= dict.fromkeys((variant.name, *variant.axes))
-    for index, name in enumerate(settings.names):
-        if name not in names:
-            message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
-            close = nearest_hint(name, names, "name")
-            findings.add((*key, "variants", index), message, close)
-    number = len(chosen(probe, settings))
-    if not section.variants:
-        number = min(number, probe.per_case)
-    return replace(settings, per_case=number or 1)
 
 
 T = TypeVar("T")
@@ -279,29 +257,33 @@ def _drawn_runs(
     return kept_sample(runs, number, seed, recorded)
 
 
-def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
-    """Pick the runs that RAND's harness picks for this number and seed, in log order."""
-    if number is None or number <= 0 or number >= len(runs):
+def sample(
+    runs: Sequence[T], number: int | None, seed: int, rank: Callable[[T], Any] | None = None
+) -> list[T]:
+    """Pick so many runs, in log order: those that rank lowest, or that RAND's harness picks for
+    this number and seed.
+    """
+    if number is None or not 0 < number < len(runs):
         return list(runs)
-    picked = sorted(random.Random(seed).sample(range(len(runs)), number))  # noqa: S311 - reproducible, not secret
-    return [runs[index] for index in picked]
+    picked = random.Random(seed).sample(range(len(runs)), number)  # noqa: S311 - reproducible, not secret
+    if rank is not None:
+        ranks = list(map(rank, runs))
+        picked = sorted(range(len(runs)), key=ranks.__getitem__)[:number]
+    return [runs[index] for index in sorted(picked)]
 
 
 def kept_sample(
     runs: Sequence[RunSummary], number: int | None, seed: int, recorded: Recorded | None = None
 ) -> list[RunSummary]:
-    """Pick the runs with the smallest digests, those that were `recorded` first, in log order: a
-    run that is added replaces one at most.
+    """Pick the runs with the smallest digests, those that were `recorded` first: a run that is
+    added replaces one at most.
     """
-    if number is None or number <= 0 or number >= len(runs):
-        return list(runs)
 
-    def precedence(index: int) -> tuple[bool, str]:
-        run = runs[index]
+    def precedence(run: RunSummary) -> tuple[bool, str]:
         is_new = recorded is not None and not recorded.has_run(run.run_id, run.epoch)
         return is_new, short_digest(repr((seed, run.run_id, run.epoch)), 64)
 
-    return [runs[index] for index in sorted(sorted(range(len(runs)), key=precedence)[:number])]
+    return sample(runs, number, seed, precedence)
 
 
 def evenly(

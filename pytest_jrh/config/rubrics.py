@@ -19,7 +19,7 @@ from pytest_jrh.core.model import LONGEST_SCALE, Mode, Rubric, ScoreLevel
 from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytest_jrh.config.schema import RubricEntry
 
@@ -67,35 +67,6 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
     return list(rubrics.values()), findings.problems
 
 
-def _with_scales(
-    rubrics: Sequence[Rubric], score_range: tuple[int, int] | None, *, file: str
-) -> tuple[list[Rubric], list[Problem]]:
-    """Give each rubric without levels the range, and refuse what makes no scale."""
-    scaled: list[Rubric] = []
-    problems: list[Problem] = []
-    for rubric in rubrics:
-        levels = rubric.score_levels
-        if not levels and score_range is not None:
-            lowest, highest = score_range
-            levels = tuple(ScoreLevel(score, "") for score in range(lowest, highest + 1))
-        if not levels:
-            message = (
-                f"the rubric {shown(rubric.id)} has no score_levels, so it has no place in an "
-                "ordinal suite"
-            )
-            hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
-            problems.append(Problem(message, file, rubric.line, "score_levels", hint))
-        elif len(levels) == 1:
-            message = f"the rubric {shown(rubric.id)} has a scale with a single score"
-            problems.append(
-                Problem(message, file, rubric.line, "score_levels", "give at least two levels")
-            )
-        else:
-            rubric = replace(rubric, score_levels=levels)  # noqa: PLW2901
-        scaled.append(rubric)
-    return scaled, problems
-
-
 class SuiteRubrics(NamedTuple):
     """The rubrics of a suite, its mode, all ids of the rubric file, and what is wrong with it."""
 
@@ -120,10 +91,21 @@ def suite_rubrics(
     targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
-    if mode == "ordinal":
-        ends = scale if isinstance(scale, tuple) else None
-        targeted, scale_problems = _with_scales(targeted, ends, file=file)
-        problems = [*problems, *scale_problems]
+    levels: tuple[ScoreLevel, ...] = ()
+    if isinstance(scale, tuple):
+        levels = tuple(ScoreLevel(score, "") for score in range(scale[0], scale[1] + 1))
+    for index, rubric in enumerate(targeted if mode == "ordinal" else ()):
+        if not rubric.score_levels:
+            targeted[index] = replace(rubric, score_levels=levels)
+        count = len(targeted[index].score_levels)
+        if count > 1:
+            continue
+        message, hint = "has a scale with a single score", "give at least two levels"
+        if count == 0:
+            message = "has no score_levels, so it has no place in an ordinal suite"
+            hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
+        message = f"the rubric {shown(rubric.id)} {message}"
+        problems.append(Problem(message, file, rubric.line, "score_levels", hint))
     return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
 
 
@@ -165,16 +147,16 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
     from pydantic import ValidationError
 
     from pytest_jrh.config.fitting import report_misfits
-    from pytest_jrh.config.schema import LevelEntry, RubricEntry
+    from pytest_jrh.config.schema import RubricEntry
 
     before = len(findings.problems)
     if isinstance(entry, dict):
-        _misspelled(entry, RubricEntry.model_fields, path, findings)
-        levels = entry.get("score_levels")
-        for index, level in enumerate(levels if isinstance(levels, list) else ()):
-            if isinstance(level, dict):
-                place = (*path, "score_levels", index)
-                _misspelled(level, LevelEntry.model_fields, place, findings)
+        # Other keys are a user's own business, unless they are meant to be ours.
+        names = RubricEntry.model_fields
+        for name in entry.keys() - names.keys():
+            if close := nearest(name, names, cutoff=0.8):
+                message = f"unknown key; the keys here are {listed(names)}"
+                findings.add((*path, name), message, is_nearest(close, "key"))
         if (text := findings.document.texts.get((*path, "id"))) is not None:
             entry = {**entry, "id": text}
     try:
@@ -197,16 +179,6 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
     skips = section.probes.skip if section.probes is not None else ()
     line = findings.document.line(path)
     return Rubric(section.id, instructions, levels, file, line, skips)
-
-
-def _misspelled(
-    entry: dict[str, Any], names: Iterable[str], path: KeyPath, findings: Findings
-) -> None:
-    """Other keys are a user's own business, unless they are meant to be ours."""
-    for key in entry:
-        if key not in names and (close := nearest(key, names, cutoff=0.8)):
-            message = f"unknown key; the keys here are {listed(names)}"
-            findings.add((*path, key), message, is_nearest(close, "key"))
 
 
 def _levels(section: RubricEntry, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, ...]:

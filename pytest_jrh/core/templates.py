@@ -153,7 +153,7 @@ def _check_jinja(
     from jinja2 import TemplateSyntaxError, meta, nodes
 
     try:
-        tree = _prompt_environment().parse(source)
+        tree = _environment().parse(source)
         variables = meta.find_undeclared_variables(tree)
     except TemplateSyntaxError as error:
         message = f"not a jinja template: {error.message}"
@@ -196,20 +196,26 @@ def _listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-@lru_cache(maxsize=1)
-def _prompt_environment() -> jinja2.Environment:
-    """Sandboxed, strict, and unescaped: a prompt is no page."""
-    from jinja2 import StrictUndefined
+@lru_cache(maxsize=8)
+def _environment(folder: Path | None = None) -> jinja2.Environment:
+    """For the pages of a folder, which are escaped, or for prompts, which are no pages: sandboxed
+    and strict.
+    """
+    from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     return ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+        loader=None if folder is None else FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        autoescape=folder is not None,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> jinja2.Template:
-    return _prompt_environment().from_string(source)
+    return _environment().from_string(source)
 
 
 def render_page(folder: Path, name: str, values: Mapping[str, object]) -> str:
@@ -217,17 +223,4 @@ def render_page(folder: Path, name: str, values: Mapping[str, object]) -> str:
 
     Undefined names raise.
     """
-    return _page_environment(folder).get_template(name).render(values)
-
-
-@lru_cache(maxsize=8)
-def _page_environment(folder: Path) -> jinja2.Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return _environment(folder).get_template(name).render(values)
