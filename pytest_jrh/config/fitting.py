@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
@@ -17,12 +16,10 @@ from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import ConfigSection, JudgeStage, StageSection, takes
-from pytest_jrh.core.text import is_nearest, nearest
+from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from pydantic_core import ErrorDetails
 
     from pytest_jrh.core.documents import Document
 
@@ -73,11 +70,36 @@ def fit(document: Document) -> Fitted:
 
 
 def report_misfits(
-    error: ValidationError, section: type[ConfigSection], place: KeyPath, findings: Findings
+    error: ValidationError, root: type[ConfigSection], place: KeyPath, findings: Findings
 ) -> None:
-    """Report all that does not fit of a section that stands at a place."""
+    """Report all that does not fit of a section `root` that stands at a place."""
     for detail in error.errors(include_url=False, include_context=False):
-        _Misfit(section, place, detail, findings).report()
+        path, value = detail["loc"], detail["input"]
+        is_key = path[-1:] == (_OF_A_KEY,)
+        if is_key:
+            path = path[:-1]
+        section, field = _lookup(root, path)
+        hint = None
+        match detail["type"]:
+            case "extra_forbidden":
+                message, hint = _unknown_key(root, place, path, findings)
+            case "missing":
+                message = f"is missing; must be {_says(field) or 'given'}"
+            case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
+                expected = f"a mapping with the keys {listed(section.model_fields)}"
+                if issubclass(section, StageSection) and isinstance(value, str):
+                    hint = f"write {path[-1]}: {{model: {shown(value)}}}"
+                elif field is not None and not _section_of(field.annotation):
+                    expected = _says(field) or "a mapping"
+                message = received(value, expected)
+            case _ if instead := REMOVED_KEYS.get(f"{dotted(path)}: {_written(value)}"):
+                message = f"{_written(value)} {removed(instead)}"
+            case "value_error" if isinstance(value, list):
+                message = f"got {printable(json.dumps(value))}; must be {_says(field)}"
+            case _:
+                expected = _expected(path, section, field, is_key=is_key)
+                message, hint = received(value, expected), _hint(value, field, expected)
+        findings.add((*place, *path), message, hint)
 
 
 def _as_written(document: Document) -> dict[str, Any]:
@@ -99,69 +121,24 @@ def _copied(value: Any) -> Any:
     return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
-@dataclass(frozen=True, slots=True)
-class _Misfit:
-    """A value that does not fit: in the section `root`, whose place in the file is `place`."""
-
-    root: type[ConfigSection]
-    place: KeyPath
-    detail: ErrorDetails
-    findings: Findings
-
-    @property
-    def path(self) -> KeyPath:
-        """Where it is in the root."""
-        path: KeyPath = self.detail["loc"]
-        return path[:-1] if path[-1:] == (_OF_A_KEY,) else path
-
-    def add(self, message: str, hint: str | None = None) -> None:
-        self.findings.add((*self.place, *self.path), message, hint)
-
-    def report(self) -> None:
-        path, value = self.path, self.detail["input"]
-        section, field = _lookup(self.root, path)
-        match self.detail["type"]:
-            case "extra_forbidden":
-                self._unknown_key()
-            case "missing":
-                self.add(f"is missing; must be {_says(field) or 'given'}")
-            case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
-                self._not_a_section(section, field)
-            case _ if instead := REMOVED_KEYS.get(f"{dotted(path)}: {_written(value)}"):
-                self.add(f"{_written(value)} {removed(instead)}")
-            case "value_error" if isinstance(value, list):
-                self.add(f"got {printable(json.dumps(value))}; must be {_says(field)}")
-            case _:
-                is_key = self.detail["loc"][-1:] == (_OF_A_KEY,)
-                expected = _expected(path, section, field, is_key=is_key)
-                self.add(received(value, expected), _hint(value, field, expected))
-
-    def _unknown_key(self) -> None:
-        *around, key = self.path
-        section, _ = _lookup(self.root, around)
-        if instead := _removed(self.path, section):
-            self.add(removed(instead))
-            return
-        names = list(section.model_fields)
-        hint = is_nearest(nearest(str(key), names), "key")
-        homes = [home for home in _paths_to(str(key), self.root, ()) if home != self.path]
-        if 0 < len(homes) <= _MOST_HOMES:
-            hint = f"it belongs to {' or '.join(map(self.findings.name, homes))}"
-        elif issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
-            hint = "keys come from the environment, such as OPENAI_API_KEY; no config holds one"
-        where = "the sections of a config are"
-        if around:
-            where = f"the keys of {self.findings.name((*self.place, *around))} are"
-        self.add(f"unknown key; {where} {listed(names)}", hint)
-
-    def _not_a_section(self, section: type[ConfigSection], field: FieldInfo | None) -> None:
-        value = self.detail["input"]
-        expected, hint = f"a mapping with the keys {listed(section.model_fields)}", None
-        if issubclass(section, StageSection) and isinstance(value, str):
-            hint = f"write {self.path[-1]}: {{model: {shown(value)}}}"
-        elif field is not None and not _section_of(field.annotation):
-            expected = _says(field) or "a mapping"
-        self.add(received(value, expected), hint)
+def _unknown_key(
+    root: type[ConfigSection], place: KeyPath, path: KeyPath, findings: Findings
+) -> tuple[str, str | None]:
+    """The message about a key that is not known there, and where it belongs."""
+    *around, key = path
+    section, _ = _lookup(root, around)
+    if instead := _removed(path, section):
+        return removed(instead), None
+    hint = nearest_hint(str(key), section.model_fields, "key")
+    homes = [home for home in _paths_to(str(key), root, ()) if home != path]
+    if 0 < len(homes) <= _MOST_HOMES:
+        hint = f"it belongs to {' or '.join(map(findings.name, homes))}"
+    elif issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
+        hint = "keys come from the environment, such as OPENAI_API_KEY; no config holds one"
+    where = "the sections of a config are"
+    if around:
+        where = f"the keys of {findings.name((*place, *around))} are"
+    return f"unknown key; {where} {listed(section.model_fields)}", hint
 
 
 def _written(value: object) -> str:
@@ -194,8 +171,8 @@ def _expected(
 
 def _hint(value: object, field: FieldInfo | None, expected: str) -> str | None:
     if isinstance(value, str):
-        if match := nearest(value, _choices(field)):
-            return f"{match} is the nearest"
+        if close := nearest_hint(value, _choices(field)):
+            return close
         if value.strip().lower() in ("true", "false") and "true or false" in expected:
             return f"write {value.strip().lower()} without quotes; in quotes it is text"
         return f"write [{printable(value)}]" if expected.startswith("a list") else None

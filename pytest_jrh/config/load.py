@@ -207,20 +207,17 @@ def _stages(
         section = editor.stage(spec.name) or StageSection()
         if spec.name not in needed or isinstance(section, NoVerifier):
             continue
-        model = config.rand.cases_model
-        if spec is PLANNER and section.model is None and model is None:
-            section = _filled(section, editor, ("model", "api_base", "timeout"))
-        pattern = stages.get(spec.model_from)
-        if pattern is not None:
-            if spec.settings_from_model and section == StageSection():
-                section = StageSection(
-                    temperature=pattern.temperature, system_prompt=pattern.system_prompt
-                )
-            if section.model is None:
-                section = _filled(section, pattern, ("api_base", "timeout"))
-            model = pattern.model
+        # Its server and time-out belong to a model, and to a summary that says nothing all else.
+        names = ["model", "api_base", "timeout"]
+        if spec.settings_from_model and section == StageSection():
+            names += ["temperature", "system_prompt"]
+        source: object = stages.get(spec.model_from)
+        if spec is PLANNER and config.rand.cases_model is None:
+            source = editor
+        if source is not None and section.model is None:
+            section = _filled(section, source, names)
         if section.model is None:
-            section = section.model_copy(update={"model": model})
+            section = section.model_copy(update={"model": config.rand.cases_model})
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None:
             message = f"no model for the {spec.name}; set {findings.name(_EDITORS_MODEL)}"
@@ -251,7 +248,10 @@ def _judges(
         kind, section = base_kind, entry
         if entry is not base:
             kind = PYTHON if own_judge else kind_of(entry)
-            section = _over(entry, base, is_same_kind=kind is base_kind)
+            # A server is that of a model, and a map that of the values of a kind of judge.
+            tied = set() if entry.model is None else {"model", "api_base", "rate_limit"}
+            tied |= set() if kind is base_kind else {"score_map"}
+            section = _filled(entry, base, JudgeStage.model_fields.keys() - tied)
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": config.rand.judge_model})
@@ -306,17 +306,6 @@ def _check_score_map(
         if mode == "binary" and score not in BINARY_SCORES:
             expected = "1 (violated) or 0 (satisfied), because the suite is binary"
             findings.add((*key, value), received(score, expected))
-
-
-def _over(entry: JudgeStage, base: JudgeStage, *, is_same_kind: bool) -> JudgeStage:
-    """Lay a panel judge's keys over `judge`, but for a server of another model."""
-    names = dict.fromkeys(JudgeStage.model_fields)
-    if entry.model is not None:
-        for tied in ("model", "api_base", "rate_limit"):
-            del names[tied]
-    if not is_same_kind:
-        del names["score_map"]
-    return _filled(entry, base, names)
 
 
 def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> SectionT:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.config.options import REMOVED_KEYS, removed
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR
-from pytest_jrh.core.text import is_nearest, nearest
+from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -137,7 +137,10 @@ _KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in _KNOWN))
 """The sections that only such files have."""
 _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
-_FILES = ("instruction", "rubric")
+_FILES: dict[str, KeyPath] = {
+    "instruction": ("rand", "instruction_path"),
+    "rubric": ("suite", "rubrics"),
+}
 
 
 @dataclass
@@ -178,25 +181,23 @@ class Converted:
 
 def convert(data: dict[str, Any], findings: Findings) -> Converted:
     """Convert what is in the words of RAND's files, which is taken out of the data."""
-    converted = Converted(findings)
-    others = {path: _taken(data, path) for path in (*_MADE_OF, *UNUSED)}
-    values = {written: _taken(data, written) for written, _ in (*ROWS, *FALLBACKS)}
-    converted.unused += [path for path in UNUSED if others[path] is not None]
+    values = {path: _taken(data, path) for path in _KNOWN}
     for section in SECTIONS:
         if (rest := data.pop(section, None)) is not None:
             _refuse_unknown((section,), rest, findings)
-    converted.data = data
+    unused = [path for path in UNUSED if values[path] is not None]
+    converted = Converted(findings, data, unused=unused)
     for written, ours in ROWS:
         converted.put(written, ours, values[written])
     for written, ours in FALLBACKS:
         converted.put(written, ours, values[written], is_fallback=True)
-    _panel(converted, others)
-    _of_module(converted, others)
-    _scale(converted, others)
-    if others[_DEBUG] is not None or ("rand", "table") in converted.written:
+    _panel(converted, values)
+    _of_module(converted, values)
+    _scale(converted, values)
+    if values[_DEBUG] is not None or ("rand", "table") in converted.written:
         converted.put(_DEBUG, ("output", "rand"), value=True, is_fallback=True)
-    if others[_AGGREGATION] not in (None, "majority_vote"):
-        findings.add(_AGGREGATION, received(others[_AGGREGATION], "majority_vote or null"))
+    if values[_AGGREGATION] not in (None, "majority_vote"):
+        findings.add(_AGGREGATION, received(values[_AGGREGATION], "majority_vote or null"))
     return converted
 
 
@@ -226,14 +227,14 @@ def _refuse_unknown(path: KeyPath, value: Any, findings: Findings) -> None:
             findings.add(place, removed(instead))
         elif name not in names:
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
-            findings.add(place, message, is_nearest(nearest(str(name), names), "key"))
+            findings.add(place, message, nearest_hint(str(name), names, "key"))
 
 
-def _panel(converted: Converted, others: dict[KeyPath, Any]) -> None:
+def _panel(converted: Converted, values: dict[KeyPath, Any]) -> None:
     """Leave out of a panel what says nothing more: the suite's template, which all judges take."""
     judges = converted.data.get("judges")
     entries = judges if isinstance(judges, list) else [judges]
-    template = others[_AGENT_TEMPLATE] or others[_TEMPLATE]
+    template = values[_AGENT_TEMPLATE] or values[_TEMPLATE]
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             continue
@@ -245,24 +246,24 @@ def _panel(converted: Converted, others: dict[KeyPath, Any]) -> None:
             converted.findings.add((*path, "template"), received(of_judge, expected))
 
 
-def _of_module(converted: Converted, others: dict[KeyPath, Any]) -> None:
+def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
     """Place what RAND's files name in the folder of their module."""
     findings = converted.findings
-    names = others[_PARAM_FILES] or {}
+    names = values[_PARAM_FILES] or {}
     if not isinstance(names, dict):
         findings.add(_PARAM_FILES, received(names, "a mapping of names to file names"))
         names = {}
-    for name in names.keys() - set(_FILES):
-        # There may be other files of RAND's beside ours.
-        if close := nearest(str(name), _FILES, cutoff=0.8):
-            findings.add((*_PARAM_FILES, name), "unknown key", is_nearest(close, "key"))
-        elif names[name] is not None:
+    files: list[tuple[KeyPath, Any, KeyPath]] = [
+        (_DATASET_NAME, values[_DATASET_NAME], ("suite", "log"))
+    ]
+    for name, value in names.items():
+        if name in _FILES:
+            files.append(((*_PARAM_FILES, name), value, _FILES[name]))
+        elif close := nearest_hint(str(name), _FILES, "key", cutoff=0.8):
+            findings.add((*_PARAM_FILES, name), "unknown key", close)
+        elif value is not None:
+            # There may be other files of RAND's beside ours.
             converted.unused.append((*_PARAM_FILES, name))
-    files: tuple[tuple[KeyPath, Any, KeyPath], ...] = (
-        (_DATASET_NAME, others[_DATASET_NAME], ("suite", "log")),
-        ((*_PARAM_FILES, "rubric"), names.get("rubric"), ("suite", "rubrics")),
-        ((*_PARAM_FILES, "instruction"), names.get("instruction"), ("rand", "instruction_path")),
-    )
     rand = converted.data.get("rand")
     module = rand.get("module") if isinstance(rand, dict) else None
     for written, name, ours in files:
@@ -276,16 +277,16 @@ def _of_module(converted: Converted, others: dict[KeyPath, Any]) -> None:
         elif module is None and ours not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
             findings.once(("admin", "module_name"), message)
-    note = others[_PARAMS]
+    note = values[_PARAMS]
     text = note.get("instruction") if isinstance(note, dict) else None
     if isinstance(text, str) and ("rand", "instruction_path") not in converted.written:
         converted.put((*_PARAMS, "instruction"), ("rand", "instruction"), text)
 
 
-def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
+def _scale(converted: Converted, values: dict[KeyPath, Any]) -> None:
     """Make the scale of the template and of the range that RAND's files give."""
-    written = _TEMPLATE if others[_AGENT_TEMPLATE] is None else _AGENT_TEMPLATE
-    template = others[written]
+    written = _TEMPLATE if values[_AGENT_TEMPLATE] is None else _AGENT_TEMPLATE
+    template = values[written]
     if template is None:
         return
     if not isinstance(template, str) or template not in _SCALES:
@@ -294,16 +295,16 @@ def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":
-        lowest = _bound(others, ("lowest_score", "min_score"))
-        highest = _bound(others, ("highest_score", "max_score"))
+        lowest = _bound(values, ("lowest_score", "min_score"))
+        highest = _bound(values, ("highest_score", "max_score"))
         if lowest is not None and highest is not None:
             scale, written = [lowest[0], highest[0]], lowest[1]
     converted.put(written, ("rand", "scale"), scale)
 
 
-def _bound(others: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:
+def _bound(values: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:
     for path in (_AGENT_PARAMS, _PARAMS):
-        params = others[path]
+        params = values[path]
         for name in names:
             if isinstance(params, dict) and params.get(name) is not None:
                 return params[name], (*path, name)

@@ -16,7 +16,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import LONGEST_SCALE, Mode, Rubric, ScoreLevel
-from pytest_jrh.core.text import is_nearest, nearest
+from pytest_jrh.core.text import nearest, nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,10 +153,11 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
     if isinstance(entry, dict):
         # Other keys are a user's own business, unless they are meant to be ours.
         names = RubricEntry.model_fields
-        for name in entry.keys() - names.keys():
-            if close := nearest(name, names, cutoff=0.8):
+        for name in entry:
+            close = None if name in names else nearest_hint(name, names, "key", cutoff=0.8)
+            if close is not None:
                 message = f"unknown key; the keys here are {listed(names)}"
-                findings.add((*path, name), message, is_nearest(close, "key"))
+                findings.add((*path, name), message, close)
         if (text := findings.document.texts.get((*path, "id"))) is not None:
             entry = {**entry, "id": text}
     try:

@@ -167,23 +167,20 @@ def former_cassettes(
     """What gives the cassettes of a case's judging by other names than those of these judges: one
     of them may have had another name before. The folder is looked at when that is first asked.
     """
-    names = list(judges)
+    present = {f"{_judge_file(judge)}.yaml" for judge in judges}
 
     @cache
     def by_case() -> Mapping[str, list[Path]]:
         paths: dict[str, list[Path]] = {}
         for path in sorted(cassette_dir.glob("*/*/*.yaml")):
-            case, separator, _ = str(path).rpartition(_JUDGING)
-            if separator:
+            case, separator, file_of_judge = str(path).rpartition(_JUDGING)
+            if separator and file_of_judge not in present:
                 paths.setdefault(case, []).append(path)
         return paths
 
     def former(spec: CaseSpec) -> list[Path]:
-        present = set()
-        for name in names:
-            present.add(cassette_path(cassette_dir, replace(spec, judge=name), judging=True))
         case = str(cassette_path(cassette_dir, spec, judging=True)).rpartition(_JUDGING)[0]
-        return [path for path in by_case().get(case, []) if path not in present]
+        return by_case().get(case, [])
 
     return former
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.text import nearest
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import neutralize
 
 if TYPE_CHECKING:
@@ -168,13 +168,6 @@ def _check_jinja(
         _unknown(f"{{{{ {name} }}}}", name, allowed, origin, lines.get(name))
         for name in sorted(variables - set(allowed))
     ]
-    for text in tree.find_all(nodes.TemplateData):
-        for piece, name, offset in _scan_braces(text.data):
-            if name in allowed:
-                message = f"{piece} is in single braces, but this is a jinja template"
-                hint = f"write {{{{ {name} }}}}, or {{{{ '{piece}' }}}} for the text itself"
-                line = text.lineno + text.data.count("\n", 0, offset)
-                problems.append(Problem(message, origin, line, hint=hint))
     return variables & set(allowed), problems
 
 
@@ -186,10 +179,8 @@ def _unknown(
     line: int | None,
     hint: str | None = None,
 ) -> Problem:
-    if near := nearest(name, sorted(allowed)):
-        hint = f"nearest match: {near}"
     message = f"unknown variable {shown}; available: {_listed(allowed)}"
-    return Problem(message, origin, line, hint=hint)
+    return Problem(message, origin, line, hint=nearest_hint(name, sorted(allowed)) or hint)
 
 
 def _listed(names: Collection[str]) -> str:

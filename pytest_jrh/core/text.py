@@ -193,15 +193,13 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
     return by_lower[matches[0]] if matches else None
 
 
-def nearest_hint(word: str, choices: Iterable[str], noun: str = "") -> str | None:
+def nearest_hint(
+    word: str, choices: Iterable[str], noun: str = "", cutoff: float = 0.6
+) -> str | None:
     """The hint that names the choice which a mistyped word most likely meant, where there is one;
     `noun` is what the choices are.
     """
-    return is_nearest(nearest(word, choices), noun)
-
-
-def is_nearest(choice: str | None, noun: str = "") -> str | None:
-    """The hint that names a choice; None without one."""
+    choice = nearest(word, choices, cutoff)
     return f"{one_line(choice)} is the nearest {noun}".rstrip() if choice else None
 
 

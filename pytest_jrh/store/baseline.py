@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.core.documents import misfit, read_json, read_text
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, is_missing, relative_path
+from pytest_jrh.core.files import atomic_write, exists, relative_path
 from pytest_jrh.core.model import CaseResult, Extra
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import counted, one_line
@@ -88,7 +88,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     Raises `InputError` with the first mistake and its line.
     """
     name = file or str(path)
-    if is_missing(path):
+    if not exists(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
     text = read_text(path, name, _MOST_BYTES)
     lines = text.rstrip().split("\n")
@@ -205,7 +205,7 @@ class BaselineFile:
         return self._read()
 
     def _read(self) -> Baseline | None:
-        if self.path is None or (self._update and is_missing(self.path)):
+        if self.path is None or (self._update and not exists(self.path)):
             return None
         return load(self.path, file=self.name)
 

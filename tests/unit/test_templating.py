@@ -202,12 +202,6 @@ def test_json_in_a_single_brace_file_stands_for_itself(source: str, rendered: st
             "not a jinja template: No filter named 'uper'",
             None,
         ),
-        (
-            "{{ rubric }}\n\nand {summary}",
-            3,
-            "{summary} is in single braces, but",
-            "{{ '{summary}' }}",
-        ),
     ],
 )
 def test_a_mistake_is_reported_at_its_line_with_a_way_out(
