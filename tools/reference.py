@@ -1,6 +1,6 @@
 """Write what is generated of documentation and schemas: `python -m tools.reference`.
 
-`docs/configuration.md` and `docs/rand.md` come from the JSON schemas of configs and rubric files, `docs/options.md` from the
+`docs/configuration.md` and `docs/rand.md` come from the JSON schemas of configs and rubric files (`pytest_jrh/schema/`), `docs/options.md` from the
 declarations of the options, `docs/assistants.md` from `tools/assistants.md` and the steps of `docs/suite.md`, and `docs/llms.txt`
 (https://llmstxt.org) from the navigation and the pages themselves.
 """
@@ -20,8 +20,8 @@ from markdown_it import MarkdownIt
 
 from pytest_jrh.config import rand
 from pytest_jrh.config.options import OPTIONS, Option
-from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.core.documents import dotted
+from tools.schema import as_text, config_schema, rubrics_schema
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,7 +32,7 @@ _MODEL = "StageSection"
 _BASES = {"JudgeStage": "[`judge`](#judge)", _MODEL: "[a model](#a-model)"}
 # Mappings that are said in a row.
 _IN_A_ROW = {"InputFormat", "RateLimitSection", "GateProbe", "RubricProbes", "LevelEntry"}
-# What `config.schema` puts between what a key is for and what may stand there.
+# What `tools.schema` puts between what a key is for and what may stand there.
 _TAKES = " Takes "
 _TYPES = {
     "array": "list",
@@ -89,6 +89,8 @@ def pages() -> dict[str, str]:
         "docs/options.md": options(),
         "docs/assistants.md": assistants(),
         "docs/llms.txt": llms_txt(),
+        "pytest_jrh/schema/config.schema.json": as_text(config_schema()),
+        "pytest_jrh/schema/rubrics.schema.json": as_text(rubrics_schema()),
     }
 
 

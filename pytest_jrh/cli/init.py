@@ -19,13 +19,6 @@ from importlib import metadata, resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pytest_jrh.config.schema import (
-    CONFIG_SCHEMA,
-    RUBRICS_SCHEMA,
-    as_text,
-    config_schema,
-    rubrics_schema,
-)
 from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
@@ -225,8 +218,9 @@ _ATTRIBUTES = (
 _WORKFLOW = ".github/workflows/judge-gate.yml"
 _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
-_CONFIG_SCHEMA = f"{_CONFIGS}/.jrh-{CONFIG_SCHEMA}"
-_RUBRICS_SCHEMA = f"{_CONFIGS}/.jrh-{RUBRICS_SCHEMA}"
+_SCHEMAS = ("config.schema.json", "rubrics.schema.json")
+"""Files of the package, which are written beside the configs."""
+_CONFIG_SCHEMA, _RUBRICS_SCHEMA = (f"{_CONFIGS}/.jrh-{name}" for name in _SCHEMAS)
 _BINARY = {
     "negative": "violate a rubric",
     "positive": "satisfy it",
@@ -375,12 +369,14 @@ def _add_command(log: LogPlace, judge_file: str) -> str:
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
     """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
-    texts = {
-        prefix + CONFIG_SCHEMA: as_text(config_schema()),
-        prefix + RUBRICS_SCHEMA: as_text(rubrics_schema()),
-    }
+    texts = _schemas(prefix)
     _write(folder, texts, {})
     return tuple(folder / file for file in texts)
+
+
+def _schemas(prefix: str) -> dict[str, str]:
+    folder = resources.files("pytest_jrh").joinpath("schema")
+    return {prefix + name: folder.joinpath(name).read_text(encoding="utf-8") for name in _SCHEMAS}
 
 
 def _name_problems(argument: str, name: str) -> list[Problem]:
@@ -452,12 +448,11 @@ def _texts(
         values["config"]: _filled(
             "labels.yml" if "labels" in values else "config.yml",
             values,
-            schema=f".jrh-{CONFIG_SCHEMA}",
+            schema=Path(_CONFIG_SCHEMA).name,
         ),
         values["rubrics"]: _rubrics(values, rubric_ids, "ordinal" if ordinal else "binary"),
         _WORKFLOW: _filled("judge-gate.yml", values),
-        _CONFIG_SCHEMA: as_text(config_schema()),
-        _RUBRICS_SCHEMA: as_text(rubrics_schema()),
+        **_schemas(f"{_CONFIGS}/.jrh-"),
     }
     if values["judge_section"].startswith(_JUDGE_PROMPT):
         head = _filled("judge.head.md", values)

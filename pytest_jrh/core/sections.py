@@ -61,7 +61,7 @@ FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to v
 class ConfigSection(BaseModel):
     """A mapping in the config: strict, frozen, closed; a null value is the same as no key.
 
-    The text below a key describes it; `config.schema` reads that from the source.
+    The text below a key describes it; `tools.schema` reads that from the source.
     """
 
     model_config = ConfigDict(

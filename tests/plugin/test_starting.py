@@ -20,7 +20,6 @@ import yaml
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init as committing
-from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.judges.judge import PromptJudge
@@ -29,6 +28,7 @@ from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer
 from tests.support.sessions import as_claude_code, as_codex, as_text
 from tests.support.suites import built_log, run
+from tools.schema import config_schema, rubrics_schema
 
 WORKFLOW = ".github/workflows/judge-gate.yml"
 SUITE = (

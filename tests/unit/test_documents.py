@@ -13,9 +13,9 @@ from markdown_it import MarkdownIt
 
 import pytest_jrh
 from pytest_jrh.config.options import OPTIONS
-from pytest_jrh.config.schema import config_schema, rubrics_schema
 from pytest_jrh.stats.figures import COLUMNS
 from tools import reference, strong_judges
+from tools.schema import config_schema, rubrics_schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))

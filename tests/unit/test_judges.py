@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_jrh import judges
-from pytest_jrh.config.schema import purposes_of_keys
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage, Text
 from pytest_jrh.judges import JUDGES, kind_of, with_own_keys
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind, JudgeSettings
+from tools.schema import purposes_of_keys
 
 STAGE = StageModel("judge", "")
 
