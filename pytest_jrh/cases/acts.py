@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from pytest_jrh.core.model import Edit, Message
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -30,12 +31,6 @@ from pytest_jrh.core.transcript import (
     replace_text,
     storable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_jrh.core.model import Edit, Message
-
 
 _DEEPEST = 12
 """How deep in a JSON value keys and types are looked at."""

@@ -6,16 +6,20 @@ A probe is a kind of test whose cases are those of others, changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core.model import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES, Skip
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_jrh.core.model import Label, Objective
+from pytest_jrh.core.model import (
+    NATURAL,
+    PERTURBATION,
+    POSITIVES,
+    SHORT_NAMES,
+    Label,
+    Objective,
+    Skip,
+)
 
 
 class Planned(NamedTuple):

@@ -8,70 +8,61 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pytest_jrh.cases.pipeline import goal_of
+from pytest_jrh.cases.acts import Tool
+from pytest_jrh.cases.pipeline import Goal, goal_of
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
-from pytest_jrh.cases.probes.probe import ProbeBench
+from pytest_jrh.cases.probes.probe import Derived, ProbeBench
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
     UNSCORED,
+    AgentRun,
     Case,
+    CaseResult,
+    CaseSpec,
     CaseSpending,
+    Complete,
+    HumanReview,
     PerturbationOutcome,
+    RecordMode,
+    Rubric,
+    SharedCall,
+    ShownTurns,
     Spending,
     StageModel,
+    Verdict,
     Why,
 )
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import (
     assistant_indices,
 )
+from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
+from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN, about_placeholders
-from pytest_jrh.llm.calls import Answer, Stopped, make_complete
-from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
+from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
+from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots
 from pytest_jrh.recording.own_code import KeptRequests
-from pytest_jrh.recording.recorder import Halt
+from pytest_jrh.recording.recorder import Halt, HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
+from pytest_jrh.store.people import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
-    from pathlib import Path
-    from typing import Any
-
-    from pytest_jrh.cases.acts import Tool
-    from pytest_jrh.cases.pipeline import Goal
-    from pytest_jrh.cases.probes.probe import Derived
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import (
-        AgentRun,
-        CaseResult,
-        CaseSpec,
-        Complete,
-        HumanReview,
-        RecordMode,
-        Rubric,
-        SharedCall,
-        ShownTurns,
-        Verdict,
-    )
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.library import Pipeline
-    from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.judges.judge import SuiteJudge
-    from pytest_jrh.llm.calls import CallRequest, Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.llm.limits import Ledger
-    from pytest_jrh.recording.recorder import HttpRecorder
     from pytest_jrh.review.board import ReviewDesk
-    from pytest_jrh.store.people import Decision
 
 
 _LONGEST_NAP = 0.1

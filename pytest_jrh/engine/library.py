@@ -6,13 +6,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 from pytest_jrh.cases.act_edits import edit_acts, plan_acts
-from pytest_jrh.cases.acts import tools_of
+from pytest_jrh.cases.acts import Tool, tools_of
 from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
     Goal,
@@ -25,6 +33,7 @@ from pytest_jrh.cases.pipeline import (
     reads_summary,
 )
 from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.errors import (
     InputError,
     NoVerdictCase,
@@ -33,34 +42,30 @@ from pytest_jrh.core.errors import (
     collecting,
     error_text,
 )
-from pytest_jrh.core.model import NOTHING_WRONG, PerturbationOutcome, Skip, StageModel, Why
-from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER
+from pytest_jrh.core.model import (
+    NOTHING_WRONG,
+    AgentRun,
+    Case,
+    CaseResult,
+    Complete,
+    EditsOf,
+    Mode,
+    Objective,
+    PerturbationOutcome,
+    Rubric,
+    Skip,
+    StageModel,
+    Verdict,
+    Why,
+)
+from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
+from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scale, code_digest, no_verdict, said_by
 from pytest_jrh.llm.calls import Stage, load_template, override_path
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import read_jsonl
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
-    from typing import Any
-
-    from pytest_jrh.cases.acts import Tool
-    from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.model import (
-        AgentRun,
-        Case,
-        CaseResult,
-        Complete,
-        EditsOf,
-        Mode,
-        Objective,
-        Rubric,
-        Verdict,
-    )
-    from pytest_jrh.core.stages import StageSpec
-    from pytest_jrh.core.templates import Template
 
 
 @dataclass(frozen=True, slots=True)

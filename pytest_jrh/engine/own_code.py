@@ -14,20 +14,16 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
-from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.model import UNSCORED, Complete, Verdict
+from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
 from pytest_jrh.recording.recorder import Halted
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import Complete, Verdict
-    from pytest_jrh.judges.judge import OwnCode
-    from pytest_jrh.recording.tapes import Tape
-
+from pytest_jrh.recording.tapes import Tape
 
 _LATE = (
     "Set a longer `timeout` for the judge, or let it give up earlier; what it has asked is "

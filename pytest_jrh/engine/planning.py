@@ -9,13 +9,13 @@ printed as lines of text.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.model import CaseSpec, Judgment, Message, StageModel
 from pytest_jrh.core.stages import (
     EDITOR,
     JUDGE,
@@ -29,18 +29,11 @@ from pytest_jrh.core.stages import (
 )
 from pytest_jrh.core.text import all_wrapped, counted
 from pytest_jrh.core.transcript import has_media, render_transcript
-from pytest_jrh.engine.case import Attempt
+from pytest_jrh.engine.case import Attempt, Calls
+from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import price_for
+from pytest_jrh.recording.tapes import Tape
 from pytest_jrh.reports.grounds import kin_sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
-    from pytest_jrh.core.model import CaseSpec, Judgment, Message
-    from pytest_jrh.engine.case import Calls
-    from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-    from pytest_jrh.recording.tapes import Tape
-
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5

@@ -6,19 +6,23 @@ What git knows of a folder; a session never fails for it, and never waits for it
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.ids import case_id, node_part, short_digest
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import VERIFIER
+from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.provenance import (
     BUILT_IN,
     Change,
@@ -28,18 +32,8 @@ from pytest_jrh.reports.provenance import (
     git_output,
 )
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.stats.baseline import short, suite_of
-from pytest_jrh.store.baseline import LONGEST_PROMPT, clean_prompt, judge_prompts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.judges.judge import JudgeSettings
-    from pytest_jrh.stats.baseline import JudgePrompt
-    from pytest_jrh.store.baseline import BaselineFile
+from pytest_jrh.stats.baseline import JudgePrompt, short, suite_of
+from pytest_jrh.store.baseline import LONGEST_PROMPT, BaselineFile, clean_prompt, judge_prompts
 
 
 def commit_of(folder: Path) -> str:

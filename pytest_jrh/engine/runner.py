@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -17,35 +18,35 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unrecorded, Unscored
 from pytest_jrh.core.model import (
     UNSCORED,
+    Case,
     CaseResult,
+    CaseSpec,
     Judgment,
     Progress,
+    Verdict,
     Why,
 )
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.case import (
     Attempt,
     Calls,
     CaseMaker,
     EngineSettings,
+    SharedWork,
     SharedWorks,
     renewing,
     to_its_end,
 )
 from pytest_jrh.engine.own_code import Threads
+from pytest_jrh.engine.planning import Survey, surveyed
+from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
+from pytest_jrh.recording.tapes import Tape
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_jrh.core.model import Case, CaseSpec, Verdict
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.case import SharedWork
-    from pytest_jrh.engine.planning import Survey
-    from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.recording.tapes import Tape
     from pytest_jrh.review.board import ReviewDesk
 
 
@@ -414,8 +415,6 @@ class CaseRunner:
 
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
-        from pytest_jrh.engine.planning import surveyed
-
         attempt, ready = Attempt(spec), self._suites[spec.suite]
         survey = await surveyed(attempt, ready, self._judged, self.calls, self._say)
         return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))

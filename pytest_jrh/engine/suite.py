@@ -5,26 +5,44 @@ any call; and the suites of a session, of which none shares its places with anot
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import evenly, expand
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.documents import KeyPath, dotted, listed, printable, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.ids import Recorded, case_id, generation_id
-from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.model import (
+    AgentRun,
+    Case,
+    CaseSpec,
+    Label,
+    LabelKey,
+    Message,
+    Preprocessor,
+    RecordMode,
+    Rubric,
+    RunSummary,
+    StageModel,
+)
 from pytest_jrh.core.text import counted, nearest_hint, one_line
-from pytest_jrh.engine.library import build_pipeline
+from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES, supplied_judge
+from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
+from pytest_jrh.sources.source import Source
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,
@@ -36,31 +54,7 @@ from pytest_jrh.store.made_cases import (
     specs_of,
     without_cases,
 )
-from pytest_jrh.store.people import grounds_of, has_decisions, read_people
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from pytest_jrh.cases.acts import Tool
-    from pytest_jrh.config.options import Options
-    from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.model import (
-        AgentRun,
-        Case,
-        CaseSpec,
-        Label,
-        LabelKey,
-        Message,
-        Preprocessor,
-        RecordMode,
-        Rubric,
-        RunSummary,
-    )
-    from pytest_jrh.engine.library import Pipeline
-    from pytest_jrh.judges.judge import SuiteJudge
-    from pytest_jrh.sources.source import Source
-    from pytest_jrh.store.people import Grounds, PersonLabel
+from pytest_jrh.store.people import Grounds, PersonLabel, grounds_of, has_decisions, read_people
 
 
 @dataclass(frozen=True)

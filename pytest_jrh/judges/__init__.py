@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_jrh.core.documents import listed
+from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
-from pytest_jrh.judges.judge import PROMPT, PromptJudge
+from pytest_jrh.judges.judge import PROMPT, JudgeKind, PromptJudge
 from pytest_jrh.judges.own_code import PYTHON, imported, supplied_judge
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.sections import JudgeStage
-    from pytest_jrh.judges.judge import JudgeKind
 
 __all__ = ["PYTHON", "PromptJudge", "imported", "supplied_judge"]
 

@@ -11,9 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pytest_jrh.core.model import Case, Mode, StageModel, Verdict
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
-from pytest_jrh.judges.judge import JudgeKind, Said, judged_case
+from pytest_jrh.judges.judge import (
+    JudgeCalls,
+    JudgedCase,
+    JudgeKind,
+    JudgeSettings,
+    Said,
+    judged_case,
+)
 from pytest_jrh.judges.own_code import (
     PLACEHOLDER,
     PLACEHOLDERS,
@@ -30,9 +38,6 @@ if TYPE_CHECKING:
     from inspect_ai.model import Model
     from inspect_ai.scorer import Scorer
     from inspect_ai.solver import TaskState
-
-    from pytest_jrh.core.model import Case, Mode, StageModel, Verdict
-    from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings
 
 
 _LONGEST = 300

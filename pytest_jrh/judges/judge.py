@@ -10,19 +10,21 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from pydantic import create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Case, Message, ScoreLevel, Verdict
+from pytest_jrh.core.model import Case, Complete, Message, Mode, ScoreLevel, StageModel, Verdict
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
-from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL
+from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds
+from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.llm.calls import (
     Response,
@@ -33,15 +35,6 @@ from pytest_jrh.llm.calls import (
     value_on_offer,
     with_scale,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
-    from concurrent.futures import Future
-
-    from pytest_jrh.core.model import Complete, Mode, StageModel
-    from pytest_jrh.core.stages import Bounds
-    from pytest_jrh.core.templates import Template
-
 
 DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""

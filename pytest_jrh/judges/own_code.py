@@ -22,12 +22,12 @@ import os
 import sys
 import types
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import (
@@ -40,19 +40,31 @@ from pytest_jrh.core.errors import (
     is_ours_or_installed,
     source_of,
 )
-from pytest_jrh.core.model import StageModel, Verdict
+from pytest_jrh.core.model import (
+    Case,
+    Completion,
+    Mode,
+    ResponseT,
+    StageModel,
+    UnscoredKind,
+    Verdict,
+)
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import nearest_hint, shortened
-from pytest_jrh.judges.judge import JudgeKind, OwnCode, Said, SuiteJudge, judged_case, key_of
+from pytest_jrh.judges.judge import (
+    JudgeCalls,
+    JudgedCase,
+    JudgeKind,
+    JudgeSettings,
+    OwnCode,
+    Said,
+    Submit,
+    SuiteJudge,
+    judged_case,
+    key_of,
+)
 from pytest_jrh.llm.transport import keep_libraries_local
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT, UnscoredKind
-    from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings, Submit
-
 
 FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
 _LONGEST_VALUE = 80

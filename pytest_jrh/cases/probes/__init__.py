@@ -6,27 +6,20 @@ Each finds one kind of defect in a judge, and lets judges without it pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.position import POSITION
-from pytest_jrh.cases.probes.probe import Base
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeSettings, Variant
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
 from pytest_jrh.cases.probes.with_models import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.core.diffs import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import PerturbationOutcome
+from pytest_jrh.core.model import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.transcript import render_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_jrh.cases.probes.probe import Derived, Probe, ProbeSettings, Variant
-    from pytest_jrh.core.model import Case, CaseSpec
-
 
 PROBES: dict[str, Probe] = {
     probe.name: probe

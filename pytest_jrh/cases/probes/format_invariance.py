@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from pytest_jrh.cases.probes.probe import (
@@ -25,12 +27,7 @@ from pytest_jrh.cases.probes.probe import (
 )
 from pytest_jrh.core.documents import check_depth, no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from random import Random
-
-    from pytest_jrh.core.model import Message
+from pytest_jrh.core.model import Message
 
 
 class Layout(NamedTuple):

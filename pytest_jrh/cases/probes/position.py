@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from pytest_jrh.cases.probes.probe import (
     Base,
@@ -16,14 +18,8 @@ from pytest_jrh.cases.probes.probe import (
     shipped,
 )
 from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import Message
 from pytest_jrh.core.transcript import render_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from random import Random
-
-    from pytest_jrh.core.model import Message
-
 
 _PLACES = ("before", "around", "after")
 _FACTORS = (2, 5)

@@ -9,13 +9,16 @@ it is cut.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from random import Random
+from typing import Any, Literal
 
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.stages import EDITOR, VERIFIER
+from pytest_jrh.core.model import Complete, Message, Mode, Rubric, ScoreLevel, StageModel
+from pytest_jrh.core.stages import EDITOR, VERIFIER, Bounds
+from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     indented,
     json_in_one_line,
@@ -25,15 +28,6 @@ from pytest_jrh.core.transcript import (
     render_transcript,
     storable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from random import Random
-
-    from pytest_jrh.core.model import Complete, Message, Mode, Rubric, ScoreLevel, StageModel
-    from pytest_jrh.core.stages import Bounds
-    from pytest_jrh.core.templates import Template
-
 
 _CLAIM = frozenset({"rubric", "transcript", "message_index", "original_message", "tool_calls"})
 PROBE_SEED = 8234

@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from random import Random
 
 from pytest_jrh.cases.probes.probe import (
     Base,
@@ -23,11 +23,6 @@ from pytest_jrh.cases.probes.probe import (
     with_text_at_end,
 )
 from pytest_jrh.core.errors import NoVerdictCase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from random import Random
-
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
 _HIDDEN = "hidden"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 from pytest_jrh.cases.probes.probe import (
     Base,
@@ -19,10 +19,6 @@ from pytest_jrh.cases.probes.probe import (
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, Bounds
 from pytest_jrh.core.transcript import replace_text
-
-if TYPE_CHECKING:
-    from random import Random
-
 
 _OTHER_RUBRIC = Variant("other_rubric", ("other_rubric",))
 
