@@ -8,7 +8,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.text import one_line, shortened
 
@@ -97,37 +97,6 @@ class SessionOrigin:
 
 NO_ORIGIN = SessionOrigin()
 """That of a session of which nobody has looked where it comes from."""
-
-
-def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
-    """The origin of one judge's figures as JSON values: without what a run of the same files
-    elsewhere or later would say otherwise, so that its files stay as they are.
-    """
-    judge_values = None
-    for judge_origin in origin.judges:
-        if judge_origin.name == judge:
-            judge_values = {
-                "model": judge_origin.label,
-                "kind": judge_origin.kind,
-                "prompt": judge_origin.prompt or None,
-                "prompt_digest": judge_origin.prompt_digest or None,
-                "fingerprint": judge_origin.fingerprint,
-                "since_baseline": judge_origin.change or None,
-            }
-    baseline = None
-    if origin.baseline:
-        baseline = {"file": origin.baseline, "digest": origin.baseline_digest}
-    return {
-        "judge": judge_values,
-        "cases": {
-            "made_by": list(origin.makers),
-            "verified_by": origin.verifier or None,
-            "frozen": origin.frozen or None,
-        },
-        "config": {"file": origin.config, "digest": origin.config_digest},
-        "baseline": baseline,
-        "versions": dict(origin.versions),
-    }
 
 
 _LONGEST = 500

@@ -30,9 +30,8 @@ from pytest_jrh.reports.json_values import (
     people_data,
     table_data,
 )
-from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.session import scales
-from pytest_jrh.reports.topics import reworded_rubrics, shown_data
+from pytest_jrh.reports.topics import reworded_rubrics
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, grouped
 from pytest_jrh.stats.panels import by_made_case, panels
 from pytest_jrh.stats.statistics import (
@@ -132,14 +131,12 @@ def judge_report(
             "judge": judge.name,
             "mode": suite.mode,
         },
-        "provenance": None if run.origin is None else origin_data(run.origin, name),
         "all_metrics": metrics,
         "statistics": table_data(tabulate(results, scales(levels))),
         "labels": {"against_people": people_data(name, plain, run.grounds)},
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,
-        **shown_data(plain),
     }
 
 

@@ -5,7 +5,7 @@ the page render types of blocks and places, and know of no topic.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -355,36 +355,34 @@ def _wrong_before(pairs: Sequence[Pair]) -> int | None:
 
 
 def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] = ()) -> Table:
-    """A table of counts; what was wrong before stands beside what changed."""
-    missed_before = any(row.missed_before not in (None, row.missed.count) for row in rows)
-    alarms_before = any(row.has_other_alarms for row in rows)
+    """A table of counts; what was wrong before stands beside what changed, and what there is no
+    case of has no column.
+    """
     is_ordinal = all(row.alarms is None for row in rows)
-    titles = ["wrong level" if is_ordinal else "missed"]
-    titles += ["before"] if missed_before else []
-    titles += ["bias"] if is_ordinal else ["false alarms"]
-    titles += ["before"] if alarms_before else []
-    titles += ["turned by probes"] if findings else []
-    table_rows: list[Row] = []
-    for number, row in enumerate(rows):
-        cells = [_share_cell(row.missed, row.missed_before)]
-        if missed_before:
-            cells.append(_before_cell(row.missed_before))
-        if is_ordinal:
-            cells.append(Cell(figures.decimal(row.bias.value if row.bias else None)))
-        else:
-            cells.append(_share_cell(row.alarms or Estimate(), row.alarms_before))
-        if alarms_before:
-            cells.append(_before_cell(row.alarms_before))
-        if findings:
-            cells.append(Cell(findings[number], weight="warning" if findings[number] else ""))
-        table_rows.append(Row(row.name, tuple(cells), row.level, row.about))
-    # What there is no case of has no column.
+    columns: list[tuple[str, list[Cell]]] = []
+    missed = [_share_cell(row.missed, row.missed_before) for row in rows]
+    columns.append(("wrong level" if is_ordinal else "missed", missed))
+    if any(row.missed_before not in (None, row.missed.count) for row in rows):
+        columns.append(("before", [_number_cell(row.missed_before) for row in rows]))
+    if is_ordinal:
+        bias = [Cell(figures.decimal(row.bias.value if row.bias else None)) for row in rows]
+        columns.append(("bias", bias))
+    alarms = [_share_cell(row.alarms or Estimate(), row.alarms_before) for row in rows]
+    columns.append(("false alarms", alarms))
+    if any(row.has_other_alarms for row in rows):
+        columns.append(("before", [_number_cell(row.alarms_before) for row in rows]))
+    if findings:
+        turned = [Cell(text, weight="warning" if text else "") for text in findings]
+        columns.append(("turned by probes", turned))
     known = []
-    for at in range(len(titles)):
-        if any(row.cells[at].text != figures.NONE for row in table_rows):
-            known.append(at)
-    shown = [replace(row, cells=tuple(row.cells[at] for at in known)) for row in table_rows]
-    return Table(first, tuple(titles[at] for at in known), tuple(shown), most=_MOST_ROWS)
+    for title, cells in columns:
+        if any(cell.text != figures.NONE for cell in cells):
+            known.append((title, cells))
+    table_rows = []
+    for number, row in enumerate(rows):
+        in_row = tuple(cells[number] for _, cells in known)
+        table_rows.append(Row(row.name, in_row, row.level, row.about))
+    return Table(first, tuple(title for title, _ in known), tuple(table_rows), most=_MOST_ROWS)
 
 
 def _share_cell(wrong: Estimate, before: int | None) -> Cell:
@@ -400,8 +398,8 @@ def _share_cell(wrong: Estimate, before: int | None) -> Cell:
     return Cell(text, weight=weight, share=wrong.value, interval=interval, before=share_before)
 
 
-def _before_cell(before: int | None) -> Cell:
-    return Cell(figures.NONE if before is None else f"{before:,}")
+def _number_cell(number: int | None) -> Cell:
+    return Cell(figures.NONE if number is None else f"{number:,}")
 
 
 def _judges_table(

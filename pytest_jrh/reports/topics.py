@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import MADE, SKIPS
@@ -471,25 +471,3 @@ def _by_judge(session: Session) -> Iterable[tuple[str, Sequence[CaseResult]]]:
         if several_suites:
             subject += f" of {one_line(suite)}"
         yield subject, results
-
-
-def shown_data(results: Iterable[CaseResult]) -> dict[str, Any]:
-    """What a judge was shown, as a key of the report; nothing where nothing was looked for."""
-    judged = [result for result in results if result.extra.shown is not None]
-    if not judged:
-        return {}
-    data: dict[str, Any] = {}
-    for count in shown_counts(judged):
-        data["whole" if count.is_whole else "edited"] = {
-            "turns": count.turns,
-            "shown": count.turns - count.unknown - count.missing,
-            "missing": count.missing,
-            "unknown": count.unknown,
-        }
-    not_shown = []
-    for result in judged:
-        turns = list(result.extra.shown.missing) if result.extra.shown is not None else []
-        if turns:
-            right = result.outcome == "agree"
-            not_shown.append({"case": result.case_id, "turns": turns, "right": right})
-    return {"turns_shown": {**data, "not_shown": not_shown}}

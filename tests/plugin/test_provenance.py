@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 
 import pytest
 
@@ -22,15 +22,12 @@ def test_every_report_names_the_judge_and_that_its_prompt_has_changed(
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *REPORTS, *workers)
     result.assert_outcomes(passed=4, xfailed=4)
     result.stdout.fnmatch_lines([f"jrh: judge {JUDGE}, not the baseline's prompt; *"])
-    [path] = pytester.path.glob("outputs/lax/tiny/*_report.json")
-    told = json.loads(path.read_text("utf-8"))["provenance"]
-    assert told["judge"]["prompt"] == "lax/judge.md"
-    assert told["judge"]["since_baseline"] == "prompt"
-    assert told["config"]["file"] == LAX
-    assert set(told["versions"]) == {"pytest-jrh", "litellm", "inspect_ai"}
-    changed = f"gpt-4.1-mini (prompt), lax/judge.md {told['judge']['prompt_digest']}, not the base"
-    assert changed in (pytester.path / "r.html").read_text("utf-8")
-    assert changed in (pytester.path / "s.md").read_text("utf-8").replace("\\", "")
+    changed = re.compile(r"gpt-4.1-mini \(prompt\), lax/judge.md [0-9a-f]{12}, not the base")
+    for report in ("r.html", "s.md"):
+        text = (pytester.path / report).read_text("utf-8").replace("\\", "")
+        assert changed.search(text), report
+        assert f"config: {LAX} (" in text, report
+        assert re.search(r"versions: pytest-jrh \S+, litellm \S+, inspect_ai ", text), report
 
 
 def test_the_judge_of_the_baseline_is_called_so(

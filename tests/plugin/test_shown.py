@@ -57,11 +57,6 @@ def turns_shown(suite: SuiteFiles) -> dict[str, Any]:
     return {f"{each['test']} {each['run_id']}": each["extra"].get("shown") for each in results}
 
 
-def report(suite: SuiteFiles) -> Any:
-    [path] = suite.results.glob("*_report.json")
-    return json.loads(path.read_text("utf-8"))["turns_shown"]
-
-
 EDITED = {"turns": 1, "missing": [4]}
 WHOLE = {"turns": 4, "missing": [1, 2, 3, 4], "is_whole": True}
 
@@ -82,8 +77,6 @@ def test_a_judge_that_cuts_is_said_to(judged: MakeJudged, library: str, score: i
     first = turns_shown(suite)
     assert [first[f"agent_perturbation run-{run}"] for run in (1, 2)] == [EDITED, EDITED]
     assert [first[f"agent_positives run-{run}"] for run in (1, 2)] == [WHOLE, WHOLE]
-    assert report(suite)["edited"] == {"turns": 2, "shown": 0, "missing": 2, "unknown": 0}
-    assert report(suite)["not_shown"][0]["right"] is bool(score)
     replayed = run_pytest(suite.folder, suite.option, *RUNS, "-n", "2", "-v")
     assert edited in words(replayed), replayed.stdout
     assert whole in words(replayed), replayed.stdout

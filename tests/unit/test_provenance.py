@@ -18,7 +18,6 @@ from pytest_jrh.reports.provenance import (
     SessionOrigin,
     SuiteOrigin,
     header_line,
-    origin_data,
     origin_lines,
 )
 from tests.support.judged_sessions import HOSTILE
@@ -84,13 +83,6 @@ def test_suites_and_judges_are_told_apart() -> None:
     assert "judge strict of tone" in titles
     assert "judge lax of tone" in titles
     assert titles.count("versions") == 1
-
-
-def test_what_a_replay_writes_again_has_neither_date_nor_commit() -> None:
-    data = origin_data(SUITE, "")
-    assert set(data) == {"judge", "cases", "config", "baseline", "versions"}
-    assert "2026" not in str(data)
-    assert data["judge"]["since_baseline"] == "prompt"
 
 
 def test_nothing_is_shown_of_a_session_that_nobody_looked_at() -> None:
