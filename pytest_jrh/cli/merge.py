@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,13 +15,12 @@ from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, case_id
+from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.provenance import session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import read_ledger
 
@@ -52,30 +51,28 @@ def merge(
     """
     folder, suite, redactor = display.folder, ready.suite, Redactor(secrets_of(os.environ))
     baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
-    specs = {case_id(spec): spec for spec in ready.specs()}
-    selected = frozenset(specs) if ready.subset is None else ready.subset
     shard_results = _results_of(suite, folders)
-    _refuse_strangers(ready, specs, shard_results)
-    results = counted_once(
-        shard_results[case].result for case in specs if case in selected and case in shard_results
-    )
+    results = {}
+    for case, (result, _, _) in shard_results.items():
+        if ready.subset is None or case in ready.subset:
+            results[case] = result
     commands = Commands(replace(options, configs=(suite.config_file,)), folder, lambda _: suite)
     spools: list[Path] = []
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
+    run = suite_run(ready, results, commands, baseline, folder, redactor)
+    _refuse_strangers(ready, run.known, shard_results)
+    assert run.cases is not None
+    specs = run.cases.specs
     run = replace(
-        suite_run(ready, results, baseline, folder, redactor),
-        selected=selected,
-        specs=[spec for case, spec in specs.items() if case in selected],
+        run,
+        specs=[spec for case, spec in specs.items() if case in run.selected],
         spools=spools,
-        cases=ready.cases(),
-        nodes={case: commands.node(spec) for case, spec in specs.items()},
         commands={case: commands.rerun(spec) for case, spec in specs.items()},
-        subset=None if ready.subset is None else (ready.subset_name, ready.subset),
     )
     session = Session(
         (),
-        record_command=commands.record_all([suite], results),
+        record_command=commands.record_all([suite], run.results),
         origin=session_origin([run], folder, [ready]),
         redactor=redactor,
         folder=folder,
@@ -91,7 +88,7 @@ def merge(
     lines = ending_lines(concluded, display, notices=concluded.problems)
     # Where nothing decides, a case fails by itself, as its item does in pytest.
     is_decided = concluded.session.decisions[suite.name].active
-    is_agreed = is_decided or all(result.outcome != "disagree" for result in results)
+    is_agreed = is_decided or all(result.outcome != "disagree" for result in run.results)
     return [line.text for line in lines], concluded.passed and is_agreed
 
 
@@ -126,7 +123,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, _ShardResult
 
 
 def _refuse_strangers(
-    ready: ReadySuite, specs: Mapping[str, object], results: Mapping[str, _ShardResult]
+    ready: ReadySuite, known: Set[str], results: Mapping[str, _ShardResult]
 ) -> None:
     """Refuse results of no case of the suite, and verdicts of another version of the judge, which
     would be taken for this one's.
@@ -135,7 +132,7 @@ def _refuse_strangers(
     problems = []
     for case, (result, path, line) in results.items():
         message, hint = "", _SAME_COMMIT
-        if case not in specs:
+        if case not in known:
             message = f"the suite {ready.suite.name!r} has no case {shown(case)}"
         elif result.outcome in JUDGED and result.judge_digest != digests.get(result.judge):
             message = (

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.core.ids import case_id, node_part, short_digest
+from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import VERIFIER
@@ -33,6 +34,7 @@ from pytest_jrh.reports.provenance import (
 )
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import JudgePrompt, short, suite_of
+from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.baseline import LONGEST_PROMPT, BaselineFile, clean_prompt, judge_prompts
 
 
@@ -55,20 +57,29 @@ _LIBRARIES = ("litellm", "inspect_ai")
 
 def suite_run(
     ready: ReadySuite,
-    results: Sequence[CaseResult],
+    results: Mapping[str, CaseResult],
+    commands: Commands,
     baseline: BaselineFile,
     folder: Path,
     redactor: Redactor,
 ) -> SuiteRun:
-    """What is known of a suite by itself, of a run that gave these results."""
+    """What is known of a suite by itself, of a run that gave these results, by case id."""
+    cases = ready.cases()
+    # As collected, because the results of several processes arrive mixed.
+    ran = counted_once(results[case] for case in cases.specs if case in results)
     prompts = []
     for prompt in judge_prompts(ready.suite, ready.judges):
         file = str(absolute(folder / prompt.file)) if prompt.file else ""
         prompts.append(replace(clean_prompt(prompt, redactor), file=file))
     return SuiteRun(
         ready.suite,
-        results,
-        known=frozenset(map(case_id, ready.specs())),
+        ran,
+        specs=[cases.specs[result.case_id] for result in ran],
+        cases=cases,
+        known=frozenset(cases.specs),
+        selected=frozenset(cases.specs) if ready.subset is None else ready.subset,
+        nodes={case: commands.node(spec) for case, spec in cases.specs.items()},
+        subset=None if ready.subset is None else (ready.subset_name, ready.subset),
         grounds=ready.grounds,
         prompts=prompts,
         origin=suite_origin(ready, baseline, folder),

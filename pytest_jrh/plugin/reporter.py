@@ -47,7 +47,6 @@ from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.said import worst_results
 from pytest_jrh.reports.session import Session, case_title
 from pytest_jrh.stats.decision import is_active
-from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 if TYPE_CHECKING:
@@ -437,29 +436,19 @@ class Reporter:
         self, ready: ReadySuite, results: Mapping[str, CaseResult], nodes: Mapping[str, str]
     ) -> SuiteRun:
         """What the session ran of a suite; `results` and `nodes` are those of all suites."""
-        specs = {case_id(spec): spec for spec in ready.specs()}
-        # As collected, because the results of several workers arrive mixed.
-        ran = counted_once(results[case] for case in specs if case in results)
+        redactor = self._session.redactor
+        run = suite_run(ready, results, self._commands, self._baseline, self._folder, redactor)
+        assert run.cases is not None
         left_out = {}
-        for case, spec in specs.items():
+        for case, spec in run.cases.specs.items():
             if case not in results and nodes.get(case) in self._left_out:
                 left_out[case] = spec
         return replace(
-            suite_run(
-                ready,
-                ran,
-                self._baseline,
-                self._folder,
-                self._session.redactor,
-            ),
-            selected=frozenset((specs.keys() & nodes.keys()) - left_out.keys()),
-            specs=[specs[result.case_id] for result in ran],
+            run,
+            selected=frozenset((run.known & nodes.keys()) - left_out.keys()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
-            cases=ready.cases(),
-            nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             left_out=[*left_out.values()],
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
-            subset=None if ready.subset is None else (ready.subset_name, ready.subset),
         )
 
 
