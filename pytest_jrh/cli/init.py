@@ -53,15 +53,14 @@ class LabelFile:
                 "Its labels are 0 and 1, and 1 is violated: where it is right, set map in "
                 f"{config}.",
             )
-        words = []
-        for text in dict.fromkeys(as_label_text(row.label) for row in self.rows):
+        words: dict[str, int] = {}
+        for text in (as_label_text(row.label) for row in self.rows):
             if text and text.casefold() not in WORDS and whole_number(text) is None:
-                words.append(text)
+                # Which of them is violated nobody has said; one is, so that the other cannot be.
+                words.setdefault(text, 0 if words else 1)
         if not words:
             return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
-        # Which of them is violated nobody has said; one is, so that the other cannot be, too.
-        first, *others = words[:_MOST_WORDS]
-        mapped = json.dumps({first: 1, **dict.fromkeys(others, 0)}, ensure_ascii=False)
+        mapped = json.dumps(dict(list(words.items())[:_MOST_WORDS]), ensure_ascii=False)
         return (
             f"# map: {mapped}   # what these words mean: 1 is violated, 0 satisfied",
             f"Its labels are words ({listed(words, _MOST_WORDS)}): say in {config} which are "
@@ -301,28 +300,29 @@ def start_suite(
     attributes = f"{values['cassettes']}/.gitattributes"
     texts = {**_texts(values, rubric_ids, ordinal=ordinal), attributes: _ATTRIBUTES}
     copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
-    unchanged = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
+    keeps_workflow = not force and (folder / _WORKFLOW).exists()
+    if keeps_workflow:
+        del texts[_WORKFLOW]
     if not force:
-        spared = {*unchanged, _CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes}
-        existing = [file for file in (*texts, *copies) if (folder / file).exists()]
-        problems = [
-            Problem("already exists", str(folder / file)) for file in existing if file not in spared
-        ]
+        spared = {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes}
+        for file in (*texts, *copies):
+            if file not in spared and (folder / file).exists():
+                problems.append(Problem("already exists", str(folder / file)))
         if problems:
             hint = "Choose another name, or overwrite with --force."
             raise InputError([*problems[:-1], replace(problems[-1], hint=hint)])
-    for file in unchanged:
-        del texts[file]
     _write(folder, texts, copies)
     is_here = folder == Path.cwd()
     written = [f"Written {'here' if is_here else f'in {folder}'}:"]
     written += [f"  {file}" for file in (*texts, *copies)]
-    if unchanged:
-        written.append("Unchanged; add the new suite's --jrh-config to it:")
-        written += [f"  {file}" for file in unchanged]
-    of_format = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
-    if of_format:
-        of_format = f"Its conversations have {of_format}; see suite.format in {values['config']}."
+    if keeps_workflow:
+        written += ["Unchanged; add the new suite's --jrh-config to it:", f"  {_WORKFLOW}"]
+    about = [*runs.about]
+    if about_labels:
+        about.append(about_labels)
+    if keys:
+        places = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
+        about.append(f"Its conversations have {places}; see suite.format in {values['config']}.")
     holds = f"The log holds {counted(runs.count, 'run')}"
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
@@ -341,8 +341,7 @@ def start_suite(
         *written,
         "",
         f"{holds}.",
-        *runs.about,
-        *filter(None, [about_labels, of_format]),
+        *about,
         *runs.notices,
         *([] if log_place.committed else ["", _LARGE]),
         "",
