@@ -9,20 +9,20 @@ import shlex
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE
-from pytest_jrh.core.model import JUDGED, CaseResult
+from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.provenance import session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.baseline import BaselineFile
-from pytest_jrh.store.ledger import read_ledger
+from pytest_jrh.store.ledger import StoredResult, read_ledger
 
 if TYPE_CHECKING:
     from pytest_jrh.config.options import Options
@@ -92,30 +92,23 @@ def merge(
     return [line.text for line in lines], concluded.passed and is_agreed
 
 
-class _ShardResult(NamedTuple):
-    """A result with the file and line of the shard that it is from."""
-
-    result: CaseResult
-    path: Path
-    line: int
-
-
-def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, _ShardResult]:
+def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult]:
     """The last result of each case of the suite; not what a shard kept of an earlier session, nor
     results of another config file.
     """
-    results: dict[str, _ShardResult] = {}
+    results: dict[str, StoredResult] = {}
     for folder in folders:
         paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:
             message = f"no {LEDGER_FILE} is in this folder or below it"
             raise InputError(Problem(message, str(folder), hint=_WHICH))
         for path in paths:
-            for case, (result, line) in read_ledger(path).items():
+            for case, stored in read_ledger(path).items():
+                result = stored.result
                 config = result.extra.config or suite.key
                 is_of_suite = result.suite == suite.name and config == suite.key
                 if is_of_suite and not result.extra.kept:
-                    results[case] = _ShardResult(result, path, line)
+                    results[case] = stored
     if not results:
         message = f"no {LEDGER_FILE} here has results of the suite {suite.name!r}"
         raise InputError(Problem(message, str(folders[0]), hint=_WHICH))
@@ -123,7 +116,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, _ShardResult
 
 
 def _refuse_strangers(
-    ready: ReadySuite, known: Set[str], results: Mapping[str, _ShardResult]
+    ready: ReadySuite, known: Set[str], results: Mapping[str, StoredResult]
 ) -> None:
     """Refuse results of no case of the suite, and verdicts of another version of the judge, which
     would be taken for this one's.

@@ -98,9 +98,10 @@ def result_from(text: str | bytes) -> CaseResult:
 
 
 class StoredResult(NamedTuple):
-    """A result, and its line in the file that it was read from."""
+    """A result, and the file and line that it was read from."""
 
     result: CaseResult
+    path: Path
     line: int
 
 
@@ -113,7 +114,7 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     results: dict[str, StoredResult] = {}
     lines = parsed_lines(path, result_from, "not a case result", _AGAIN, blank=True)
     for number, result in lines:
-        results[result.case_id] = StoredResult(result, number)
+        results[result.case_id] = StoredResult(result, path, number)
     return results
 
 

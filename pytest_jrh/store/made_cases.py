@@ -471,15 +471,14 @@ def earlier_results(
     if all(case in ran for case in cases.specs) or not path.exists():
         return {}, []
     try:
-        stored_results = read_ledger(path)
+        stored = {case: entry.result for case, entry in read_ledger(path).items()}
     except InputError as error:
         return {}, [f"The results of earlier sessions cannot be used, and were replaced.\n{error}"]
     results: dict[str, CaseResult] = {}
     counts: Counter[str] = Counter()
-    for case, (result, _) in stored_results.items():
+    for case, result in stored.items():
         spec = cases.specs.get(case)
-        is_suites = result.suite == suite.name and result.extra.config in ("", suite.key)
-        if spec is None or case in ran or not is_suites:
+        if spec is None or case in ran or result.extra.config not in ("", suite.key):
             continue
         reason = ""
         if result.judge_digest and result.judge_digest != cases.fingerprints.get(spec.judge):
@@ -488,7 +487,7 @@ def earlier_results(
             judged = next(test.evaluate for test in suite.tests if test.name == spec.test)
             repeats = suite.repeats_of(spec.judge) if judged else 0
             base = spec.base_case if spec.variant else spec
-            base_result, _ = stored_results.get(case_id(base), (None, 0))
+            base_result = stored.get(case_id(base))
             if len(result.all_scores) != repeats:
                 reason = "cases are judged now that were not, or repeats has changed"
             elif base_result is None or not _is_same(suite, base_result, made_case(base)):
@@ -524,18 +523,14 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
     """
     if cases.runs is None:
         return index
-    scales: dict[str, tuple[int | None, ...]] = {
-        rubric.id: rubric.scores or (None,) for rubric in suite.rubrics
-    }
-
-    def gone(spec: CaseSpec) -> bool:
-        if spec.suite != suite.name:
-            return False
+    scales = {rubric.id: rubric.scores or (None,) for rubric in suite.rubrics}
+    entries = dict(index.entries)
+    for case, (_, spec, *_) in index.entries.items():
         scale = scales.get(spec.rubric_id, ())
         on_offer = spec.rubric_id in suite.untargeted or spec.target_score in scale
-        return not on_offer or (spec.run_id, spec.epoch) not in (cases.runs or ())
-
-    entries = {case: entry for case, entry in index.entries.items() if not gone(entry.spec)}
+        is_here = on_offer and (spec.run_id, spec.epoch) in cases.runs
+        if spec.suite == suite.name and not is_here:
+            del entries[case]
     return replace(index, entries=entries)
 
 

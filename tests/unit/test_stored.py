@@ -75,7 +75,7 @@ def written(path: Path, *lines: dict[str, Any]) -> Path:
 
 def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     stored = read_ledger(written(tmp_path / "r.jsonl", *map(line_data, RESULTS)))
-    assert [(result, line) for result, line, *_ in stored.values()] == [
+    assert [(result, line) for result, _, line in stored.values()] == [
         (result, line) for line, result in enumerate(RESULTS, 1)
     ]
 
