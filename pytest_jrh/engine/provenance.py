@@ -6,7 +6,7 @@ What git knows of a folder; a session never fails for it, and never waits for it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
