@@ -9,27 +9,22 @@ import shlex
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import argument
-from pytest_jrh.config.suite import Commands
+from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.provenance import session_origin, suite_run
+from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
+from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import StoredResult, read_ledger
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.options import Options
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.reports.report import Display
-
 
 _WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."

@@ -11,15 +11,19 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from _pytest._code.code import ExceptionInfo, ExceptionRepr
+from _pytest._io import TerminalWriter
 from _pytest.warnings import catch_warnings_for_item
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.model import CaseSpec
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
@@ -30,14 +34,6 @@ from pytest_jrh.plugin.session import (
     SuiteSession,
     captured,
 )
-
-if TYPE_CHECKING:
-    from _pytest._code.code import ExceptionInfo, ExceptionRepr
-    from _pytest._io import TerminalWriter
-
-    from pytest_jrh.core.model import CaseSpec
-    from pytest_jrh.core.redact import Redactor
-
 
 _AnyReport = TypeVar("_AnyReport", pytest.CollectReport, pytest.TestReport)
 # litellm ignores it too, when it is imported; but where pytest catches warnings at that moment, it

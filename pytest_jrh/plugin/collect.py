@@ -8,26 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import _pytest
 import pluggy
 import pytest
+from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 import pytest_jrh
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.ids import case_id, case_name, node_part
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import log_line, shortened
+from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.stats.panels import spending_of
-
-if TYPE_CHECKING:
-    from _pytest._code.code import ExceptionInfo, TerminalRepr
-
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.suite import ReadySuite
-
 
 _PACKAGE = Path(pytest_jrh.__file__).parent
 _PYTEST = Path(_pytest.__file__).parent

@@ -11,10 +11,11 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +26,13 @@ from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
+from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.collect import CaseItem
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     REFUSAL_KEY,
+    SuiteSession,
     captured,
     case_ids,
     place_of,
@@ -45,18 +48,9 @@ from pytest_jrh.reports.failures import FailedCase, error_texts, explained_text,
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.said import worst_results
-from pytest_jrh.reports.session import Session, case_title
+from pytest_jrh.reports.session import Session, SuiteRun, case_title
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.store.ledger import LedgerWriter, result_from
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reports.session import SuiteRun
-
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
 _WENT_WELL = ("agree", "no_case", "unlabelled")

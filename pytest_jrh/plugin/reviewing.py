@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,24 +14,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.config.options import Options
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import CaseSpec, Progress
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.reports.session import progress_line
+from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.made_cases import rejected_cases
-from pytest_jrh.store.people import has_decisions
+from pytest_jrh.store.people import PersonLabel, has_decisions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_jrh.config.options import Options
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseSpec, Progress
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
     from pytest_jrh.review.blind import LabelBoard
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
-    from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.people import PersonLabel
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25

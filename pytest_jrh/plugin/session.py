@@ -9,37 +9,31 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 
+from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id, node_part
-from pytest_jrh.core.model import Review
+from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, Review, StageModel
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
-from pytest_jrh.engine.suite import LoadedSuites
+from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
+from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.plugin.reviewing import ProgressLine, Reviewing, session_line
 from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import ledger_line
 from pytest_jrh.store.made_cases import Handover
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_jrh.config.options import Options
-    from pytest_jrh.core.errors import InputError
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
-    from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.llm.limits import Ledger
-    from pytest_jrh.store.people import Decision
+from pytest_jrh.store.people import Decision
 
 
 def place_of(nodeid: str) -> str:

@@ -9,10 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pytest_jrh.config.schema import GateRules
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import misfit, read_json, read_text
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, exists, relative_path
@@ -21,19 +24,11 @@ from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
+from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.sources.tables import LEDGER_FORMAT
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, short, suite_of, update
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, suite_of, update
 from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.ledger import line_data, result_from
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.config.schema import GateRules
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.judges.judge import SuiteJudge
-    from pytest_jrh.stats.baseline import Scope, Update
-
 
 LONGEST_REASONING = 2_000
 LONGEST_PROMPT = 60_000

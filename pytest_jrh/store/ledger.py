@@ -20,33 +20,30 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import parsed_lines
 from pytest_jrh.core.files import LineFile, encoded
 from pytest_jrh.core.ids import LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
     UNEDITED,
+    Case,
     CaseResult,
+    CaseSpec,
+    LabelSource,
     Rejection,
+    Verdict,
     Why,
 )
-from pytest_jrh.core.redact import NO_SECRETS
+from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import one_line, plain, shortened
 from pytest_jrh.sources.tables import LEDGER_FORMAT
 from pytest_jrh.store.records import case_digest, content_digest, record_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseSpec, LabelSource, Verdict
-    from pytest_jrh.core.redact import Redactor
-
 
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
 # Under which a result has its line.

@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.probes import with_probes
-from pytest_jrh.config.suite import Suite
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import (
@@ -35,10 +35,22 @@ from pytest_jrh.core.files import (
     replacing,
 )
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
-from pytest_jrh.core.model import MADE, Case, CaseResult, CaseSpec, Rubric, Why
+from pytest_jrh.core.model import (
+    MADE,
+    Case,
+    CaseResult,
+    CaseSpec,
+    Label,
+    Mode,
+    Objective,
+    Rubric,
+    Why,
+)
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (
+    Record,
     case_digest,
     is_rands,
     json_value,
@@ -48,15 +60,6 @@ from pytest_jrh.store.records import (
     stored_line,
     under,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.errors import InputError
-    from pytest_jrh.core.model import Case, CaseSpec, Label, Mode, Objective
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.store.records import Record
 
 
 class RecordEntry(NamedTuple):

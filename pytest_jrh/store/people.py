@@ -7,31 +7,27 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, parsed_lines
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import append_line, atomic_write, encoded, lines_of
-from pytest_jrh.core.model import Edit
+from pytest_jrh.core.model import Case, CaseResult, Edit, Label, LabelKey, Message
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.transcript import message_text, replace_text, storable
+from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.sources.tables import NoLabelError, label_value
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import BY_HAND
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, Label, LabelKey, Message
-    from pytest_jrh.judges.judge import SuiteJudge
 
 
 def decisions_path(output_dir: Path) -> Path:

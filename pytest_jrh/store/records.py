@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -44,12 +44,8 @@ from pytest_jrh.core.model import (
     Verification,
     VoteSource,
 )
-from pytest_jrh.core.redact import covers
+from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.redact import Redactor
-
 
 FORMAT = 1
 _REPAIR = "Restore the file from git, or delete it below outputs/ and run again."
