@@ -11,7 +11,7 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from _pytest._code.code import ExceptionInfo, ExceptionRepr
@@ -34,8 +34,8 @@ from pytest_jrh.plugin.session import (
     SuiteSession,
     captured,
 )
+from pytest_jrh.store.ledger import ledger_line
 
-_AnyReport = TypeVar("_AnyReport", pytest.CollectReport, pytest.TestReport)
 # litellm ignores it too, when it is imported; but where pytest catches warnings at that moment, it
 # takes litellm's filter away afterwards.
 _WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
@@ -50,7 +50,6 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(session, "jrh-session")
         secrecy = _Secrecy(config, session.redactor)
         config.pluginmanager.register(secrecy, "jrh-secrecy")
-        config.pluginmanager.register(_Environment(), "jrh-environment")
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
     return config.stash[SESSION]
@@ -200,7 +199,8 @@ class _SuiteHooks(SuiteSession):
         if item.result is not None and (
             call.when == "call" or (call.when == "setup" and not report.passed)
         ):
-            setattr(report, RESULT_ATTRIBUTE, self.result_text(item.result))
+            text = ledger_line(item.result, item.ready.suite, self.redactor)
+            setattr(report, RESULT_ATTRIBUTE, text)
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -217,9 +217,9 @@ class _SuiteHooks(SuiteSession):
         """Await the calls in flight and say so; a second Ctrl-C does not wait for them."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         try:
-            if terminal is not None and self._engine is not None:
+            if terminal is not None and self.engine is not None:
                 # Who reads the line may count on it.
-                self._engine.begin_no_more()
+                self.engine.begin_no_more()
                 terminal.ensure_newline()
                 terminal.write_line(
                     "jrh: waiting for calls in flight, to record them; Ctrl-C again quits at once"
@@ -263,19 +263,23 @@ class _Secrecy:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Take secrets out of what an item wrote and logged while it ran."""
-        return self._cleaned((yield))
+        report = yield
+        self._clean(report)
+        return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self,
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Take secrets out of what was written while a suite was read."""
-        return self._cleaned((yield))
+        report = yield
+        self._clean(report)
+        return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
         """Report warnings of the engine's threads while no item runs."""
-        with warnings_reported(self._config):
+        with warnings_reported(self._config), current_test_hidden():
             return (yield)
 
     @pytest.hookimpl(trylast=True)
@@ -284,11 +288,9 @@ class _Secrecy:
         if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._records)
 
-    def _cleaned(self, report: _AnyReport) -> _AnyReport:
-        report.sections[:] = [
-            (name, self._redactor.of_code(content)) for name, content in report.sections
-        ]
-        return report
+    def _clean(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        for number, (name, content) in enumerate(report.sections):
+            report.sections[number] = (name, self._redactor.of_code(content))
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._records(*args, **kwargs)
@@ -306,30 +308,25 @@ class _Secrecy:
         return record
 
 
-class _Environment:
-    """Hides `PYTEST_CURRENT_TEST` from engine threads that go through the environment: pytest
+@contextlib.contextmanager
+def current_test_hidden() -> Iterator[None]:
+    """Hide `PYTEST_CURRENT_TEST` from engine threads that go through the environment: pytest
     removes it meanwhile, which would raise `KeyError`.
     """
+    environ: Any = type(os.environ)
+    all_names, running_items = environ.__iter__, threading.get_ident()
 
-    _NAME = b"PYTEST_CURRENT_TEST"
+    def names(variables: Any) -> Iterator[str]:
+        is_here = threading.get_ident() == running_items
+        for name in all_names(variables):
+            if is_here or os.fsencode(name) != b"PYTEST_CURRENT_TEST":
+                yield name
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Leave the name out from the first item to the last."""
-        environ: Any = type(os.environ)
-        all_names, running_items = environ.__iter__, threading.get_ident()
-
-        def names(variables: Any) -> Iterator[str]:
-            is_here = threading.get_ident() == running_items
-            for name in all_names(variables):
-                if is_here or os.fsencode(name) != self._NAME:
-                    yield name
-
-        environ.__iter__ = names
-        try:
-            return (yield)
-        finally:
-            environ.__iter__ = all_names
+    environ.__iter__ = names
+    try:
+        yield
+    finally:
+        environ.__iter__ = all_names
 
 
 def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:

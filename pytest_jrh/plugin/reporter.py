@@ -127,7 +127,7 @@ class Reporter:
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over a worker's notices, and end a session that it refused."""
         output = getattr(node, "workeroutput", {})
-        self._session.add_notices(output.get(NOTICES_KEY, ()))
+        self._session.workers_notices += output.get(NOTICES_KEY, ())
         if refusal := output.get(REFUSAL_KEY, ""):
             self._session.refusal = refusal
             xdist_session: Any = self._config.pluginmanager.get_plugin("dsession")
@@ -145,7 +145,7 @@ class Reporter:
         green = not self._lost
         # An error of collection interrupts a session, too, before anything is asked.
         is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-        began = bool(nodes) and self._session.is_running and not self._is_plan
+        began = bool(nodes) and self._session.engine is not None and not self._is_plan
         if (self.results or (began and is_interrupted)) and not self._session.refusal:
             green = self._conclude(session, list(suites.values()), nodes) and green
         decided = self._concluded.session.decisions if self._concluded is not None else {}
@@ -373,6 +373,7 @@ class Reporter:
         self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
     ) -> bool:
         """Write all that follows from the session's results, and say whether they are green."""
+        engine = self._session.engine
         results = {result.case_id: result for result in self.results.values()}
         went_well = all(result.outcome in _WENT_WELL for result in results.values())
         # A report is asked for, or a page may be written because something has failed.
@@ -398,8 +399,8 @@ class Reporter:
                         [ready.suite for ready in suites], results.values()
                     ),
                     origin=session_origin(runs, self._folder, recordings),
-                    unreported=self._session.unreported,
-                    model_changes=self._session.model_changes,
+                    unreported=engine.unreported if engine is not None else [],
+                    model_changes=tuple(filter(is_snapshot_change, self._session.notices)),
                     redactor=self._session.redactor,
                     folder=self._folder,
                 ),

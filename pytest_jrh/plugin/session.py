@@ -29,9 +29,7 @@ from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.plugin.reviewing import ProgressLine, Reviewing, session_line
-from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.store.baseline import BaselineFile
-from pytest_jrh.store.ledger import ledger_line
 from pytest_jrh.store.made_cases import Handover
 from pytest_jrh.store.people import Decision
 
@@ -102,9 +100,9 @@ class SuiteSession:
         self.named_configs: tuple[Path, ...] = ()
         self._token = session_token(config)
         self.handover = Handover(self._token, self.redactor)
-        self._engine: Engine | None = None
+        self.engine: Engine | None = None
         self._abandoned = False
-        self._workers_notices: list[str] = []
+        self.workers_notices: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
         self.refusal = ""
         self._parent = os.getppid()
@@ -115,40 +113,16 @@ class SuiteSession:
         return hasattr(self.config, "workerinput")
 
     @property
-    def model_changes(self) -> tuple[str, ...]:
-        """Those of the notices that are about models, which are others than when recorded."""
-        return tuple(text for text in self.notices if is_snapshot_change(text))
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites and of the models' client that the user should read once."""
-        engine = self._engine.notices if self._engine else ()
+        engine = self.engine.notices if self.engine else ()
         notices = (
             *self.suites.notices,
             *engine,
-            *self._workers_notices,
+            *self.workers_notices,
             *self.handover.notices,
         )
         return tuple(dict.fromkeys(notices))
-
-    @property
-    def unreported(self) -> list[CaseResult]:
-        """What took calls in this process, and is in no item's report."""
-        return self._engine.unreported if self._engine else []
-
-    def result_text(self, result: CaseResult) -> str:
-        """The result as its line in the ledger, in which it travels to the controller."""
-        suite = self.suites.named(result.suite).suite
-        return ledger_line(result, suite, self.redactor)
-
-    def add_notices(self, notices: Sequence[str]) -> None:
-        """Add the notices of an xdist worker."""
-        self._workers_notices += notices
-
-    @property
-    def is_running(self) -> bool:
-        """Whether cases have been set to work in this process."""
-        return self._engine is not None
 
     def assign_generation(self, specs: Iterable[CaseSpec]) -> None:
         """Count the making of a panel's case for the first of its judges that is to run."""
@@ -183,7 +157,7 @@ class SuiteSession:
     @property
     def engine_refusal(self) -> InputError | None:
         """Why no more cases are run in this process."""
-        return self._engine.refusal if self._engine is not None else None
+        return self.engine.refusal if self.engine is not None else None
 
     def refuse(self) -> None:
         """End the session where what its cases need cannot be asked; its controller says so."""
@@ -225,8 +199,8 @@ class SuiteSession:
 
     def stop(self) -> None:
         """End the engine, unless abandoned; calls in flight are awaited and recorded."""
-        if self._engine is not None and not self._abandoned:
-            self._engine.stop()
+        if self.engine is not None and not self._abandoned:
+            self.engine.stop()
         self.reviewing.close()
         self.handover.close()
         if not self.is_worker and len(self.suites):
@@ -234,7 +208,7 @@ class SuiteSession:
                 path.unlink(missing_ok=True)
 
     def _running(self) -> Engine:
-        if self._engine is None:
+        if self.engine is None:
             options = self.options
             self.check_budget()
             workers = max(ready.suite.config.recording.max_workers for ready in self.suites)
@@ -260,8 +234,8 @@ class SuiteSession:
                 review=self.reviewing.desk,
                 on_reviewed=self._keep_reviewed,
             )
-            self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
-        return self._engine
+            self.engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
+        return self.engine
 
     def _supplied_client(self) -> Complete | None:
         """The project's own client, where models may be asked."""

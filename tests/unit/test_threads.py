@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pytest_jrh.engine.own_code import Threads
-from pytest_jrh.plugin.activation import _Environment
+from pytest_jrh.plugin.activation import current_test_hidden
 
 
 async def answer() -> int:
@@ -56,13 +56,9 @@ def test_a_coroutine_that_is_awaited_is_left_alone() -> None:
 
 
 def test_threads_of_judges_do_not_meet_what_pytest_removes_meanwhile() -> None:
-    running = _Environment().pytest_runtestloop()
-    next(running)
-    try:
+    with current_test_hidden():
         with ThreadPoolExecutor(1) as pool:
             names = pool.submit(lambda: [*os.environ]).result()
         assert "PATH" in names
         assert "PYTEST_CURRENT_TEST" not in names
         assert "PYTEST_CURRENT_TEST" in [*os.environ]
-    finally:
-        running.close()
