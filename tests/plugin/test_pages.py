@@ -137,7 +137,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> No
 def test_pages_that_lead_to_a_suite_are_run() -> None:
     """So that no change of how blocks are written leaves a page out."""
     assert {name: len(steps) for name, steps in PAGES.items()} == {
-        "README.md": 10,
+        "README.md": 7,
         "change.md": 3,
         "check.md": 3,
         "ci.md": 3,
