@@ -108,8 +108,6 @@ def label_sentences(session: Session) -> list[str]:
     for suite, grounds in session.grounds.items():
         results = _made_results(session, suite)
         of = f"{suite}: " if len(session.grounds) > 1 else ""
-        if basis := _basis_sentence(results, grounds):
-            sentences.append(of + basis)
         annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
         if annotators.units:
             sentences.append(f"{of}Annotators agree in {_agreement_text(annotators, 'run')}.")
@@ -172,37 +170,33 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     return {name: counts[name] for name in names}
 
 
-def _basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
-    """What the labels rest on; nothing where no case was made."""
+_RESTS_ON = {
+    "people": "by people",
+    "program": "by a program",
+    "unverified": "unverified",
+    "altered": "changed on the disk since",
+}
+
+
+def _basis_text(results: Sequence[CaseResult], grounds: Grounds) -> str:
+    """What the labels rest on, and how many cases the verifier rejected; empty where no case was
+    made.
+    """
     counts = rest_counts(results, grounds)
-    remarks = {"unverified": " (the verifier is off, or did not confirm them)"}
-    refused = set()
-    for result in grounds.with_rejected(results):
-        if result.extra.rejected is not None and not result.spec.derived:
-            refused.add(made_case_id(result))
-    if refused:
-        remarks["confirmed"] = f" ({len(refused):,} rejected)"
-    parts = _rest_texts(counts, f"by {grounds.verifier or 'the verifier'}", remarks)
-    if not parts:
-        return ""
-    blind = f"; {counts['blind']:,} also labelled blind by people" if counts["blind"] else ""
-    return f"Labels: {', '.join(parts)}{blind}."
-
-
-def _rest_texts(counts: Mapping[str, int], by: str, remarks: Mapping[str, str]) -> list[str]:
-    """How many labels rest on what, each with a remark behind it; `by` says who confirmed."""
-    texts = {
-        "confirmed": by,
-        "people": "by people",
-        "program": "by a program",
-        "unverified": "unverified",
-        "altered": "changed on the disk since",
-    }
-    return [
-        f"{counts[key]:,} {text}{remarks.get(key, '')}"
-        for key, text in texts.items()
-        if counts[key]
-    ]
+    parts = []
+    if counts["confirmed"]:
+        by = "the judge's model" if grounds.kin else grounds.verifier or "the verifier"
+        parts.append(f"{counts['confirmed']:,} by {by}")
+        rejected = set()
+        for result in grounds.with_rejected(results):
+            if result.extra.rejected is not None and not result.spec.derived:
+                rejected.add(made_case_id(result))
+        if rejected:
+            parts[0] += f" ({len(rejected):,} rejected)"
+    for key, text in _RESTS_ON.items():
+        if counts[key]:
+            parts.append(f"{counts[key]:,} {text}")
+    return ", ".join(parts)
 
 
 def found_wrong(results: Iterable[CaseResult], grounds: Grounds) -> list[CaseResult]:
@@ -247,11 +241,9 @@ def labels_line(session: Session) -> list[Line]:
         if not results:
             results = [result for result in session.results if result.spec.suite == suite]
         counts = rest_counts(results, grounds)
-        by = "the judge's model" if grounds.kin else grounds.verifier or "the verifier"
-        parts = _rest_texts(counts, f"by {by}", {})
-        if not parts:
+        text, wrong = _basis_text(results, grounds), len(found_wrong(results, grounds))
+        if not text:
             continue
-        text, wrong = ", ".join(parts), len(found_wrong(results, grounds))
         if counts["blind"]:
             needed = f" ({FEWEST_LABELS} needed)" if counts["blind"] < FEWEST_LABELS else ""
             text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"

@@ -590,12 +590,14 @@ def _nothing_wrong(session: Session) -> str:
     """What is next where no verdict is wrong: that a judge is probed again, people look at labels
     that are wrong or in doubt, or that the verdicts are kept for a gate; nothing where all is done.
     """
-    turning = [table.probe for table in session.probes if table.is_finding]
+    turning = [table for table in session.probes if table.is_finding]
     # The others are for all cases.
     is_part = any(decision.part for decision in session.decisions.values())
     if turning:
-        judge = _judge_to_fix(session)
-        return f"read what turned the verdicts, change {judge}, and run it again: -k {turning[0]}"
+        first = session.results_by_id[turning[0].cases[0]].spec
+        case = one_line(f"{first.run_id} {first.variant}")
+        fix = f"change {_judge_to_fix(session)}, and run it again: -k {turning[0].probe}"
+        return f"read {case} first, {fix}"
     if session.is_table or is_part:
         return ""
     if session.word == "FAIL":

@@ -60,7 +60,7 @@ def test_records_as_they_were_written_stay_confirmed(
     made: Judged, pytester: pytest.Pytester
 ) -> None:
     done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
-    assert "Labels: 3 by openai/gpt-4.1-mini." in words(done)
+    assert "labels 3 by openai/gpt-4.1-mini" in words(done)
     assert "changed on the disk" not in words(done)
 
 
@@ -71,7 +71,7 @@ def test_a_record_that_was_changed_by_hand_is_unconfirmed_and_named(
     change(made.suite, edit)
     done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v", *REPORTS)
     told = words(done)
-    assert "Labels: 2 by openai/gpt-4.1-mini, 1 changed on the disk since." in told
+    assert "labels 2 by openai/gpt-4.1-mini, 1 changed on the disk since" in told
     assert CHANGED in told
     assert f"  {NODE}" in done.lines
     summary = (pytester.path / "summary.md").read_text("utf-8")
@@ -89,5 +89,5 @@ def test_a_review_settles_the_label_of_a_changed_case(
     decide(made.suite.negatives, "run-1", "accepted", digest=digest)
     done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
     told = words(done)
-    assert "Labels: 2 by openai/gpt-4.1-mini, 1 by people." in told
+    assert "labels 2 by openai/gpt-4.1-mini, 1 by people" in told
     assert CHANGED not in told

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
-from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.grounds import label_sentences, labels_line
 from pytest_jrh.reports.json_values import people_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
@@ -52,6 +52,12 @@ def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
     return label_sentences(Session(results, grounds={results[0].spec.suite: grounds}))
 
 
+def labels(results: list[CaseResult], grounds: Grounds) -> str:
+    """What the answer says of the labels."""
+    [line] = labels_line(Session(results, grounds={results[0].spec.suite: grounds}))
+    return line.text
+
+
 def test_what_labels_rest_on_is_counted() -> None:
     results = [
         *(result(number) for number in range(5)),
@@ -59,10 +65,8 @@ def test_what_labels_rest_on_is_counted() -> None:
         result_with(result(6), human_reviewed="accepted"),
         replace(result(7, test="agent_labels"), labelled_by="program"),
     ]
-    found = sentences(results, Grounds(verifier="openai/gpt-4.1"))
-    assert found[0] == (
-        "Labels: 5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified (the verifier is "
-        "off, or did not confirm them)."
+    assert labels(results, Grounds(verifier="openai/gpt-4.1")) == (
+        "5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"
     )
 
 
@@ -84,11 +88,12 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     ]
     people = [person(number, int(number % 5 > 0)) for number in range(50)]
     people += [person(200 + number, int(number == 0)) for number in range(4)]
-    found = sentences(results, Grounds(verifier="a/b", people=tuple(people)))
-    assert found[0] == ("Labels: 100 by a/b (4 rejected); 50 also labelled blind by people.")
-    assert found[1].startswith("Against people (50 blind labels): accuracy 80.0% (")
-    assert "; 100.0% by the suite's labels), recall" in found[1]
-    assert found[2:] == [
+    grounds = Grounds(verifier="a/b", people=tuple(people))
+    assert labels(results, grounds).startswith("100 by a/b (4 rejected); people checked 50, ")
+    found = sentences(results, grounds)
+    assert found[0].startswith("Against people (50 blind labels): accuracy 80.0% (")
+    assert "; 100.0% by the suite's labels), recall" in found[0]
+    assert found[1:] == [
         "The verifier confirmed wrong labels in 10 of 50 cases that people labelled blind (20.0%, "
         "11.2-33.0).",
         "The verifier rejected right labels in 1 of 4 cases that people labelled blind (25.0%, "
@@ -178,8 +183,9 @@ def test_a_label_of_equal_cases_counts_once() -> None:
     equal = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
     results = [*equal, *(result(number) for number in range(20, 40))]
     people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
-    found = sentences(results, Grounds(verifier="a/b", people=tuple(people)))
-    assert found[0] == "Labels: 34 by a/b; 4 also labelled blind by people."
+    grounds = Grounds(verifier="a/b", people=tuple(people))
+    assert labels(results, grounds) == "34 by a/b; people checked 4 (20 needed), none wrong"
+    found = sentences(results, grounds)
     assert "Against people (4 blind labels): too few to correct a figure by; at least 20" in (
         " ".join(found)
     )
@@ -205,7 +211,7 @@ def test_few_labels_are_said_to_be_too_few() -> None:
     results = [result(number) for number in range(100)]
     people = tuple(person(number, 1) for number in range(19))
     found = sentences(results, Grounds(people=people))
-    assert found[1] == (
+    assert found[0] == (
         "Against people (19 blind labels): too few to correct a figure by; at least 20 are needed."
     )
 
@@ -213,7 +219,7 @@ def test_few_labels_are_said_to_be_too_few() -> None:
 def test_labels_that_are_not_blind_correct_nothing() -> None:
     results = [result(number) for number in range(100)]
     people = tuple(replace(person(number, 1), blind=False) for number in range(50))
-    [_, said] = sentences(results, Grounds(people=people))
+    [said] = sentences(results, Grounds(people=people))
     assert said.startswith("No judged case has a blind label of a person")
 
 
@@ -244,7 +250,7 @@ def test_one_model_has_the_names_of_those_who_serve_it(one: str, other: str, sam
 
 def test_one_model_as_judge_and_verifier_is_said() -> None:
     kin = Kinship("", "openai/gpt-4.1")
-    assert sentences([result(1)], Grounds(verifier="openai/gpt-4.1", kin=(kin,)))[1] == (
+    assert sentences([result(1)], Grounds(verifier="openai/gpt-4.1", kin=(kin,)))[0] == (
         "Judge and verifier are one model (openai/gpt-4.1): errors that both make count as right, "
         "so that accuracy may be too high; take a verifier of another provider, or label some "
         "cases blind (docs: labels)."
