@@ -170,33 +170,18 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     return {name: counts[name] for name in names}
 
 
-_RESTS_ON = {
-    "people": "by people",
-    "program": "by a program",
-    "unverified": "unverified",
-    "altered": "changed on the disk since",
-}
-
-
-def _basis_text(results: Sequence[CaseResult], grounds: Grounds) -> str:
-    """What the labels rest on, and how many cases the verifier rejected; empty where no case was
-    made.
-    """
-    counts = rest_counts(results, grounds)
-    parts = []
-    if counts["confirmed"]:
-        by = "the judge's model" if grounds.kin else grounds.verifier or "the verifier"
-        parts.append(f"{counts['confirmed']:,} by {by}")
-        rejected = set()
-        for result in grounds.with_rejected(results):
-            if result.extra.rejected is not None and not result.spec.derived:
-                rejected.add(made_case_id(result))
-        if rejected:
-            parts[0] += f" ({len(rejected):,} rejected)"
-    for key, text in _RESTS_ON.items():
-        if counts[key]:
-            parts.append(f"{counts[key]:,} {text}")
-    return ", ".join(parts)
+def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
+    """What the labels rest on; empty where no case was made."""
+    texts = {
+        "confirmed": f"by {grounds.verifier or 'the verifier'}",
+        "people": "by people",
+        "program": "by a program",
+        "unverified": "unverified",
+        "altered": "changed on the disk since",
+    }
+    if grounds.kin:
+        texts["confirmed"] = "by the judge's model"
+    return ", ".join(f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key])
 
 
 def found_wrong(results: Iterable[CaseResult], grounds: Grounds) -> list[CaseResult]:
@@ -241,7 +226,7 @@ def labels_line(session: Session) -> list[Line]:
         if not results:
             results = [result for result in session.results if result.spec.suite == suite]
         counts = rest_counts(results, grounds)
-        text, wrong = _basis_text(results, grounds), len(found_wrong(results, grounds))
+        text, wrong = _basis_text(counts, grounds), len(found_wrong(results, grounds))
         if not text:
             continue
         if counts["blind"]:
