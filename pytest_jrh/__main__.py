@@ -187,7 +187,7 @@ def _schema(options: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import merge
     from pytest_jrh.engine.suite import make_ready, with_subset
-    from pytest_jrh.judges import imported
+    from pytest_jrh.judges.own_code import imported
     from pytest_jrh.reports.report import Display
 
     folder, width = Path.cwd(), shutil.get_terminal_size().columns

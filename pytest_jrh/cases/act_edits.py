@@ -12,7 +12,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any, Literal
 
 from pytest_jrh.cases.acts import (
@@ -627,7 +626,8 @@ def _new_id(example: str, used: set[str]) -> str:
     start = max(example.rfind(char) for char in "_-:") + 1
     if start == len(example):
         start = 0
-    for attempt in count():
+    attempt = 0
+    while True:
         digest = hashlib.sha256(f"{example}:{attempt}:{len(used)}".encode()).digest()
         made = example[:start]
         for position, char in enumerate(example[start:]):
@@ -643,7 +643,7 @@ def _new_id(example: str, used: set[str]) -> str:
             made += str(attempt)
         if made not in used:
             return made
-    raise AssertionError("unreachable")
+        attempt += 1
 
 
 def _broken(text: str) -> NoVerdictCase:

@@ -21,6 +21,7 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import (
     AgentRun,
     Complete,
+    Completion,
     Edit,
     Message,
     Mode,
@@ -68,18 +69,6 @@ class EditorResponse(Response):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditDraft:
-    """A rewriting that has not been applied, its text storable.
-
-    `raw` is the answer as it came.
-    """
-
-    new_content: str
-    reason: str
-    raw: str
-
-
 async def generate_single_edit(
     stage: Stage,
     *,
@@ -91,7 +80,7 @@ async def generate_single_edit(
     step: PlanStep,
     earlier: Sequence[Edit],
     summary: str,
-) -> EditDraft:
+) -> Completion[EditorResponse]:
     """Ask the editor to rewrite the turn of one plan step.
 
     `messages` is the transcript with the earlier edits applied. Raises `Unscored` where no usable
@@ -122,10 +111,7 @@ async def generate_single_edit(
             if values[name] and name not in used:
                 notes.append(f"{title}: {values[name]}")
     values["rubric"] = "\n\n".join([rubric.instructions, *notes])
-    answer = await stage.ask(values, EditorResponse)
-    return EditDraft(
-        storable(answer.parsed.new_content)[0], answer.parsed.reason.strip(), answer.text
-    )
+    return await stage.ask(values, EditorResponse)
 
 
 def apply_single_edit(
@@ -489,7 +475,7 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
     """
     assert work.plan is not None
     summary = await work.summarizer.summary() if reads_summary(work.editor.template) else ""
-    draft = await generate_single_edit(
+    answer = await generate_single_edit(
         work.editor,
         run=work.run,
         messages=work.messages,
@@ -501,7 +487,8 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
         summary=summary,
     )
     message = work.messages[position]
-    original, new_content = message_text(message).strip(), draft.new_content.strip()
+    text: str = storable(answer.parsed.new_content)[0]
+    original, new_content = message_text(message).strip(), text.strip()
     if new_content == original and new_content and follows:
         return False
     if new_content in ("", original):
@@ -509,7 +496,7 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
             f"turn {position} as it was" if new_content else f"an empty text for turn {position}"
         )
         raise NoVerdictCase("unusable_edit", f"unusable edit: the editor returned {returned}")
-    work.messages, dropped = apply_single_edit(work.messages, position, draft.new_content)
+    work.messages, dropped = apply_single_edit(work.messages, position, text)
     of_acts = follows is not None
     work.add(
         Edit(
@@ -517,10 +504,10 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
             message_id=str(message.get("id") or ""),
             round_index=len(work.edits),
             original_content=message_text(message),
-            edited_content=draft.new_content,
+            edited_content=text,
             selector_reason=step.rationale,
-            editor_reason=draft.reason,
-            editor_raw_response=draft.raw,
+            editor_reason=answer.parsed.reason.strip(),
+            editor_raw_response=answer.text,
             summary_snapshot=summary,
             dropped_reasoning=dropped,
             before=(message,) if of_acts else (),

@@ -27,8 +27,9 @@ from pytest_jrh.core.model import RateLimit, StageModel
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.judges import PYTHON, code_file, kind_of, misplaced_keys
+from pytest_jrh.judges import code_file, kind_of, misplaced_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
+from pytest_jrh.judges.own_code import PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -189,19 +189,19 @@ class Attempt:
         return replace(result, spending=CaseSpending(spending, of_judge, shared), extra=extra)
 
 
+@dataclass(frozen=True, slots=True)
 class CaseMaker:
-    """Makes a session's cases; the last `keep` that a panel shares are remembered.
+    """Makes a session's cases; `generations` are those that a panel shares.
 
     Each way raises `NoVerdictCase` where there is none, and `Unscored` where a model or a file
     could not be had.
     """
 
-    def __init__(self, settings: EngineSettings, calls: Calls, keep: int, *, asks: bool) -> None:
-        self._settings = settings
-        self._asks = asks
-        self._calls = calls
-        self._generations: SharedWorks[Case] = SharedWorks(keep)
-        self._tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = {}
+    settings: EngineSettings
+    calls: Calls
+    generations: SharedWorks[Case]
+    asks: bool
+    _tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = field(default_factory=dict)
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case of an attempt."""
@@ -222,7 +222,7 @@ class CaseMaker:
         async def make() -> Case:
             rubrics = tuple(entry for entry in ready.suite.rubrics if spec.test not in entry.skips)
             pipeline = ready.pipelines[spec.test]
-            async with self._calls.tape(attempt, ready, judging=False) as tape:
+            async with self.calls.tape(attempt, ready, judging=False) as tape:
                 bench = ProbeBench(
                     rubrics,
                     base.run.messages,
@@ -234,7 +234,7 @@ class CaseMaker:
                 def work() -> Awaitable[Derived]:
                     return ask(bench, *probe_arguments(base, spec, settings))
 
-                made = await to_its_end(tape, renewing(tape, self._settings, work))
+                made = await to_its_end(tape, renewing(tape, self.settings, work))
             return changed(base, spec, made)
 
         return replace(await self._shared(attempt, ready, make), spec=spec)
@@ -246,7 +246,7 @@ class CaseMaker:
         if len(ready.suite.judges) == 1:
             return await make()
         key = generation_id(attempt.spec)
-        generation = self._generations.work(key, attempt.spec, attempt, make, claimed=True)
+        generation = self.generations.work(key, attempt.spec, attempt, make, claimed=True)
         if generation.attempt is not attempt:
             attempt.maker = generation.attempt
         return await generation.task
@@ -257,10 +257,10 @@ class CaseMaker:
             case = await make(attempt, ready)
         except NoVerdictCase as reason:
             if reason.rejected is not None:
-                self._settings.on_case(reason.rejected)
+                self.settings.on_case(reason.rejected)
             raise
         if case.expected is not None:
-            self._settings.on_case(case)
+            self.settings.on_case(case)
         return case
 
     async def _edited(self, attempt: Attempt, ready: ReadySuite) -> Case:
@@ -268,7 +268,7 @@ class CaseMaker:
         spec, run = attempt.spec, await self._read(attempt, ready)
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
-        async with self._calls.tape(attempt, ready, judging=False) as tape:
+        async with self.calls.tape(attempt, ready, judging=False) as tape:
             complete = make_complete(tape)
 
             def make(pipeline: Pipeline) -> Awaitable[Case]:
@@ -282,7 +282,7 @@ class CaseMaker:
                 )
                 pipeline = replace(pipeline, tools=tools)
             work = partial(make, pipeline)
-            return await to_its_end(tape, renewing(tape, self._settings, work))
+            return await to_its_end(tape, renewing(tape, self.settings, work))
 
     async def _unedited(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The run as it is, with its label as the expected answer."""
@@ -313,10 +313,10 @@ class CaseMaker:
     async def _read(self, attempt: Attempt, ready: ReadySuite) -> AgentRun:
         try:
             # In a thread where calls go on meanwhile, or user code takes part in it.
-            if self._asks or ready.preprocessors:
+            if self.asks or ready.preprocessors:
                 return await asyncio.to_thread(ready.read, attempt.spec)
             return ready.read(attempt.spec)
-        except self._settings.ends_session as error:
+        except self.settings.ends_session as error:
             raise SessionEnd(error) from error
 
     async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
@@ -327,7 +327,7 @@ class CaseMaker:
         try:
             # One of those who wait may be cancelled.
             return await asyncio.shield(self._tools[name])
-        except self._settings.ends_session as error:
+        except self.settings.ends_session as error:
             raise SessionEnd(error) from error
 
 

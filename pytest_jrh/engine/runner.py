@@ -81,7 +81,7 @@ class CaseRunner:
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
-        self._maker = CaseMaker(settings, self.calls, keep=2 * self._most_at_work, asks=asks)
+        self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * self._most_at_work), asks)
         self._bases: SharedWorks[Judgment] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
         self._announced: set[CaseSpec] = set()
         self.unfinished: list[CaseResult] = []

@@ -39,9 +39,9 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.engine.library import Pipeline, build_pipeline
-from pytest_jrh.judges import JUDGES, supplied_judge
+from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders, supplied_judge
 from pytest_jrh.sources.source import Source
 from pytest_jrh.store.made_cases import (
     RecordIndex,
@@ -428,6 +428,7 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
     return replace(problem, file=document.file, line=document.line(key), key=dotted(key))
 
 
+@dataclass(frozen=True, slots=True)
 class LoadedSuites:
     """The suites of one process, in the order in which they were loaded.
 
@@ -435,18 +436,11 @@ class LoadedSuites:
     for a suite, by the suite's name.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        folder: Path,
-        rootdir: Path,
-        judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None,
-    ) -> None:
-        self._judge_of = judge_of
-        self._options = options
-        self._folder = folder
-        self._rootdir = rootdir
-        self._ready: dict[Path, ReadySuite] = {}
+    options: Options
+    folder: Path
+    rootdir: Path
+    judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None
+    _ready: dict[Path, ReadySuite] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ReadySuite]:
         return iter(self._ready.values())
@@ -460,10 +454,10 @@ class LoadedSuites:
         if path not in self._ready:
             ready = make_ready(
                 path,
-                cwd=self._folder,
-                rootdir=self._rootdir,
-                frozen=self._options.frozen,
-                judge=self._judge_of(path.stem),
+                cwd=self.folder,
+                rootdir=self.rootdir,
+                frozen=self.options.frozen,
+                judge=self.judge_of(path.stem),
                 records=self._records_judging,
             )
             self._refuse_shared_places(ready)
@@ -472,8 +466,8 @@ class LoadedSuites:
 
                 # What cannot be read is said before any model is asked.
                 open_stores([ready.suite])
-            if self._options.subset is not None:
-                ready = with_subset(ready, self._options.subset)
+            if self.options.subset is not None:
+                ready = with_subset(ready, self.options.subset)
             self._ready[path] = ready
         return self._ready[path]
 
@@ -491,7 +485,7 @@ class LoadedSuites:
     def modes(self, suite: Suite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session."""
         return suite.config.recording.record_modes(
-            self._options.record_mode, self._options.judge_record_mode
+            self.options.record_mode, self.options.judge_record_mode
         )
 
     def asks(self, ready: ReadySuite) -> bool:
@@ -500,7 +494,7 @@ class LoadedSuites:
 
     def _records_judging(self, suite: Suite) -> bool:
         """Whether the judges of a suite that is being loaded may be asked in this session."""
-        return not self._options.plan and self.modes(suite)[1] != "none"
+        return not self.options.plan and self.modes(suite)[1] != "none"
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
-from pytest_jrh.judges.judge import PROMPT, JudgeKind, PromptJudge
-from pytest_jrh.judges.own_code import PYTHON, imported, supplied_judge
-
-__all__ = ["PYTHON", "PromptJudge", "imported", "supplied_judge"]
+from pytest_jrh.judges.judge import PROMPT, JudgeKind
+from pytest_jrh.judges.own_code import PYTHON
 
 JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
 """The kinds of judges by `JudgeSettings.kind`."""

@@ -23,8 +23,7 @@ from pytest_jrh.core.model import CaseResult, Extra
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges import PromptJudge
-from pytest_jrh.judges.judge import SuiteJudge
+from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
 from pytest_jrh.sources.tables import LEDGER_FORMAT
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, suite_of, update
 from pytest_jrh.stats.decision import tolerated

@@ -5,9 +5,24 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.pipeline import EditDraft, Goal, apply_single_edit, generate_single_edit
-from pytest_jrh.core.model import Edit, Plan, PlanStep, Rubric
-from tests.support.conversations import FAIL, MESSAGES, ORDINAL, PASS, RUBRIC, RUN, stage, wait_for
+from pytest_jrh.cases.pipeline import (
+    EditorResponse,
+    Goal,
+    apply_single_edit,
+    generate_single_edit,
+)
+from pytest_jrh.core.model import Completion, Edit, Plan, PlanStep, Rubric
+from tests.support.conversations import (
+    FAIL,
+    MESSAGES,
+    ORDINAL,
+    PASS,
+    RUBRIC,
+    RUN,
+    perturbed,
+    stage,
+    wait_for,
+)
 from tests.support.made_cases import make_edit
 from tests.support.scripted import ScriptedModel
 
@@ -21,7 +36,7 @@ def drafted(
     rubric: Rubric = RUBRIC,
     earlier: tuple[Edit, ...] = (),
     prompt: str | None = None,
-) -> EditDraft:
+) -> Completion[EditorResponse]:
     editor = stage("editor", model, mode=goal.mode, objective=goal.objective, prompt=prompt)
     return wait_for(
         generate_single_edit(
@@ -102,16 +117,16 @@ def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
     assert text.count("Target score: 2") == 1
 
 
-def test_draft_keeps_text_reason_and_the_raw_answer() -> None:
-    draft = drafted(ScriptedModel(editor={"new_content": " New. ", "reason": " Because. "}))
-    assert (draft.new_content, draft.reason) == (" New. ", "Because.")
-    assert draft.raw == '{"new_content": " New. ", "reason": " Because. "}'
+def test_answer_keeps_text_reason_and_what_came() -> None:
+    answer = drafted(ScriptedModel(editor={"new_content": " New. ", "reason": " Because. "}))
+    assert (answer.parsed.new_content, answer.parsed.reason) == (" New. ", " Because. ")
+    assert answer.text == '{"new_content": " New. ", "reason": " Because. "}'
 
 
-def test_text_of_an_edit_is_storable() -> None:
-    assert (
-        drafted(ScriptedModel(editor={"new_content": "a\x00b", "reason": ""})).new_content == "ab"
-    )
+def test_text_and_reason_of_an_edit_are_storable() -> None:
+    model = ScriptedModel(editor={"new_content": "a\x00b", "reason": " Because. "})
+    (edit,) = perturbed(model).edits
+    assert (edit.edited_content, edit.editor_reason) == ("ab", "Because.")
 
 
 def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:
