@@ -191,7 +191,7 @@ _HEADERS = {f"headers_{style}": style for style in ("markdown", "xml", "json")}
 
 
 def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
-    return tuple(Variant(name, (name,)) for name in (*_CHANGES, *_HEADERS))
+    return tuple(Variant(name) for name in (*_CHANGES, *_HEADERS))
 
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:

@@ -29,7 +29,7 @@ LONGEST = 400_000
 
 def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
     return tuple(
-        Variant(f"{position}-x{factor}", (position, f"x{factor}"), (position, factor))
+        Variant(f"{position}-x{factor}", (position, factor))
         for position in _PLACES
         for factor in _FACTORS
     )

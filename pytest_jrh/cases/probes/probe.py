@@ -40,14 +40,17 @@ MOST_BASES = 20
 class Variant:
     """One way in which a probe changes a transcript.
 
-    `name` stands in node ids: parts of `[a-z0-9_]`, joined by hyphens. `axes` are what it is in the
-    tables of the probe, such as an attack and its place. `data` is what the derivation needs beside
-    these, such as the text of an attack; no id depends on it.
+    `name` stands in node ids: parts of `[a-z0-9_]`, joined by hyphens. `data` is what the
+    derivation needs beside it, such as the text of an attack; no id depends on it.
     """
 
     name: str
-    axes: tuple[str, ...]
     data: Any = field(default=None, compare=False)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What it is in the tables of the probe, such as an attack and its place."""
+        return tuple(self.name.split("-"))
 
 
 @dataclass(frozen=True, slots=True)

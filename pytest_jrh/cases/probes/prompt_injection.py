@@ -120,9 +120,7 @@ _PER_CASE = 4
 def injections(attacks: Iterable[Attack]) -> tuple[Variant, ...]:
     """The variants of a probe with these attacks: each in all places."""
     return tuple(
-        Variant(f"{attack.name}-{position}", (attack.name, position), attack)
-        for attack in attacks
-        for position in _PLACES
+        Variant(f"{attack.name}-{position}", attack) for attack in attacks for position in _PLACES
     )
 
 

@@ -20,7 +20,7 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, Bounds
 from pytest_jrh.core.transcript import replace_text
 
-_OTHER_RUBRIC = Variant("other_rubric", ("other_rubric",))
+_OTHER_RUBRIC = Variant("other_rubric")
 
 
 async def _of_other_rubric(
@@ -55,7 +55,7 @@ RUBRIC_SPECIFICITY = Probe(
 )
 
 
-_CLAIM = Variant("claim", ("claim",))
+_CLAIM = Variant("claim")
 
 
 async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
