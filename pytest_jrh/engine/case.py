@@ -145,10 +145,6 @@ class Attempt:
         """The tapes of the calls that made its case."""
         return [tape for tape in self.tapes if tape is not self.judging]
 
-    def take(self, other: Attempt, *, counted: bool) -> None:
-        """Be what another go at the same spec has come to."""
-        vars(self).update(vars(other), counted=counted)
-
     def result(
         self,
         why: Why = NOTHING_WRONG,

@@ -98,7 +98,9 @@ class _Run:
         running = self.threads.start(lambda: self.code.call(submit), is_async=self.code.is_async)
         waiter, began = asyncio.wrap_future(running.ended), time.monotonic()
         while not waiter.done():
-            seconds_left = self.code.timeout - (time.monotonic() - began - self._excused())
+            time_now = time.monotonic()
+            excused = self.asked_for + sum(time_now - asked for asked in self.asking.values())
+            seconds_left = self.code.timeout - (time_now - began - excused)
             if seconds_left <= 0:
                 waiter.cancel()
                 if running.task is not None:
@@ -126,10 +128,6 @@ class _Run:
         finally:
             del self.asking[key]
             self.asked_for += time.monotonic() - began
-
-    def _excused(self) -> float:
-        time_now = time.monotonic()
-        return self.asked_for + sum(time_now - began for began in self.asking.values())
 
     def _read(self, ended: Ended) -> object:
         if self.trouble is not None:

@@ -61,19 +61,19 @@ class Survey:
 async def surveyed(
     attempt: Attempt,
     ready: ReadySuite,
-    judge: Callable[[Attempt], Awaitable[Judgment | None]],
-    calls: Calls,
+    judged: Callable[[Attempt], Awaitable[Judgment | None]],
+    tapes: Calls,
     say: Callable[[CaseSpec, str], None],
 ) -> Survey:
-    """Replay a case as far as its cassettes reach; `judge` makes and judges it."""
-    spec = attempt.spec
+    """Replay a case as far as its cassettes reach; `judged` makes and judges it."""
+    spec, judge = attempt.spec, ready.judges[attempt.spec.judge]
     ended, letters, unreadable = True, 0, ""
     try:
-        await judge(attempt)
+        await judged(attempt)
     except Unrecorded:
         messages = _messages(attempt, ready)
         ended, letters = False, len(render_transcript(messages))
-        if has_media(messages) and ready.judges[spec.judge].settings.sends_images:
+        if has_media(messages) and judge.settings.sends_images:
             say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
     except Unscored as trouble:
         if trouble.outcome == "input_error":
@@ -83,7 +83,7 @@ async def surveyed(
     except InputError as error:
         unreadable = str(error)
     # A judge that has not been reached is asked through a tape of its own.
-    judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
+    judging = attempt.judging or tapes.tape(Attempt(spec), ready, judging=True)
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
     evaluates = ready.test(spec.test).evaluate or spec in ready.bases
     can_be_judged = judging.records or not evaluates
@@ -91,8 +91,12 @@ async def surveyed(
     if not ended and can_be_made:
         to_make = _making(attempt, ready)
         if evaluates and can_be_judged:
-            to_make[JUDGE.name] = _judging(attempt, ready)
-    models = [*ready.suite.stages.values(), *ready.judges[spec.judge].models]
+            repeats = attempt.missing_repeats or judge.settings.repeats
+            calls = judge.calls.times(repeats, repeats)
+            # There may be no case of a probe: models are asked whether there is one.
+            is_sure = attempt.case is not None or not _asking(spec)
+            to_make[JUDGE.name] = calls if is_sure else Bounds(0, calls.high)
+    models = [*ready.suite.stages.values(), *judge.models]
     return Survey(
         spec=spec,
         recorded=_answered(attempt.tapes).total(),
@@ -109,17 +113,6 @@ def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
     if ready.source is None and case is not None:
         return case.messages
     return ready.read(attempt.spec).messages
-
-
-def _judging(attempt: Attempt, ready: ReadySuite) -> Bounds:
-    """The calls of the verdicts that are missing."""
-    judge = ready.judges[attempt.spec.judge]
-    repeats = attempt.missing_repeats or judge.settings.repeats
-    calls = judge.calls.times(repeats, repeats)
-    if attempt.case is None and _asking(attempt.spec):
-        # There may be no case: models are asked whether there is one.
-        return Bounds(0, calls.high)
-    return calls
 
 
 def _asking(spec: CaseSpec) -> Mapping[str, Bounds]:

@@ -231,7 +231,13 @@ class CaseRunner:
         if spec.variant:
             return await self._judged_probe(attempt, ready)
         if self._is_base(spec):
-            return await self._judged_base(attempt)
+            # Whoever asks first for a case that probes change has it judged.
+            verdict = self._base_verdict(spec, spec)
+            try:
+                return await self._awaited(verdict)
+            finally:
+                vars(attempt).update(vars(verdict.attempt), counted=not verdict.claimed)
+                verdict.claimed = True
         attempt.case = await self._case_to_judge(attempt, ready)
         return await self._judgment(attempt, ready) if ready.test(spec.test).evaluate else None
 
@@ -242,15 +248,6 @@ class CaseRunner:
         ready = self._suites[attempt.spec.suite]
         attempt.case = await self._case_to_judge(attempt, ready)
         return await self._judgment(attempt, ready)
-
-    async def _judged_base(self, attempt: Attempt) -> Judgment:
-        """The verdict on a case that probes change, whichever of them asked for it first."""
-        verdict = self._base_verdict(attempt.spec, attempt.spec)
-        try:
-            return await self._awaited(verdict)
-        finally:
-            attempt.take(verdict.attempt, counted=not verdict.claimed)
-            verdict.claimed = True
 
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> Judgment:
         """The verdict on a changed case, if the judge is right on the unchanged one."""

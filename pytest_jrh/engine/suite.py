@@ -42,7 +42,7 @@ from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders, supplied_judge
-from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,
@@ -85,11 +85,7 @@ class ReadySuite:
         key = self.suite.config.cases.cluster
         if self.source is None:
             return ()
-        if key is None:
-            return self.source.summaries()
-        from pytest_jrh.sources.source import with_clusters
-
-        return with_clusters(self.source, key)
+        return self.source.summaries() if key is None else with_clusters(self.source, key)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -297,7 +293,13 @@ def make_ready(
     cluster_key = suite.config.cases.cluster
     if cluster_key and not problems:
         with collecting(problems):
-            ready = _with_clusters(ready, cluster_key)
+            runs = [((run.run_id, run.epoch), run.cluster) for run in ready.runs]
+            if suite.frozen is not None:
+                cases = clustered(ready.frozen_cases, suite.name, cluster_key)
+                ready = replace(ready, made=dict.fromkeys(ready.made, cases))
+                runs = [((spec.run_id, spec.epoch), spec.cluster) for spec in ready.specs()]
+            file = suite.key or suite.config_file.name
+            ready = ready.noting(missing_notice(cluster_key, file, dict(runs).values()))
     if problems:
         # Each once, and with its place.
         placed = [_placed(problem, suite.config_file, places) for problem in problems]
@@ -400,21 +402,6 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         if entry.spec.suite == suite.name and entry.label is not None
     }
     return ready.noting(notices, labels=labels), problems
-
-
-def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
-    """Take the clusters of a frozen suite from its records; say where runs have none."""
-    from pytest_jrh.sources.source import missing_notice
-
-    suite = ready.suite
-    if suite.frozen is not None:
-        cases = clustered(ready.frozen_cases, suite.name, cluster_key)
-        ready = replace(ready, made=dict.fromkeys(ready.made, cases))
-    runs = {(spec.run_id, spec.epoch): spec.cluster for spec in ready.specs()}
-    if suite.frozen is None:
-        runs = {(run.run_id, run.epoch): run.cluster for run in ready.runs}
-    file = suite.key or suite.config_file.name
-    return ready.noting(missing_notice(cluster_key, file, runs.values()))
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

@@ -75,11 +75,6 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def layout_of(text: str, value: Any) -> Layout | None:
-    """The layout in which the value is exactly this text, or None."""
-    return next((layout for layout in _LAYOUTS if _written(value, layout) == text), None)
-
-
 def in_other_layout(text: str) -> str:
     """JSON on one line becomes indented, and other JSON goes on one line; other text stays."""
     value = parsed(text)
@@ -98,7 +93,10 @@ def with_keys_moved(text: str, random: Random) -> str:
     moved = keys_moved(value, random)
     if repr(moved) == repr(value):
         return text
-    return _written(moved, layout_of(text, value) or (INDENTED if "\n" in text else ONE_LINE))
+    for layout in _LAYOUTS:
+        if _written(value, layout) == text:
+            return _written(moved, layout)
+    return _written(moved, INDENTED if "\n" in text else ONE_LINE)
 
 
 def keys_moved(value: Any, random: Random) -> Any:

@@ -39,14 +39,10 @@ def _as_tags(text: str) -> str:
     return "".join(chr(_TAG + ord(char)) if " " <= char <= "~" else "" for char in text)
 
 
-def _apart(text: str) -> str:
-    return _ZERO_WIDTH.join(text)
-
-
 ENCODINGS: Mapping[str, Callable[[str], str]] = {
     "base64": _as_base64,
     "tags": _as_tags,
-    "zero_width": _apart,
+    "zero_width": _ZERO_WIDTH.join,
 }
 
 
