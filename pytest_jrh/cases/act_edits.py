@@ -60,13 +60,6 @@ _BESIDE = {
     "omit": {"insert"},
 }
 """By the kind of a step: of which kinds others may stand at the same turn."""
-_VARIABLES = frozenset(
-    {
-        *("rubric", "ordinal_guidance", "plan_thesis", "goal", "rationale", "earlier_edits"),
-        *("kind", "message_index", "act", "examples", "tools", "transcript"),
-    }
-)
-"""Those of the editor's prompt for calls and results."""
 
 
 class PlannedAct(Response):
@@ -433,7 +426,7 @@ class _Making:
             "earlier_edits": "\n\n".join(earlier),
             "ordinal_guidance": work.goal.guidance(work.rubric),
         }
-        template = built_in("editor.acts", allowed=_VARIABLES, required=frozenset())
+        template = built_in("editor.acts", allowed=frozenset(values), required=frozenset())
         return await Stage(editor.model, template, editor.complete).ask(values, response)
 
     def _result(self, draft: CallResponse, tool: Tool, current: Message, position: int) -> Message:

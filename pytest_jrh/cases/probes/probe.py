@@ -29,7 +29,6 @@ from pytest_jrh.core.transcript import (
     storable,
 )
 
-_CLAIM = frozenset({"rubric", "transcript", "message_index", "original_message", "tool_calls"})
 PROBE_SEED = 8234
 """Of what is drawn, where a suite names none."""
 MOST_BASES = 20
@@ -143,7 +142,6 @@ class ProbeBench:
         self._check_verifier()  # Without one the argument would be paid for and of no use.
         message = messages[position]
         original = message_text(message)
-        template = built_in("editor.claim", allowed=_CLAIM, required=_CLAIM)
         values = {
             "rubric": rubric.instructions,
             "transcript": render_transcript(messages),
@@ -151,6 +149,8 @@ class ProbeBench:
             "original_message": original,
             "tool_calls": render_tool_calls(message),
         }
+        names = frozenset(values)
+        template = built_in("editor.claim", allowed=names, required=names)
         stage = Stage(self.models[EDITOR.name], template, self.complete)
         answer = (await stage.ask(values, EditorResponse)).parsed
         text: str = storable(answer.new_content)[0]
