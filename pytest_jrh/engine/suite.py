@@ -355,23 +355,18 @@ def _judges(
                 judge = judges[settings.name] = build()
             if names:
                 notices.append(f"suite {suite.name}: {about_placeholders(judge.label, names)}")
-            if tried:
-                notices.append(f"suite {suite.name}: {_refused_import(judge, tried)}")
+            if not tried:
+                continue
+            message = (
+                f"the judge {judge.label} tried to {', '.join(tried)} when its module was "
+                "imported, which a replay refuses"
+            )
+            if not isinstance(judge, OwnCodeJudge) or judge.version is None:
+                # Its verdicts may rest on what was refused.
+                hint = "let it ask while it judges, or set `version` on the judge"
+                raise InputError(Problem(message, key="judge", hint=hint))
+            notices.append(f"suite {suite.name}: {message}.")
     return judges, notices
-
-
-def _refused_import(judge: SuiteJudge, tried: Iterable[str]) -> str:
-    """Say what a judge's module tried to do with the network when it was imported; raises
-    `InputError` where the judge is to run, as its verdicts may rest on that.
-    """
-    message = (
-        f"the judge {judge.label} tried to {', '.join(tried)} when its module was imported, which "
-        "a replay refuses"
-    )
-    if isinstance(judge, OwnCodeJudge) and judge.version is not None:
-        return f"{message}."
-    hint = "let it ask while it judges, or set `version` on the judge"
-    raise InputError(Problem(message, key="judge", hint=hint))
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
@@ -393,11 +388,10 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         ]
     notices = list(without_cases(suite, path, cases.entries.values()))
     if foreign := len(cases.foreign):
-        was, no_case = ("was", "is no case") if foreign == 1 else ("were", "are no cases")
         lines = f"{counted(foreign, 'line')} without `format` and `case_id`"
-        notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
+        notices.append(f"{path.name}: {lines} left out: pytest-jrh did not write them.")
     labels = {
-        (entry.spec.rubric_id, entry.spec.run_id, entry.spec.epoch): entry.label
+        entry.spec.label_key: entry.label
         for entry in cases.entries.values()
         if entry.spec.suite == suite.name and entry.label is not None
     }
@@ -490,28 +484,24 @@ class LoadedSuites:
 
     def _refuse_shared_places(self, ready: ReadySuite) -> None:
         """Refuse suites that share a name, a results folder or a cassette folder."""
+        suite = ready.suite
         for earlier in self:
-            file = str(ready.suite.config_file)
-            if earlier.suite.name == ready.suite.name:
-                raise InputError(
-                    Problem(
-                        f"a suite is named after its file, and {earlier.suite.config_file} is a "
-                        f"suite `{ready.suite.name}` too",
-                        file=file,
-                        hint="Rename one of the two files.",
-                    )
-                )
-            results, other_results = ready.suite.results_dir, earlier.suite.results_dir
-            cassettes, other_cassettes = ready.suite.cassette_dir, earlier.suite.cassette_dir
-            if results == other_results:
-                shared, key = f"results folder {results}", "rand.results"
-            elif cassettes == other_cassettes:
-                shared, key = f"cassette folder {cassettes}", "recording.dir"
-            else:
-                continue
-            message = f"this suite and {earlier.suite.config_file} would share the {shared}"
+            other = earlier.suite
+            shared, key = "", ""
+            if suite.results_dir == other.results_dir:
+                shared, key = f"results folder {suite.results_dir}", "rand.results"
+            elif suite.cassette_dir == other.cassette_dir:
+                shared, key = f"cassette folder {suite.cassette_dir}", "recording.dir"
+            message = f"this suite and {other.config_file} would share the {shared}"
             hint = f"Give each its own `{key}`, or run one of them at a time."
-            raise InputError(Problem(message, file=file, hint=hint))
+            if suite.name == other.name:
+                message = (
+                    f"a suite is named after its file, and {other.config_file} is a suite "
+                    f"`{suite.name}` too"
+                )
+                hint = "Rename one of the two files."
+            if shared or suite.name == other.name:
+                raise InputError(Problem(message, file=str(suite.config_file), hint=hint))
 
 
 def with_subset(ready: ReadySuite, name: str) -> ReadySuite:

@@ -331,8 +331,8 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
     made = make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
     assert made.suite.notices == (
         "cases.jsonl has no case of the test agent_positives for the rubric 'rubric-2'.",
-        "cases.jsonl: 1 line without `format` and `case_id` was not written by pytest-jrh, and is "
-        "no case.",
+        "cases.jsonl: 1 line without `format` and `case_id` left out: pytest-jrh did not write "
+        "them.",
     )
 
 
