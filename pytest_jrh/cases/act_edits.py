@@ -328,8 +328,7 @@ class _Making:
         new_result = self._result(draft, tool, result, act.results[0])
         before = messages[act.turn : act.results[0] + 1]
         after = (changed, *before[1:-1], new_result)
-        same_text = acts_text((changed, new_result)) == acts_text((message, result))
-        if same_text or before == after:
+        if acts_text((changed, new_result)) == acts_text((message, result)):
             if follows:
                 return False
             raise NoVerdictCase(
