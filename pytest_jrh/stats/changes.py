@@ -335,24 +335,21 @@ def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
     """The places of each set's pairs: by judge its classes, its rubrics where there are several,
     and its probes.
     """
-    sets = grouped((each, place) for place, pair in enumerate(pairs) for each in _sets_of(pair))
-    rubrics = Counter(each.judge for each in sets if each.kind == "rubric")
-    judges = list(dict.fromkeys(each.judge for each in sets))
-    kinds = get_args(SetKind)
-    ordered = sorted(sets, key=lambda each: (judges.index(each.judge), kinds.index(each.kind)))
-    return {
-        each: sets[each] for each in ordered if each.kind != "rubric" or rubrics[each.judge] > 1
-    }
-
-
-def _sets_of(pair: Pair) -> Iterator[_Set]:
-    spec, judge = pair.now.spec, pair.now.judge
-    if spec.derived:
-        yield _Set("probe", judge, spec.test)
-        return
-    label: SetKind = "violated" if pair.now.label else "satisfied"
-    yield _Set(label if spec.target_score is None else "all", judge)
-    yield _Set("rubric", judge, spec.rubric_id)
+    sets: dict[_Set, list[int]] = {}
+    for place, pair in enumerate(pairs):
+        spec, judge = pair.now.spec, pair.now.judge
+        if spec.derived:
+            sets.setdefault(_Set("probe", judge, spec.test), []).append(place)
+            continue
+        label: SetKind = "violated" if pair.now.label else "satisfied"
+        of_class = _Set(label if spec.target_score is None else "all", judge)
+        for of_set in (of_class, _Set("rubric", judge, spec.rubric_id)):
+            sets.setdefault(of_set, []).append(place)
+    rubrics = Counter(of_set.judge for of_set in sets if of_set.kind == "rubric")
+    judges, kinds = list(dict.fromkeys(of_set.judge for of_set in sets)), get_args(SetKind)
+    in_order = sorted(sets, key=lambda of: (judges.index(of.judge), kinds.index(of.kind)))
+    shown = [of for of in in_order if of.kind != "rubric" or rubrics[of.judge] > 1]
+    return {of_set: sets[of_set] for of_set in shown}
 
 
 def _width(pair: Pair, widths: Widths) -> int:
@@ -406,12 +403,10 @@ def loss_text(sets: Sequence[SetChange]) -> str:
     if named:
         return " and ".join(map(_class_text, named))
     rubrics = sorted(sets, key=lambda of: -of.drop)
-    texts = [
-        f"{_of_verdicts(of)} of {one_line(of.name)}"
-        if not of.lost
-        else f"{len(of.lost):,} of {of.right_before:,} of {one_line(of.name)}"
-        for of in rubrics[:_MOST_NAMED]
-    ]
+    texts = []
+    for of in rubrics[:_MOST_NAMED]:
+        number = f"{len(of.lost):,} of {of.right_before:,}" if of.lost else _of_verdicts(of)
+        texts.append(f"{number} of {one_line(of.name)}")
     if len(rubrics) > _MOST_NAMED:
         texts.append(f"more of {counted(len(rubrics) - _MOST_NAMED, 'other rubric')}")
     return f"is newly wrong on {', '.join(texts)}"
@@ -452,18 +447,15 @@ def is_better(sets: Sequence[SetChange]) -> bool:
     )
 
 
-def compared_text(subject: str, sets: Sequence[SetChange], *, several: bool) -> str:
+def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     """What a comparison without a loss that chance does not explain comes to."""
-    verb = "are" if several else "is"
     classes = [of for of in sets if of.is_class]
     cases = counted(sum(of.n for of in classes), "case")
     if is_better(sets):
-        return f"{subject} {verb} better than before on {cases}"
-    lost = sum(len(of.lost) for of in classes)
-    if lost:
-        new = f"{lost:,} of {cases} newly wrong"
-        return f"{subject} {verb} not shown to be worse than before: {new}"
-    return f"{subject} {verb} as good as before on {cases}"
+        return f"{is_or_are} better than before on {cases}"
+    if lost := sum(len(of.lost) for of in classes):
+        return f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"
+    return f"{is_or_are} as good as before on {cases}"
 
 
 def about_sets(sets: Sequence[SetChange], word: str, rules: GateRules) -> Iterator[str]:
@@ -482,12 +474,9 @@ def about_sets(sets: Sequence[SetChange], word: str, rules: GateRules) -> Iterat
     won = sum(len(of.won) for of in classes)
     lost = sum(len(of.lost) for of in classes)
     if won and lost:
-        cases, net = counted(sum(of.n for of in classes), "case"), lost - won
-        change = (
-            "as many are"
-            if not net
-            else f"{abs(net):,} {'more' if net > 0 else 'fewer'} {'is' if abs(net) == 1 else 'are'}"
-        )
+        cases, net = counted(sum(of.n for of in classes), "case"), abs(lost - won)
+        more = f"{net:,} {'more' if lost > won else 'fewer'} {'is' if net == 1 else 'are'}"
+        change = more if net else "as many are"
         yield f"{won:,} the other way; of all {cases} {change} wrong"
     if word == "PASS":
         bounds = [_bound_text(of) for of in classes]

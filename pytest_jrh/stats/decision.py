@@ -39,7 +39,7 @@ from pytest_jrh.stats.changes import (
 )
 from pytest_jrh.stats.intervals import estimate_kappa, grouped
 from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.statistics import MEANINGS, accuracy_of, answered
+from pytest_jrh.stats.statistics import MEANINGS, accuracy_of, answered, is_wrong
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
@@ -246,7 +246,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     if reasons:
         word = reasons[0].word
     in_baseline = baseline.cases if baseline is not None else {}
-    wrong = [result.case_id for result in judged if result.outcome == "disagree"]
+    wrong = [result.case_id for result in filter(is_wrong, judged)]
     suites = scope.suites
     new_wrong = tuple(case for case in wrong if case not in in_baseline)
     accepted = new_wrong if held.accepts else ()
@@ -325,18 +325,16 @@ def _drops(session: _Session) -> Iterator[Reason]:
     for judge, of_judge in grouped((of.judge, of) for of in lost).items():
         worse = [of for of in of_judge if of.adjusted < LEVEL - _ROUNDING]
         doubtful = [of for of in of_judge if of.doubt <= DOUBT + _ROUNDING]
-        subject = session.held.subject(judge)
-        cases = tuple(sorted({case for of in worse or doubtful for case in of.lost}))
-        if worse:
-            yield Reason("FAIL", "drop", f"{subject} {loss_text(worse)}", judge, cases)
-        elif doubtful:
-            chance = chance_text(min(of.doubt for of in doubtful))
-            text = f"{subject} {loss_text(doubtful)}; {chance}"
-            yield Reason("UNCLEAR", "drop", text, judge, cases)
-        elif compared[judge] < _FEWEST_TO_TELL:
-            cases = tuple(sorted({case for of in of_judge for case in of.lost}))
-            text = f"{subject} {loss_text(of_judge)}; too few cases to tell"
-            yield Reason("UNCLEAR", "drop", text, judge, cases)
+        shown, remark = worse or doubtful or of_judge, ""
+        if doubtful and not worse:
+            remark = f"; {chance_text(min(of.doubt for of in doubtful))}"
+        elif not worse and compared[judge] >= _FEWEST_TO_TELL:
+            continue
+        elif not worse:
+            remark = "; too few cases to tell"
+        text = f"{session.held.subject(judge)} {loss_text(shown)}{remark}"
+        cases = tuple(sorted({case for of in shown for case in of.lost}))
+        yield Reason("FAIL" if worse else "UNCLEAR", "drop", text, judge, cases)
 
 
 def _limits(session: _Session) -> Iterator[Reason]:
@@ -356,7 +354,7 @@ def _wrong(session: _Session) -> Iterator[Reason]:
     """Where nothing else decides, each wrong verdict fails."""
     reasons = []
     for judge, of_judge in grouped((result.judge, result) for result in session.judged).items():
-        cases = tuple(result.case_id for result in of_judge if result.outcome == "disagree")
+        cases = tuple(result.case_id for result in filter(is_wrong, of_judge))
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
@@ -389,7 +387,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
         if not was_right or right.upper is None:
             continue
         if right.upper < sum(was_right) / len(was_right) - session.rules.max_drop:
-            wrong = tuple(result.case_id for result in new if result.outcome == "disagree")
+            wrong = tuple(result.case_id for result in filter(is_wrong, new))
             text = (
                 f"{session.held.subject(judge)} is wrong on {len(wrong):,} of "
                 f"{counted(len(new), 'new case')}, and was on {was_right.count(False):,} of the "
@@ -468,62 +466,51 @@ def _pass_text(session: _Session) -> str:
         return "the baseline takes these verdicts over"
     if not session.judged:
         return "no case was to be judged"
-    judges = list(dict.fromkeys(result.judge for result in session.judged))
-    several = len(judges) > 1
-    subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])
     for judge, classes in session.classes.items():
         allowed = [of for of in classes if of.drop > 0 and of.adjusted < LEVEL]
         if allowed:
             text = f"{session.held.subject(judge)} {loss_text(allowed)}"
             return f"{text}; {points(session.rules.max_drop)} may be lost"
+    judges = list(dict.fromkeys(result.judge for result in session.judged))
+    several = len(judges) > 1
+    subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])
+    is_or_are = f"{subject} {'are' if several else 'is'}"
     if session.sets:
-        return compared_text(subject, session.sets, several=several)
-    wrong_labels = session.held.wrong_labels
-    return _judged_text(subject, session.judged, wrong_labels, several=several)
-
-
-def _wrong_text(results: Iterable[CaseResult]) -> str:
-    """What a judge has wrong: misses, false alarms, wrong levels, and verdicts turned by probes."""
-    judged = [result for result in results if result.outcome in JUDGED]
-    parts = []
-    plain = [result for result in judged if not result.spec.derived]
-    if any(result.target is not None for result in plain):
-        number = sum(result.outcome == "disagree" for result in plain)
-        if number:
-            parts.append(f"gives {counted(number, 'wrong level')} in {counted(len(plain), 'case')}")
-    else:
-        for label, verb, kind in ((1, "misses", "violation"), (0, "raises", "false alarm")):
-            of_label = [result for result in plain if result.label == label]
-            number = sum(result.outcome == "disagree" for result in of_label)
-            if number and label:
-                parts.append(f"{verb} {number:,} of {counted(len(of_label), kind)}")
-            elif number:
-                cases = counted(len(of_label), "satisfied case")
-                parts.append(f"{verb} {counted(number, kind)} on {cases}")
-    derived = [result for result in judged if result.spec.derived]
-    turned = sum(result.outcome == "disagree" for result in derived)
-    if turned:
-        parts.append(f"is turned by probes in {turned:,} of {counted(len(derived), 'verdict')}")
-    return " and ".join(parts)
-
-
-def _judged_text(
-    subject: str, judged: Sequence[CaseResult], wrong_labels: int, *, several: bool
-) -> str:
-    """What verdicts that are compared with labels alone come to, but for those of probes."""
-    judged = [result for result in judged if not result.spec.derived] or judged
-    wrong = sum(result.outcome == "disagree" for result in judged)
+        return compared_text(is_or_are, session.sets)
+    # Of verdicts that are compared with labels alone, those of probes count where there are no
+    # others.
+    judged = session.counting or session.judged
+    wrong, wrong_labels = sum(map(is_wrong, judged)), session.held.wrong_labels
+    labels = counted(len(judged), "label")
     if wrong:
-        verb = "are" if several else "is"
         cases = counted(len(judged), "case")
-        return f"{subject} {verb} wrong on {wrong:,} of {cases}, as the limits allow"
+        return f"{is_or_are} wrong on {wrong:,} of {cases}, as the limits allow"
     if wrong_labels:
-        labels = counted(len(judged), "label")
         verb = "give" if several else "gives"
         return f"{subject} {verb} {labels}, of which people found {wrong_labels:,} wrong"
     every = "all " if len(judged) > 1 else ""
-    verb = "agree" if several else "agrees"
-    return f"{subject} {verb} with {every}{counted(len(judged), 'label')}"
+    return f"{subject} {'agree' if several else 'agrees'} with {every}{labels}"
+
+
+def _wrong_text(judged: Sequence[CaseResult]) -> str:
+    """What a judge has wrong: misses, false alarms, wrong levels, and verdicts turned by probes."""
+    parts = []
+    plain = [result for result in judged if not result.spec.derived]
+    derived = [result for result in judged if result.spec.derived]
+    if any(result.target is not None for result in plain):
+        if number := sum(map(is_wrong, plain)):
+            parts.append(f"gives {counted(number, 'wrong level')} in {counted(len(plain), 'case')}")
+    else:
+        violated = [result for result in plain if result.label == 1]
+        satisfied = [result for result in plain if result.label == 0]
+        if number := sum(map(is_wrong, violated)):
+            parts.append(f"misses {number:,} of {counted(len(violated), 'violation')}")
+        if number := sum(map(is_wrong, satisfied)):
+            cases = counted(len(satisfied), "satisfied case")
+            parts.append(f"raises {counted(number, 'false alarm')} on {cases}")
+    if number := sum(map(is_wrong, derived)):
+        parts.append(f"is turned by probes in {number:,} of {counted(len(derived), 'verdict')}")
+    return " and ".join(parts)
 
 
 def _beside(
@@ -544,7 +531,6 @@ def _beside(
         yield f"{counted(len(session.held.left_out), 'case')} skipped by markers"
     if session.comparison.compared:
         new = session.new
-        wrong = sum(result.outcome == "disagree" for result in new)
-        if wrong:
+        if wrong := sum(map(is_wrong, new)):
             verb = "is" if wrong == 1 else "are"
             yield f"{wrong:,} of {counted(len(new), 'new case')} {verb} judged wrong"
