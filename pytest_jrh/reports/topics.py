@@ -28,7 +28,6 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
 from pytest_jrh.stats.changes import LEVEL
 from pytest_jrh.stats.figures import (
-    NONE,
     decimal,
     left_out,
     range_text,
@@ -171,9 +170,7 @@ def figures_table(section: figures.Section) -> Table:
     for row in section.rows:
         cells = []
         for column in section.columns:
-            cell = column.cell(row)
-            interval = "" if cell.range == NONE else cell.range
-            cells.append(Cell(cell.text, interval, cell.reason or cell.range_reason))
+            cells.append(Cell(*column.cell(row)))
         rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
     return Table("rubric", titles, tuple(rows), meanings=meanings)
 

@@ -8,7 +8,7 @@ from these. A new one is its computation in `Statistics` and one line here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line
@@ -29,6 +29,16 @@ FIGURES = ("rate", "share", "number")
 """The kinds of columns that are a figure of their own."""
 NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
+
+
+class Cell(NamedTuple):
+    """One figure as text, `-` where it cannot be computed; its interval, empty where there is none,
+    or it has a column of its own; and why either of them is missing.
+    """
+
+    text: str
+    range: str = ""
+    reason: str = ""
 
 
 # Their intervals have a column of their own.
@@ -71,11 +81,12 @@ class Column:
         if estimate is None:
             return Cell(NONE)
         if self.kind == "bounds":
-            return Cell(range_text(estimate), estimate.interval_reason or "")
-        text, reason = value_text(estimate, self.kind), estimate.reason or ""
+            return Cell(range_text(estimate), "", estimate.interval_reason or "")
+        text = value_text(estimate, self.kind)
         if estimate.value is None or self.key in _APART:
-            return Cell(text, reason)
-        return Cell(text, reason, range_text(estimate, self.kind), estimate.interval_reason or "")
+            return Cell(text, "", estimate.reason or "")
+        interval = "" if estimate.lower is None else range_text(estimate, self.kind)
+        return Cell(text, interval, estimate.interval_reason or "")
 
 
 def value_text(estimate: Estimate, kind: FigureKind) -> str:
@@ -218,20 +229,6 @@ ONE_BY_ONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One figure as text, `-` where it cannot be computed, and then why.
-
-    `range` is its interval, `-` where there is none, and then `range_reason` says why; empty where
-    it has a column of its own, or the figure itself is missing.
-    """
-
-    text: str
-    reason: str = ""
-    range: str = ""
-    range_reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """The figures of one judge of one suite: a row for each rubric, and where there are several
     the total behind them.
@@ -322,10 +319,8 @@ def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
         for column in section.columns:
             cell = column.cell(row)
             if cell.reason:
-                missing.setdefault((column.title, cell.reason), []).append(row.name)
-            if cell.range_reason:
-                title = f"interval of {column.title}"
-                missing.setdefault((title, cell.range_reason), []).append(row.name)
+                title = column.title if cell.text == NONE else f"interval of {column.title}"
+                missing.setdefault((title, cell.reason), []).append(row.name)
     return [(title, reason, names) for (title, reason), names in missing.items()]
 
 

@@ -414,14 +414,12 @@ def reasoning_disagrees(result: CaseResult) -> bool:
     return stated is not None and stated != result.score
 
 
+@lru_cache(maxsize=4096)  # a result is counted at every level of the figures
 def stated_score(reasoning: str, *, binary: bool) -> int | None:
     """The score that the last sentence of a reasoning states, or None."""
-    return _stated_score(reasoning.rstrip()[-_TAIL:], binary)
-
-
-@lru_cache(maxsize=4096)  # a result is counted at every level of the figures
-def _stated_score(tail: str, binary: bool) -> int | None:  # noqa: FBT001 - a private helper
-    sentences = [part for part in _SENTENCE.split(_plain(tail)) if any(map(str.isalnum, part))]
+    tail = reasoning.rstrip()[-_TAIL:].lower().replace("\u2019", "'")
+    plain = _MARKUP.sub("", tail.replace("n't", " not").replace("can not", "cannot"))
+    sentences = [part for part in _SENTENCE.split(plain) if any(map(str.isalnum, part))]
     if not sentences:
         return None
     sentence = " ".join(sentences[-1].split()).strip(" .!?")
@@ -436,11 +434,6 @@ def _stated_score(tail: str, binary: bool) -> int | None:  # noqa: FBT001 - a pr
         return None
     clauses = [part.strip() for part in _CLAUSE.split(sentence) if part.strip()]
     return _verdict(clauses[-1]) if clauses else None
-
-
-def _plain(text: str) -> str:
-    text = text.lower().replace("\u2019", "'").replace("n't", " not").replace("can not", "cannot")
-    return _MARKUP.sub("", text)
 
 
 def _verdict(clause: str) -> int | None:
