@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError
@@ -34,14 +35,7 @@ from pytest_jrh.reports.session import scales
 from pytest_jrh.reports.topics import reworded_rubrics
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, grouped
 from pytest_jrh.stats.panels import by_made_case, panels
-from pytest_jrh.stats.statistics import (
-    ConfusionMatrix,
-    Counts,
-    accuracy_of,
-    balanced_accuracy,
-    confusion_matrix,
-    tabulate,
-)
+from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.made_cases import cause
 from pytest_jrh.store.records import to_record
@@ -161,7 +155,6 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
 
 def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
-    total = Counts.of(results)
     figure = metric(
         metric_name,
         [result.label for result in judged if result.label is not None],
@@ -169,18 +162,18 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
     )
     accuracy = accuracy_of(judged)
     pass_rate = None
-    if total.accuracy is not None:
+    if accuracy.value is not None:
         # RAND's text, which is a number: never 100.00% where a case is wrong.
-        pass_rate = f"{total.accuracy if total.accuracy == 1 else min(total.accuracy, 0.9999):.2%}"
+        pass_rate = f"{accuracy.value if accuracy.value == 1 else min(accuracy.value, 0.9999):.2%}"
     return {
         "metrics": {
             "pass_rate": pass_rate,
-            "passed": total.agree,
-            "total": total.n,
+            "passed": accuracy.count,
+            "total": accuracy.n,
             "metric_type": metric_name,
             "metric_score": figure.value,
             "metric_reason": figure.reason,
-            "accuracy": total.accuracy,
+            "accuracy": accuracy.value,
         },
         "bootstrap": {
             "mean": accuracy.value,
@@ -208,42 +201,30 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> 
     given = [score for score in scores if score is not None]
     if len(given) < len(scores):
         return Estimate(why="repeats that tie have no score that this metric could take")
-    matrix = confusion_matrix(zip(expected, given, strict=True))
-    value: float | None
+    n, labels, answers = len(given), Counter(expected), Counter(given)
+    hits = Counter(label for label, score in zip(expected, given, strict=True) if label == score)
     match name:
         case "balanced_accuracy_score":
-            value = balanced_accuracy(matrix)
+            value = fmean(hits[label] / number for label, number in labels.items())
         case "cohen_kappa_score":
-            value = _kappa(matrix)
+            by_chance = sum(number * answers[label] for label, number in labels.items()) / n**2
+            above_chance = hits.total() / n - by_chance
+            value = math.nan if by_chance == 1 else above_chance / (1 - by_chance)
         case "f1_score":
-            value = _f1(matrix)
+            scores_of_labels = {}
+            for label, number in (labels + answers).items():
+                scores_of_labels[label] = 2 * hits[label] / number
+            value = fmean(scores_of_labels.values())
+            if scores_of_labels.keys() <= {0, 1}:
+                value = scores_of_labels.get(1, 0.0)
         case _:
             try:
                 value = _of_scikit_learn(name, expected, given)
             except (ImportError, AttributeError, ValueError) as error:
                 return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
-    if value is None or not math.isfinite(value):
+    if not math.isfinite(value):
         return Estimate(why=f"{name} is not defined for these verdicts")
     return Estimate(value)
-
-
-def _kappa(matrix: ConfusionMatrix) -> float | None:
-    """Agreement beyond chance (Cohen 1960, Educ Psychol Meas 20:37-46)."""
-    pairs = zip(matrix.rows, matrix.columns, strict=True)
-    by_chance = sum(row * column for row, column in pairs) / matrix.n**2
-    agreement = sum(row[index] for index, row in enumerate(matrix.counts)) / matrix.n
-    return None if by_chance == 1 else (agreement - by_chance) / (1 - by_chance)
-
-
-def _f1(matrix: ConfusionMatrix) -> float:
-    """Twice the hits over labels and answers; 0 for a label that neither has."""
-    scores = {}
-    for index, label in enumerate(matrix.labels):
-        occurs = matrix.rows[index] + matrix.columns[index]
-        scores[label] = 2 * matrix.counts[index][index] / occurs
-    if scores.keys() <= {0, 1}:
-        return scores.get(1, 0.0)
-    return sum(scores.values()) / len(scores)
 
 
 def _of_scikit_learn(name: str, expected: Sequence[int], scores: Sequence[int]) -> float:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES, UNSCORED
@@ -135,11 +136,6 @@ class Counts:
         """The number of verdicts."""
         return self.agree + self.disagree
 
-    @property
-    def accuracy(self) -> float | None:
-        """Agreement over verdicts; None without a verdict."""
-        return self.agree / self.n if self.n else None
-
 
 def answered(judged: Iterable[CaseResult]) -> tuple[list[CaseResult], list[Pair]]:
     """The results that have both, a label and an answer, and these."""
@@ -189,14 +185,6 @@ def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> Confu
     return ConfusionMatrix(
         shown, tuple(tuple(counts[row, column] for column in shown) for row in shown)
     )
-
-
-def balanced_accuracy(matrix: ConfusionMatrix) -> float | None:
-    """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR,
-    pp. 3121-3124); None without a verdict.
-    """
-    recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
-    return sum(recalls) / len(recalls) if recalls else None
 
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
@@ -313,9 +301,11 @@ def _binary_figures(judged: Sequence[CaseResult], matrix: ConfusionMatrix) -> di
             violated.append(result)
         elif result.label == 0 and result.test in (POSITIVES, NATURAL):
             satisfied.append(result)
-    balanced = Estimate(
-        balanced_accuracy(matrix), n=matrix.n, why=SEE_RECALL if matrix.n else NO_VERDICT
-    )
+    # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
+    recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
+    balanced = Estimate(why=NO_VERDICT)
+    if recalls:
+        balanced = Estimate(fmean(recalls), n=matrix.n, why=SEE_RECALL)
     return {
         "recall": share_of(violated, is_right, missing="no perturbation was judged"),
         "false_positive_rate": share_of(satisfied, is_wrong, missing="no positive was judged"),

@@ -44,7 +44,7 @@ def test_only_agree_and_disagree_enter_the_accuracy() -> None:
 
 def test_judge_outage_is_no_accuracy_at_all() -> None:
     results = results_of("model_error", "invalid_response", "no_case")
-    assert Counts.of(results).accuracy is None
+    assert Counts.of(results).n == 0
     assert metric("accuracy_score", [], []).reason == "no verdict was given"
 
 
