@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -254,46 +254,39 @@ def missing_from(
 ) -> tuple[set[str], list[str]]:
     """The cases, by id, that left the comparison, but what was deselected and what has no verdict;
     and clauses that count them, repeats that are gone among them.
+
+    Of new cases those are counted that are of a compared run, or of a judge, rubric or class of
+    which nothing was compared: a suite that has grown by runs has none. Where hardly a run was
+    compared, and more cases are new than were, all of them.
     """
     by_id = {result.case_id: result for result in received}
     missing: set[str] = set()
     kinds: Counter[str] = Counter()
+    new = []
     for case, reason in comparison.not_comparable.items():
         result = by_id.get(case)
-        has_failed = result is not None and result.outcome in UNSCORED
-        if not has_failed and reason not in (NEVER_REPORTED, NOT_IN_BASELINE):
+        if reason == NOT_IN_BASELINE and result is not None:
+            new.append(result)
+        elif reason != NEVER_REPORTED and (result is None or result.outcome not in UNSCORED):
             missing.add(case)
             kinds[_KINDS.get(reason, "without a case or label")] += 1
     clauses = [f"{number:,} {kind}" for kind, number in kinds.most_common()]
     fewer = sum(len(now.all_scores) < len(old.all_scores) for old, now in comparison.pairs)
     if fewer:
         clauses.append(f"{counted(fewer, 'case')} with fewer repeats")
-    new = [
-        result
-        for case, result in by_id.items()
-        if comparison.not_comparable.get(case) == NOT_IN_BASELINE
-    ]
-    added = _not_compared(new, [pair.now for pair in comparison.pairs])
+    runs, groups = set(), set()
+    for pair in comparison.pairs:
+        runs.add((pair.now.run_id, pair.now.epoch))
+        groups.add(_group(pair.now))
+    hardly_any = len(runs) < _FEWEST_RUNS and len(new) > len(comparison.pairs)
+    added = set()
+    for result in new:
+        is_of_group = result.spec.derived or _group(result) in groups
+        if hardly_any or (result.run_id, result.epoch) in runs or not is_of_group:
+            added.add(result.case_id)
     if added:
         clauses.append(f"{counted(len(added), 'case')} not in the baseline")
-    return missing.union(added), clauses
-
-
-def _not_compared(new: Sequence[CaseResult], compared: Sequence[CaseResult]) -> list[str]:
-    """Of new cases those of a compared run, or of a judge, rubric or class of which nothing was
-    compared: a suite that has grown by runs has none. Where hardly a run was compared, and more
-    cases are new than were, all of them.
-    """
-    runs = {(result.run_id, result.epoch) for result in compared}
-    known = {_group(result) for result in compared}
-    hardly_any = len(runs) < _FEWEST_RUNS and len(new) > len(compared)
-    return [
-        result.case_id
-        for result in new
-        if hardly_any
-        or (result.run_id, result.epoch) in runs
-        or not (result.spec.derived or _group(result) in known)
-    ]
+    return missing | added, clauses
 
 
 def _group(result: CaseResult) -> tuple[str, str, int | None]:

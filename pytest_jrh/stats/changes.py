@@ -210,12 +210,9 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
     bound = (middle + root) / (1 + whole)
     if bound > 1:
         bound = drop + math.sqrt(seen)
-    return max(0.0, bound, drop + _unbroken(runs))
-
-
-def _unbroken(runs: int) -> float:
-    """The smallest share of broken runs that so many runs without a broken one exclude."""
-    return 1.0 - float(0.05 ** (1 / runs))
+    # The smallest share of broken runs that so many runs without a broken one exclude.
+    unbroken = 1.0 - float(0.05 ** (1 / runs))
+    return max(0.0, bound, drop + unbroken)
 
 
 SetKind: TypeAlias = Literal["violated", "satisfied", "all", "rubric", "probe"]

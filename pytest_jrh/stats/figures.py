@@ -373,7 +373,9 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
         )
     if ties := tie_sentence(total):
         lines.append(ties)
-    if len(rubrics) < _FEWEST_LABELS or _is_constant(total):
+    matrix = total.matrices.get(total.mode)
+    is_constant = matrix is not None and len(matrix.given_answers) == 1
+    if len(rubrics) < _FEWEST_LABELS or is_constant:
         return lines
     doubts = [doubt(rubric, len(rubrics)) for rubric in rubrics]
     if of_total[0] and all(doubts):
@@ -397,9 +399,7 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     four verdicts, or where all labels are the same.
     """
     matrix = statistics.matrices.get(statistics.mode)
-    if matrix is None or matrix.n < _FEWEST_VERDICTS:
-        return ""
-    if sum(map(bool, matrix.rows)) < _FEWEST_LABELS:
+    if matrix is None or matrix.n < _FEWEST_VERDICTS or len(matrix.given_labels) < _FEWEST_LABELS:
         return ""
     name = "weighted kappa" if statistics.mode == "ordinal" else "kappa"
     kappa = statistics.figures[name.replace(" ", "_")]
@@ -409,8 +409,8 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
         shown = [case for case in statistics.judged if (case.target is not None) == is_ordinal]
         upper = kappa_of(shown, 1 - SIGNIFICANCE / rubrics).upper
     is_worthless = upper is not None and upper < _SOUND
-    if _is_constant(statistics) and (rubrics == 1 or is_worthless):
-        [answer] = _occurring(matrix.labels, matrix.columns)
+    if len(matrix.given_answers) == 1 and (rubrics == 1 or is_worthless):
+        [answer] = matrix.given_answers
         verdict = str(answer)
         if statistics.mode == "binary" and answer in MEANINGS:
             verdict = f"{answer} ({MEANINGS[answer]})"
@@ -421,23 +421,12 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     return f"Worth little: {name} {decimal(kappa.value)} where 0 is chance ({interval})."
 
 
-def _is_constant(statistics: Statistics) -> bool:
-    """Whether all cases were given one verdict."""
-    matrix = statistics.matrices.get(statistics.mode)
-    return matrix is not None and sum(map(bool, matrix.columns)) == 1
-
-
-def _occurring(labels: Sequence[int], numbers: Sequence[int]) -> list[int]:
-    """The labels that occur."""
-    return [label for label, number in zip(labels, numbers, strict=True) if number]
-
-
 def one_class(statistics: Statistics) -> str:
     """What is said where all labels are the same; nothing where they are not."""
     matrix = statistics.matrices.get(statistics.mode)
-    if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
+    if matrix is None or matrix.n < _FEWEST_LABELS or len(matrix.given_labels) > 1:
         return ""
-    [label] = _occurring(matrix.labels, matrix.rows)
+    [label] = matrix.given_labels
     cases = f"Only cases of score {label}"
     if statistics.mode == "binary" and label in MEANINGS:
         cases = f"Only {MEANINGS[label]} cases"

@@ -358,13 +358,12 @@ def differing_pairs(scores: Sequence[int]) -> float:
     return 1 - same / (len(scores) * (len(scores) - 1))
 
 
-def flip_probability(flicker: float) -> float:
-    """The probability f of a verdict to be flipped: a flicker is 2 f (1 - f)."""
-    return (1 - math.sqrt(max(0.0, 1 - 2 * flicker))) / 2
+def majority_flip(flicker: float, repeats: int) -> float:
+    """The probability of a majority of repeats to be flipped; a tie counts as flipped.
 
-
-def majority_flip(flip: float, repeats: int) -> float:
-    """The probability of a majority of repeats to be flipped; a tie counts as flipped."""
+    With the probability f of each verdict to be flipped the flicker is 2 f (1 - f).
+    """
+    flip = (1 - math.sqrt(max(0.0, 1 - 2 * flicker))) / 2
     return binomial_tail((repeats + 1) // 2, repeats, flip)
 
 

@@ -13,7 +13,6 @@ from pytest_jrh.stats.intervals import (
     NO_VERDICT,
     Estimate,
     estimate_flicker,
-    flip_probability,
     grouped,
     majority_flip,
 )
@@ -131,7 +130,7 @@ def _majority_flip(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> floa
         repeated_case(result, before.get(result.case_id, ())) for result in results
     )
     repeats = max((len(result.all_scores) for result in results), default=1) or 1
-    return majority_flip(flip_probability(flicker.value or 0.0), repeats)
+    return majority_flip(flicker.value or 0.0, repeats)
 
 
 def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MEANINGS = {0: "satisfied", 1: "violated"}
 """What a binary score means."""
 
-SEE_RECALL = "see the intervals of recall and false-positive rate"
+_SEE_RECALL = "see the intervals of recall and false-positive rate"
 # Scores beyond this are of no scale, and are counted as this.
 _LARGEST_SCORE = 10**12
 
@@ -168,14 +168,15 @@ class ConfusionMatrix:
         return sum(map(sum, self.counts))
 
     @property
-    def rows(self) -> tuple[int, ...]:
-        """How many cases have each label."""
-        return tuple(map(sum, self.counts))
+    def given_labels(self) -> list[int]:
+        """The labels that cases have."""
+        return [label for label, row in zip(self.labels, self.counts, strict=True) if any(row)]
 
     @property
-    def columns(self) -> tuple[int, ...]:
-        """How often each answer was given."""
-        return tuple(map(sum, zip(*self.counts, strict=True)))
+    def given_answers(self) -> list[int]:
+        """The answers that were given."""
+        columns = zip(*self.counts, strict=True)
+        return [answer for answer, column in zip(self.labels, columns, strict=True) if any(column)]
 
 
 def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> ConfusionMatrix:
@@ -302,10 +303,10 @@ def _binary_figures(judged: Sequence[CaseResult], matrix: ConfusionMatrix) -> di
         elif result.label == 0 and result.test in (POSITIVES, NATURAL):
             satisfied.append(result)
     # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
-    recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
+    recalls = [row[index] / sum(row) for index, row in enumerate(matrix.counts) if any(row)]
     balanced = Estimate(why=NO_VERDICT)
     if recalls:
-        balanced = Estimate(fmean(recalls), n=matrix.n, why=SEE_RECALL)
+        balanced = Estimate(fmean(recalls), n=matrix.n, why=_SEE_RECALL)
     return {
         "recall": share_of(violated, is_right, missing="no perturbation was judged"),
         "false_positive_rate": share_of(satisfied, is_wrong, missing="no positive was judged"),
@@ -343,9 +344,8 @@ def _farthest(scale: Sequence[int]) -> float:
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:
     """Replaces kappa by a reason where all labels are the same: it would be 0 for every judge."""
-    labels = [label for label, row in zip(matrix.labels, matrix.rows, strict=True) if row]
-    if len(labels) == 1:
-        return Estimate(n=matrix.n, why=f"one class only: every label is {labels[0]}")
+    if len(matrix.given_labels) == 1:
+        return Estimate(n=matrix.n, why=f"one class only: every label is {matrix.given_labels[0]}")
     return figure
 
 

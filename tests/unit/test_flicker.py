@@ -11,7 +11,6 @@ from pytest_jrh.stats.intervals import (
     RepeatedCase,
     differing_pairs,
     estimate_flicker,
-    flip_probability,
     majority_flip,
 )
 from tests.support.figures import share_of
@@ -81,7 +80,7 @@ def test_flicker_is_found_within_its_interval(repeats: int) -> None:
 
 
 @pytest.mark.parametrize("flip", [0, 0.05, 0.2, 0.5])
-def test_flip_probability_is_what_gives_the_flicker(flip: float) -> None:
-    assert flip_probability(2 * flip * (1 - flip)) == pytest.approx(flip)
-    assert majority_flip(flip, 1) == pytest.approx(flip)
-    assert majority_flip(flip, 3) == pytest.approx(3 * flip**2 * (1 - flip) + flip**3)
+def test_the_chance_of_a_majority_to_flip_follows_from_the_flicker(flip: float) -> None:
+    flicker = 2 * flip * (1 - flip)
+    assert majority_flip(flicker, 1) == pytest.approx(flip)
+    assert majority_flip(flicker, 3) == pytest.approx(3 * flip**2 * (1 - flip) + flip**3)
