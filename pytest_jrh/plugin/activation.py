@@ -24,6 +24,7 @@ from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import CaseSpec
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.engine.planning import session_plan
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
@@ -152,8 +153,6 @@ class _SuiteHooks(SuiteSession):
         if self.is_worker:
             return None
         if self.options.plan:
-            from pytest_jrh.engine.planning import session_plan
-
             if not session.config.pluginmanager.has_plugin("terminalreporter"):
                 raise pytest.UsageError(
                     "--jrh-plan prints what would be asked: it cannot be used with -p no:terminal"

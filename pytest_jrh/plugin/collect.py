@@ -13,7 +13,14 @@ from typing import Any
 import _pytest
 import pluggy
 import pytest
-from _pytest._code.code import ExceptionInfo, TerminalRepr
+from _pytest._code.code import (
+    ExceptionInfo,
+    ReprEntryNative,
+    ReprExceptionInfo,
+    ReprFileLocation,
+    ReprTraceback,
+    TerminalRepr,
+)
 
 import pytest_jrh
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
@@ -23,6 +30,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
+from pytest_jrh.reports.session import what_was_done
 from pytest_jrh.stats.panels import spending_of
 
 _PACKAGE = Path(pytest_jrh.__file__).parent
@@ -221,15 +229,6 @@ def _prose(result: CaseResult, path: Path, line: int, *, in_a_line: bool) -> Ter
     """The case's text, whose first paragraph stands in the short summary and in JUnit, for a
     disagreement behind what was done to make the case; `in_a_line` that paragraph alone.
     """
-    from _pytest._code.code import (
-        ReprEntryNative,
-        ReprExceptionInfo,
-        ReprFileLocation,
-        ReprTraceback,
-    )
-
-    from pytest_jrh.reports.session import what_was_done
-
     detail = result.why.text
     message = " ".join(detail.partition("\n\n")[0].split())
     if result.outcome not in UNSCORED:

@@ -23,7 +23,7 @@ from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.made_cases import rejected_cases
-from pytest_jrh.store.people import PersonLabel, has_decisions
+from pytest_jrh.store.people import PersonLabel, has_decisions, open_stores
 
 if TYPE_CHECKING:
     from pytest_jrh.review.blind import LabelBoard
@@ -203,7 +203,6 @@ class Reviewing:
         if not obeying and self._labels is None:
             return None
         from pytest_jrh.review.board import ReviewBoard, ReviewDesk
-        from pytest_jrh.store.people import open_stores
 
         board = ReviewBoard(open_stores(suites, self._redactor))
         page = self._labels or board

@@ -26,7 +26,7 @@ from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-from pytest_jrh.llm.limits import Ledger
+from pytest_jrh.llm.limits import Ledger, unpriced_reason
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.plugin.reviewing import ProgressLine, Reviewing, session_line
 from pytest_jrh.store.baseline import BaselineFile
@@ -191,8 +191,6 @@ class SuiteSession:
         for ready in filter(self.suites.asks, self.suites):
             stages += ready.suite.stages.values()
             stages += ready.judge_models
-        from pytest_jrh.llm.limits import unpriced_reason
-
         reason = unpriced_reason(limit, stages)
         if reason is not None:
             raise pytest.UsageError(reason)
@@ -255,8 +253,6 @@ class SuiteSession:
         options = self.options
         if options.max_calls is None and options.max_cost is None:
             return None
-        from pytest_jrh.llm.limits import Ledger
-
         return Ledger(self._ledger_file(), calls=options.max_calls, cost=options.max_cost)
 
     def _keep(self, case: Case) -> None:

@@ -48,6 +48,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted
+from pytest_jrh.sources.source import clusters_by
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (
     Record,
@@ -327,9 +328,6 @@ def clustered(index: RecordIndex, suite: str, cluster_key: str) -> RecordIndex:
 
     Raises `InputError` where none of them has the field.
     """
-    # With it comes the room of logs, which few suites need that are read from here.
-    from pytest_jrh.sources.source import clusters_by
-
     of_suite = [case for case, entry in index.entries.items() if entry.spec.suite == suite]
     first_of_run: dict[tuple[str, int], RecordEntry] = {}
     for case in of_suite:
