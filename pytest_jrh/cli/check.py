@@ -39,9 +39,7 @@ _OF_BASELINE = ("max_drop", "proof", "common", "same_judge")
 def declare_check(check: argparse.ArgumentParser) -> None:
     """Declare the options."""
     check.add_argument(
-        "table",
-        metavar="TABLE",
-        help="CSV (commas, semicolons, tabs) or JSON lines",
+        "table", metavar="TABLE", help="CSV (commas, semicolons, tabs) or JSON lines"
     )
     _declare_columns(check)
     check.add_argument(

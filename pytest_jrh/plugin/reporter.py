@@ -38,12 +38,7 @@ from pytest_jrh.plugin.session import (
     place_of,
 )
 from pytest_jrh.recording.cassettes import is_snapshot_change, prune, unused_cassettes
-from pytest_jrh.reports.ending import (
-    Concluded,
-    EndSettings,
-    conclude,
-    ending_lines,
-)
+from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.failures import FailedCase, error_texts, explained_text, turned_text
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display

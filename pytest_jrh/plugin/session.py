@@ -116,12 +116,7 @@ class SuiteSession:
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites and of the models' client that the user should read once."""
         engine = self.engine.notices if self.engine else ()
-        notices = (
-            *self.suites.notices,
-            *engine,
-            *self.workers_notices,
-            *self.handover.notices,
-        )
+        notices = (*self.suites.notices, *engine, *self.workers_notices, *self.handover.notices)
         return tuple(dict.fromkeys(notices))
 
     def assign_generation(self, specs: Iterable[CaseSpec]) -> None:

@@ -26,14 +26,7 @@ from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import (
-    FileLine,
-    LineFile,
-    LinePlace,
-    atomic_write,
-    lines_of,
-    replacing,
-)
+from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
 from pytest_jrh.core.model import (
     MADE,
