@@ -23,8 +23,7 @@ from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
-from pytest_jrh.store.baseline import BaselineFile
-from pytest_jrh.store.ledger import StoredResult, read_ledger
+from pytest_jrh.store.ledger import BaselineFile, StoredResult, read_ledger
 
 _WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."

@@ -35,7 +35,7 @@ from pytest_jrh.reports.provenance import (
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import JudgePrompt, short, suite_of
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.baseline import LONGEST_PROMPT, BaselineFile, clean_prompt, judge_prompts
+from pytest_jrh.store.ledger import LONGEST_PROMPT, BaselineFile, clean_prompt, judge_prompts
 
 
 def commit_of(folder: Path) -> str:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
     from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.store.baseline import BaselineFile
+    from pytest_jrh.store.ledger import BaselineFile
     from pytest_jrh.store.made_cases import RecordEntry
 
 

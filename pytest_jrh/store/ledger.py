@@ -1,13 +1,15 @@
 """The ledger of a suite, `results.jsonl`: one line for each case and judge, as sessions append it,
-later ones and merges read it, and results travel between processes; and tables as CSV, for people
-and notebooks.
+later ones and merges read it, and results travel between processes.
 
 What is empty is left out of a line, and nothing is in it that follows from the rest. Whether a
 verdict is right, the score of several repeats and what reports call the outcome are computed where
 a line is read, so that no line contradicts itself.
 
-Cells of tables are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI
-sequences and control characters are dropped.
+The file of `--jrh-baseline` is a ledger to commit, without what cases took, and before it a line
+for each judge with its prompt, for reports to show old and new side by side.
+
+Last come tables as CSV, for people and notebooks. Their cells are hostile: what a spreadsheet would
+run as a formula is prefixed with `'`, ANSI sequences and control characters are dropped.
 """
 
 from __future__ import annotations
@@ -15,19 +17,22 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.documents import parsed_lines
-from pytest_jrh.core.files import LineFile, encoded
+from pytest_jrh.core.documents import misfit, parsed_lines, read_json, read_text
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import LineFile, atomic_write, encoded, exists, relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
@@ -35,14 +40,19 @@ from pytest_jrh.core.model import (
     Case,
     CaseResult,
     CaseSpec,
+    Extra,
     LabelSource,
     Rejection,
     Verdict,
     Why,
 )
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
-from pytest_jrh.core.text import one_line, plain, shortened
+from pytest_jrh.core.text import counted, one_line, plain, shortened
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
 from pytest_jrh.sources.tables import LEDGER_FORMAT
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, suite_of, update
+from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
@@ -208,6 +218,260 @@ def _rejection(case: Case) -> Rejection:
     if verdict is None:
         verdict = int(verification.verdict == "FAIL")
     return Rejection(case_digest(case), case.expected, verdict)
+
+
+LONGEST_REASONING = 2_000
+LONGEST_PROMPT = 60_000
+_RESTORE = "restore it from git"
+_HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
+_BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
+_NOT_ASCII = re.compile("[^ -~]")
+
+
+class _Head(BaseModel):
+    """The line of a judge."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
+
+    format: Literal[2]
+    suite: str
+    judge: str = ""
+    judge_digest: str
+    prompt: list[str]
+
+
+def render(baseline: Baseline, redactor: Redactor = NO_SECRETS) -> str:
+    """Render the file's text: judges, then cases, sorted, equal for equal content, no secrets."""
+    lines: list[Mapping[str, Any]] = []
+    for _, prompt in sorted(baseline.prompts.items()):
+        lines.append(
+            {
+                "format": LEDGER_FORMAT,
+                "suite": prompt.suite,
+                "judge": prompt.judge,
+                "judge_digest": prompt.judge_digest,
+                "prompt": prompt.text.split("\n"),
+            }
+        )
+    lines += [line_data(case) for _, case in sorted(baseline.cases.items())]
+    return "".join(f"{json_line(redactor.value(line))}\n" for line in lines)
+
+
+def json_line(value: object) -> str:
+    """One line of JSON in which characters that do not print, or break or reorder a line of a diff,
+    are escaped.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return _NOT_ASCII.sub(
+        lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text
+    )
+
+
+def load(path: Path, *, file: str | None = None) -> Baseline:
+    """Read a baseline, also one of an earlier version; `file` is how messages name it.
+
+    Raises `InputError` with the first mistake and its line.
+    """
+    name = file or str(path)
+    if not exists(path):
+        raise InputError(Problem("no such file", name, hint=_HOW))
+    text = read_text(path, name, _MOST_BYTES)
+    lines = text.rstrip().split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
+    if not lines[0].replace(" ", "").startswith('{"format":2'):
+        return _load_first_format(text, name)
+    cases: dict[str, CaseResult] = {}
+    prompts: dict[str, JudgePrompt] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            if '"case_id"' not in line:
+                head = _Head.model_validate_json(line)
+                prompt = JudgePrompt(
+                    head.suite, head.judge, head.judge_digest, "\n".join(head.prompt)
+                )
+                prompts[head.judge_digest] = prompt
+                continue
+            case = result_from(line)
+        except ValidationError as error:
+            problem = misfit(error, "is no line of a baseline", name, number, _RESTORE)
+            raise InputError(problem) from None
+        if case.case_id in cases:
+            message = f"duplicate case {json.dumps(case.case_id)}"
+            raise InputError(Problem(message, name, number, hint="keep one of them"))
+        cases[case.case_id] = case
+    return Baseline(cases, prompts)
+
+
+class _FirstLine(BaseModel):
+    """A case in the first format, which had no suite, test, label or reasoning."""
+
+    id: str
+    score: int | None
+    scores: tuple[int, ...] = ()
+    case_digest: str
+    judge_fingerprint: str
+    reason: str = ""
+
+
+class _FirstFormat(BaseModel):
+    format: Literal[1]
+    cases: list[_FirstLine]
+
+
+def _load_first_format(text: str, name: str) -> Baseline:
+    document = read_json(text, name)
+    try:
+        lines = _FirstFormat.model_validate(document.data).cases
+    except ValidationError as error:
+        place = document.line(error.errors()[0]["loc"])
+        raise InputError(misfit(error, "is no baseline", name, place, _RESTORE)) from None
+    cases: dict[str, CaseResult] = {}
+    for line in lines:
+        scores = line.scores or (() if line.score is None else (line.score,))
+        cases[line.id] = CaseResult(
+            line.id,
+            suite_of(line.id),
+            case_digest=line.case_digest,
+            judge_digest=line.judge_fingerprint,
+            scores=scores,
+            reasons=("",) * len(scores),
+            extra=Extra(reason=line.reason),
+        )
+    return Baseline(cases)
+
+
+def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
+    """The prompts of a suite's judges; those without one are left out."""
+    prompts = []
+    for name, judge in judges.items():
+        if isinstance(judge, PromptJudge):
+            text, file = _joined(judge.prompts), judge.settings.stage.prompt_path or ""
+            digest = short(judge.fingerprint)
+            prompts.append(JudgePrompt(suite.name, name or "", digest, text, file))
+    return tuple(prompts)
+
+
+def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:
+    """The prompt as it may be shown and kept: without secrets, and bounded."""
+    text = storable(redactor.text(prompt.text))[0]
+    return replace(prompt, text=text[:LONGEST_PROMPT])
+
+
+def _joined(texts: Mapping[str, str]) -> str:
+    """Several texts of a judge, each under its name."""
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return "\n\n".join(f"[{name}]\n{text}" for name, text in texts.items())
+
+
+_MOST_BYTES = 256 * 2**20
+"""Some 1,600,000 cases."""
+_MOST_NAMED = 20
+
+
+class BaselineFile:
+    """The file of `--jrh-baseline`, whose `path` is None without one: each process reads it once,
+    when first needed. The controller writes it.
+    """
+
+    def __init__(self, path: Path | None, folder: Path, *, update: bool) -> None:
+        self.path = path
+        self._folder = folder
+        self._update = update
+
+    @cached_property
+    def content(self) -> Baseline | None:
+        """The baseline; None without one, or where this session is the first to write it.
+
+        Raises `InputError` with the first mistake in the file, or where it is missing.
+        """
+        return self._read()
+
+    def _read(self) -> Baseline | None:
+        if self.path is None or (self._update and not exists(self.path)):
+            return None
+        return load(self.path, file=self.name)
+
+    @property
+    def updating(self) -> bool:
+        """Whether this session updates the file with its verdicts."""
+        return self._update and self.path is not None
+
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return str(self.path and relative_path(self.path, self._folder))
+
+    def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
+        """Why a disagreement does not fail its item, or None where it does."""
+        return tolerated(result, self.content, rules, accepts=self.updating)
+
+    def accept(
+        self,
+        results: Iterable[CaseResult],
+        scope: Scope,
+        node: Callable[[str], str],
+        *,
+        finished: bool,
+        prompts: Iterable[JudgePrompt] = (),
+        redactor: Redactor = NO_SECRETS,
+    ) -> list[str]:
+        """Update the file with a session's verdicts if `--jrh-update-baseline` is given; returns
+        lines about what was done.
+
+        A session that did not finish, or lacks a verdict on a case that has one in the file, leaves
+        the file unchanged: a baseline never gets worse by accident. Raises `OSError` if
+        the write fails, and `InputError` where the file cannot be used any more.
+        """
+        if not self._update or self.path is None:
+            return []
+        if not finished:
+            return [
+                f"The baseline {self.name} was not updated, because the session did not finish."
+            ]
+        # As it is now: another session, or a person, may have changed it since this one began.
+        before = self._read() or Baseline()
+        bounded = [_bounded(result, redactor) for result in results]
+        made = update(before, bounded, scope, prompts)
+        if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
+            head = (
+                f"The baseline {self.name} was not updated, because this session has no verdict on"
+                f" {counted(len(lost), 'case')} of it:"
+            )
+            return [
+                _named(head, lost, node),
+                "Make these cases give a verdict, or deselect them, and update again.",
+            ]
+        if not made.baseline.cases:
+            return [f"The baseline {self.name} was not written, because no case has a verdict."]
+        atomic_write(self.path, render(made.baseline, redactor))
+        return list(_about_cases(self.name, made, node))
+
+
+def _bounded(result: CaseResult, redactor: Redactor) -> CaseResult:
+    """The result with reasonings of the length that is kept, cut where no secret is cut."""
+    reasons = []
+    for reason in result.reasons:
+        reasons.append(storable(redactor.text(reason))[0][:LONGEST_REASONING])
+    return replace(result, reasons=tuple(reasons))
+
+
+def _about_cases(name: str, made: Update, node: Callable[[str], str]) -> Iterator[str]:
+    changes = (
+        f"{len(made.added):,} added, {len(made.changed):,} changed, {len(made.removed):,} removed"
+    )
+    yield f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."
+    if made.kept:
+        head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
+        yield _named(head, made.kept, node)
+
+
+def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> str:
+    lines = [f"  {one_line(node(case))} ({why})" for case, why in cases.items()]
+    more = [f"  and {len(lines) - _MOST_NAMED:,} more"] if len(lines) > _MOST_NAMED else []
+    return "\n".join([head, *lines[:_MOST_NAMED], *more])
 
 
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")

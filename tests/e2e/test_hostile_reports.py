@@ -130,7 +130,7 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
 
 
 def test_json_fits_its_schema_and_the_baseline_comes_back(session: tuple[SuiteFiles, str]) -> None:
-    from pytest_jrh.store.baseline import load
+    from pytest_jrh.store.ledger import load
 
     folder = session[0].folder
     schema = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))

@@ -15,7 +15,7 @@ from pytest_jrh.core.model import CaseResult, Outcome, StageModel
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, compare, short, update
-from pytest_jrh.store.baseline import load, render
+from pytest_jrh.store.ledger import load, render
 from tests.support.conversations import judge_settings
 from tests.support.made_cases import make_result, make_spec, result_with
 

@@ -21,7 +21,7 @@ from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
-from pytest_jrh.store.baseline import load
+from pytest_jrh.store.ledger import load
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import LEVELS, make_result, make_spec, result_with
 

@@ -15,7 +15,7 @@ from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, PromptChange, Scope, short
-from pytest_jrh.store.baseline import (
+from pytest_jrh.store.ledger import (
     LONGEST_PROMPT,
     LONGEST_REASONING,
     BaselineFile,

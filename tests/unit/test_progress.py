@@ -6,7 +6,7 @@ import io
 from types import SimpleNamespace
 
 from pytest_jrh.core.model import Progress, Spending, Usage
-from pytest_jrh.plugin.reviewing import INTERVAL, ProgressLine
+from pytest_jrh.plugin.session import INTERVAL, ProgressLine
 from pytest_jrh.reports.session import progress_line
 
 
