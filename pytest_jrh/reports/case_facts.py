@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import majority
+from pytest_jrh.core.model import UNSCORED, equal_verdicts, majority
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
-from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.core.model import Case, CaseResult, Edit, Message, ScoreLevel
+    from pytest_jrh.core.model import Case, CaseResult, Edit, Message, ScoreLevel, Verdict
     from pytest_jrh.reports.session import Session
 
 
@@ -161,58 +160,82 @@ def _calls(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
 
 
 class Voice(NamedTuple):
-    """What one of those who looked at a case says of it.
+    """What somebody says of a case.
 
     `who` are a few words, such as `label` or `new prompt`; `word` is the score with its meaning,
-    `why` the reason where one is known. `is_wrong` where it is not the label.
+    `why` the reason where one is known, and `by` says what stands behind it. `wrong` where it is
+    not the label.
     """
 
     who: str
-    score: int | None
     word: str
-    why: str
-    is_wrong: bool
+    why: str = ""
+    by: str = ""
+    wrong: bool = False
 
 
-def voices(session: Session, result: CaseResult, case: Case | None) -> list[Voice]:
-    """Everybody's score of a judged case with the reason: the label, with what it rests on; the
-    verifier where it is not of that opinion; people; the judge of the baseline, and on the case
-    that a probe changed; the other judges of a panel, and last the judge that the result is of.
+def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -> list[Voice]:
+    """What everybody says of a case, of which `results` are those of its judges: the label, with
+    why it is what it is; the verifier and people who say otherwise; the judges in the baseline, and
+    now. Those that say the same for the same reason are one.
     """
-    said: list[Voice] = []
+    label = results[0].label
+    heard: list[Voice] = []
 
-    def add(who: str, score: int | None, why: str = "") -> None:
-        wrong = result.label is not None and score != result.label
-        said.append(Voice(who, score, score_name(session, result, score), why, wrong))
+    def add(who: str, score: int | None, why: str = "", by: str = "") -> None:
+        word = score_name(session, results[0], score)
+        heard.append(Voice(who, word, why, by, label is not None and score != label))
 
-    verification = None if case is None else case.outcome.verification
-    if result.label is not None:
-        basis = label_basis(session, result).text
-        why = "" if case is None else "; ".join(label_votes(case))
-        if verification is not None:
-            why = verification.rationale
-        add(f"label ({basis})", result.label, why)
-    if case is not None and verification is not None and verifier_score(case) != result.label:
-        add(VERIFIER.name, verifier_score(case), verification.rationale)
-    for label in session.blind_labels.get((result.suite, result.case_digest), ()):
-        if label.label is not None:
-            add(f"{_person(label.reviewer)}, blind", label.label, label.note)
-    prompts = {change.now.judge for change in session.prompt_changes if change.is_reworded}
-    is_new = result.judge in prompts
-    pair = session.pairs.get(result.case_id)
-    if pair is not None:
-        before = session.earlier.get(result.case_id, pair.before)
-        add("old prompt" if is_new else "before", pair.before.score, before.reasoning)
-    if result.base_scores:
-        add("unchanged case", result.base_score)
-    for of_panel in session.panel_results.get(made_case_id(result), ()):
-        if of_panel.judge != result.judge:
-            add(f"judge {one_line(of_panel.judge)}", of_panel.score, of_panel.reasoning)
-    judge = f"judge {one_line(result.judge)}" if result.judge else "judge"
-    add("new prompt" if is_new else judge, result.score, result.reasoning)
-    if result.minority is not None:
-        add(f"{judge}, another repeat", result.minority.score, result.minority.reasoning)
-    return said
+    checked = rationale = None
+    why = ""
+    if case is not None:
+        checked, plan = verifier_score(case), case.outcome.plan
+        rationale = case.outcome.verification.rationale if case.outcome.verification else ""
+        why = rationale if checked == label else ""
+        why = why or "\n".join(label_votes(case)) or (plan.thesis if plan else "")
+    if label is not None:
+        add("label", label, why, label_basis(session, results[0]).text)
+    if checked is not None and checked != label:
+        add(VERIFIER.name, checked, rationale or "")
+    for person in session.blind_labels.get((results[0].suite, results[0].case_digest), ()):
+        if person.label not in (None, label):
+            add(f"{_person(person.reviewer)}, blind", person.label, person.note)
+    new_prompts = {change.now.suite for change in session.prompt_changes if change.is_reworded}
+    for result in results:
+        before = "old prompt" if result.suite in new_prompts else "before"
+        if result.judge:
+            before = f"{one_line(result.judge)} before"
+        if earlier := session.earlier.get(result.case_id):
+            for verdict, by in _different(earlier.verdicts):
+                add(before, verdict.score, verdict.reasoning, by)
+    for result in results:
+        now = "new prompt" if result.suite in new_prompts else "judge"
+        now = one_line(result.judge) or now
+        for verdict, by in _different(result.verdicts):
+            add(now, verdict.score, verdict.reasoning, by)
+        if result.outcome in UNSCORED:
+            heard.append(Voice(now, "no verdict", common_part(result.why.text), result.outcome))
+        elif result.outcome == "no_case":
+            heard.append(Voice("no case", "not judged", common_part(result.why.text)))
+    alike: dict[tuple[str, str, str], Voice] = {}
+    for voice in heard:
+        same = alike.get(voice[1:4])
+        who = voice.who if same is None else f"{same.who}, {voice.who}"
+        alike[voice[1:4]] = voice._replace(who=who)
+    return list(alike.values())
+
+
+def _different(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, str]]:
+    """The verdicts of repeats that differ, and of several which repeats gave each."""
+    different = equal_verdicts(verdicts)
+    for verdict, repeats in different.items():
+        yield verdict, repeats_text(repeats) if len(different) > 1 else ""
+
+
+def common_part(text: str) -> str:
+    """What is said of a case without a verdict, but for the last paragraph, which is its own."""
+    common, _, _ = text.rpartition("\n\n")
+    return common or text
 
 
 class LabelBasis(NamedTuple):

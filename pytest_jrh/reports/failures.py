@@ -32,6 +32,7 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
     act_note,
     case_basis,
+    common_part,
     compared_texts,
     decided_text,
     edited_role,
@@ -432,9 +433,3 @@ def error_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
             text = "\n".join(lines)
         texts.append(BriefText(tuple(numbers), text))
     return texts
-
-
-def common_part(text: str) -> str:
-    """A text of `unscored_text` without its last paragraph, which is the case's own."""
-    common, _, _ = text.rpartition("\n\n")
-    return common or text

@@ -172,14 +172,15 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
     if line := not_shown_line(result):
         yield f"<p>{inert(line)}</p>"
     rows = []
-    heard = voices(session, result, made)
+    heard = voices(session, session.panel_results.get(made_case_id(result), [result]), made)
     if edit_room != _WHOLE:
         # The label, and who is likeliest to have said otherwise: the judge before, and now.
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
     for voice in heard:
         # Secrets go first: once a text is cut and escaped they could not be found.
         why = inert(_cut(visible(clean(voice.why)).strip(), why_room, counts=why_room == _WHOLE))
-        who, word = inert(clean(voice.who)), inert(voice.word)
+        who = f"{voice.who} ({voice.by})" if voice.by else voice.who
+        who, word = inert(clean(who)), inert(clean(voice.word))
         rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
     yield f"<table>{''.join(rows)}</table>"
     rubric = session.rubrics.get((result.suite, result.rubric_id))

@@ -1,10 +1,13 @@
 """The one page: a session as a file that opens from disk and asks the network for nothing
 (`--jrh-report`), and the same page where a server has it (`--jrh-review`).
 
-The answer is plain HTML, escaped by jinja, for browsers that run no script. Rows of the list lie
-in a JSON block and transcripts in compressed ones, one source run at a time; both reach the page as
-text nodes alone. A content security policy that names the one script and style by their hashes
-stands behind that.
+Rows of the list lie in a JSON block and transcripts in compressed ones, one source run at a time;
+both reach the page as text nodes alone. A content security policy that names the one script and
+style by their hashes stands behind that.
+
+A row says what its list shows of a case, and its body all else. A turn of a body is `{index, role,
+name, state, parts, was, why}`: `parts` are `{kind, title, text}`, `was` those before the edit, and
+`state` says in words who changed it.
 """
 
 from __future__ import annotations
@@ -13,33 +16,38 @@ import base64
 import hashlib
 import json
 import zlib
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.core.files import encoded, replacing
+from pytest_jrh.core.diffs import TurnPair, turn_pairs
+from pytest_jrh.core.files import encoded, relative_path, replacing
+from pytest_jrh.core.ids import generation_id, short_digest
+from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, CaseResult, Rubric
 from pytest_jrh.core.templates import render_page
-from pytest_jrh.core.text import capital, visible
+from pytest_jrh.core.text import capital, one_line, shortened, visible
+from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
+from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
-from pytest_jrh.reports.page_cases import SessionCases, search_text
+from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voices
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.said import said
-from pytest_jrh.reports.session import case_key
+from pytest_jrh.reports.said import said, worst_results
+from pytest_jrh.reports.session import case_key, spending_line, total_spending
+from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
+from pytest_jrh.stats.panels import by_made_case, made_case_id
+from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.store.people import holds_acts
+from pytest_jrh.store.records import BY_HAND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_jrh.reports.page_cases import JsonValues
+    from pytest_jrh.core.model import Case, Edit, Message
     from pytest_jrh.reports.session import Session
 
 
-class HtmlReport(Report):
-    """Everything, to be opened in a browser."""
-
-    suffix = ".html"
-
-    def write(self, path: Path, session: Session) -> None:
-        write_page(path, session)
-
+JsonValues: TypeAlias = "dict[str, Any]"
+PartKind = Literal["text", "call", "reasoning", "media", "image", "error", "result"]
 
 FOLDER = Path(__file__).parent / "page"
 READING = ("base.js", "overview.js", "list.js", "case.js")
@@ -56,6 +64,17 @@ _LISTED = (
     "The list has {:,} of {:,} cases: regressions first, then other wrong verdicts. The figures "
     "are of all."
 )
+_LONGEST_TITLE = 160
+_PLAN = "The plan of the edit"
+
+
+class HtmlReport(Report):
+    """Everything, to be opened in a browser."""
+
+    suffix = ".html"
+
+    def write(self, path: Path, session: Session) -> None:
+        write_page(path, session)
 
 
 def page_html(
@@ -64,9 +83,9 @@ def page_html(
     scripts: Iterable[Path] = (),
     styles: Iterable[Path] = (),
     more_policy: str = "",
-) -> str:
+) -> tuple[str, str]:
     """The page of JSON values as `session_values` gives them, with `BODIES` where data blocks
-    belong.
+    belong; and its policy.
 
     A served page has more `scripts` and `styles`, and may do what `more_policy` allows, such as
     `connect-src 'self'; `.
@@ -78,7 +97,11 @@ def page_html(
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     # No text in it ends the element that holds it.
     data = json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return render_page(
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{_hash(style)}'; script-src "
+        f"'sha256-{_hash(script)}'; {more_policy}base-uri 'none'; form-action 'none'"
+    )
+    html = render_page(
         FOLDER,
         "page.html",
         {
@@ -88,12 +111,11 @@ def page_html(
             "sub": values["sub"],
             "style": style,
             "script": script,
-            "style_hash": _hash(style),
-            "script_hash": _hash(script),
-            "more_policy": more_policy,
+            "policy": policy,
             "session": data,
         },
     )
+    return html, policy
 
 
 def _hash(text: str) -> str:
@@ -156,7 +178,8 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
         text = _LISTED.format(len(listed), len(cases.groups))
         values["blocks"]["answer"] += block_values([Sentence(text)])
     clean = printable(session.redactor.value(values))
-    head, tail = page_html(clean).split(BODIES)
+    html, _ = page_html(clean)
+    head, tail = html.split(BODIES)
     # What cases are searched by comes last, and transcripts are not to take its room.
     for_search = limit // 10
     room = limit - for_search - len(encoded(head)) - len(encoded(tail))
@@ -223,3 +246,454 @@ def printable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [printable(item) for item in value]
     return value
+
+
+# ---- The cases of a session
+
+
+class SessionCases:
+    """The cases of a session, the most urgent first; a panel's verdicts on one are together."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        # By tag, the ids of the cases that have it.
+        self.marked: dict[str, set[str]] = {"regression": set(), "by flicker": set(), "fix": set()}
+        for decision in session.decisions.values():
+            self.marked["regression"].update(decision.regressions)
+            self.marked["by flicker"].update(decision.flickered)
+            self.marked["fix"].update(decision.fixes)
+        # What a baseline or a limit decides about is tolerated, too, and nobody expects it to fail.
+        wrong_before = {
+            case for case, before in session.earlier.items() if before.outcome == "disagree"
+        }
+        self.marked["expected to fail"] = set(session.tolerated & wrong_before)
+        self._doubted: set[str] = set()
+        for contradicting in contradicting_cases(session.results):
+            self._doubted.update(result.case_id for result in contradicting)
+        ranks: dict[str, int] = {}
+        for rank, result in enumerate(worst_results(session)):
+            ranks.setdefault(made_case_id(result), rank)
+
+        def urgency(group: tuple[str, Sequence[CaseResult]]) -> tuple[int, int]:
+            """What is to be looked at first: wrong verdicts in the order in which to read them,
+            those that a probe turned, doubtful labels, cases without a verdict.
+            """
+            made, results = group
+            if made in ranks:
+                return 0, ranks[made]
+            kind, tags = self._kind(results), self._tags(results)
+            if kind == "turned":
+                return 1, -sum(result.outcome == "disagree" for result in results)
+            if "label in doubt" in tags:
+                return 2, 0
+            if "no verdict" in tags:
+                return 3, 0
+            return (5 if kind == "not judged" else 4), 0
+
+        self.groups = dict(sorted(by_made_case(session.results).items(), key=urgency))
+
+    def rubrics(self) -> dict[str, JsonValues]:
+        """The rubrics that rows name, with the levels of their scales."""
+        session = self.session
+        values = {}
+        for result in session.results:
+            key = _rubric_key(result)
+            if key in values:
+                continue
+            # What is called the rubric of a table may be a column of labels.
+            name = result.rubric_id if session.has_rubrics else ""
+            rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
+            place = ""
+            if rubric.file:
+                path, folder = Path(rubric.file), session.folder
+                place = f"{path if folder is None else relative_path(path, folder)}:{rubric.line}"
+            levels = session.levels(result)
+            values[key] = {
+                "id": rubric.id,
+                "text": rubric.instructions,
+                "place": place,
+                "levels": [meant(level.score, levels) for level in levels],
+            }
+        return values
+
+    def row(self, made: str) -> JsonValues:
+        """The row of the case with this id."""
+        results = self.groups[made]
+        first = results[0]
+        judges = []
+        for result in results:
+            is_wrong = result.outcome == "disagree"
+            key = case_key(result.case_id)
+            judges.append({"key": key, "name": result.judge, "wrong": is_wrong})
+        return {
+            "key": case_key(made),
+            "suite": first.suite,
+            "rubric": _rubric_key(first),
+            "run": first.run_id,
+            "epoch": first.epoch,
+            "test": first.test,
+            "variant": first.spec.variant,
+            "title": _title(first),
+            "kind": self._kind(results),
+            "tags": self._tags(results),
+            "judges": judges,
+            "node": self.session.node(_shown(results).case_id),
+        }
+
+    def _kind(self, results: Sequence[CaseResult]) -> str:
+        outcomes = {result.outcome for result in results}
+        first = results[0]
+        if "disagree" in outcomes:
+            if first.spec.derived:
+                return "turned"
+            if self.session.levels(first):
+                return "wrong"
+            return "missed" if first.label else "false alarm"
+        if outcomes & {*UNSCORED, "no_case", "generated"}:
+            return "not judged"
+        return "right" if "agree" in outcomes else "no label"
+
+    def _tags(self, results: Sequence[CaseResult]) -> list[str]:
+        """What else is to be said of a case, by which it can be found."""
+        first = results[0]
+        ids = {result.case_id for result in results}
+        is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
+        people = self.session.blind_labels.get((first.suite, first.case_digest), ())
+        labels = {person.label for person in people} - {None}
+        tags = [tag for tag, marked in self.marked.items() if ids & marked]
+        if first.label is not None:
+            if labels - {first.label} or (is_doubted and not first.is_accepted):
+                tags.append("label in doubt")
+            elif labels:
+                tags.append("label checked")
+        others = {
+            "no verdict": any(result.outcome in UNSCORED for result in results),
+            "flickers": any(result.flickers for result in results),
+            "not shown": any(not_shown_line(result) for result in results),
+            "reason contradicts": any(map(reasoning_disagrees, results)),
+            first.extra.review: first.extra.review not in ("", "undecided"),
+        }
+        return [*tags, *(tag for tag, holds in others.items() if holds)]
+
+    def body(self, made: str) -> JsonValues:
+        """All else of the case with this id; its `turns` are None where no case was made, and its
+        `rubric` is what is otherwise than in the suite.
+        """
+        session, results = self.session, self.groups[made]
+        first = results[0]
+        case, turns = self.case_and_turns(first)
+        rubric = session.rubrics.get((first.suite, first.rubric_id))
+        other = None
+        made_for = "" if case is None else case.rubric.instructions
+        if first.extra.reworded and rubric is not None:
+            text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{made_for}"
+            other = {"text": text}
+        elif case is not None and (rubric is None or made_for != rubric.instructions):
+            other = {"id": case.rubric.id, "text": made_for}
+        return {
+            "turns": turns,
+            "voices": [voice._asdict() for voice in voices(session, results, case)],
+            "facts": list(self._facts(results, case)),
+            "commands": list(self._commands(_shown(results))),
+            "rubric": other,
+        }
+
+    def case_and_turns(self, result: CaseResult) -> tuple[Case | None, list[JsonValues] | None]:
+        """The case as it was judged, and its turns; of a probe's whose change a model made those of
+        the case before it.
+        """
+        session, spec = self.session, result.spec
+        base_id = generation_id(spec.base_case) if spec.derived else made_case_id(result)
+        case = session.redactor.value(session.records.read(base_id))
+        if case is None:
+            return None, None
+        turns = case_turns(case)
+        if spec.derived and spec.suite in session.probed:
+            changed = session.probed[spec.suite](case, spec)
+            if changed is not None:
+                case, turns = changed, probe_turns(case, changed)
+        for turn in turns:
+            for part in (*turn["parts"], *turn.get("was", ())):
+                # Images of logs are large: a page that is served has them.
+                part.pop("address", None)
+        return case, turns
+
+    def _facts(self, results: Sequence[CaseResult], case: Case | None) -> Iterator[tuple[str, str]]:
+        first = results[0]
+        if case is not None and first.spec.derived and not case.spec.derived:
+            yield "Transcript", "As it was before the probe, whose change a model made."
+        if case is not None and case.style:
+            yield "Layout", f"The judge reads the transcript as {case.style.replace('_', ' ')}."
+        for result in results:
+            judge = f"{one_line(result.judge)}: " if result.judge else ""
+            if line := not_shown_line(result):
+                yield "Shown to the judge", judge + line
+            if reasoning_disagrees(result):
+                yield "Reasoning", judge + REASONING_DISAGREES
+        if case is not None and case.review is not None:
+            yield "Reviewed by a person", decided_text(first, case)
+        spending = total_spending(results)
+        # Verdicts of a table, and of a judge that is code, took no call.
+        if spending.calls or spending.replayed:
+            yield "Cost", spending_line(spending)
+        if case is not None:
+            if case.outcome.plan is not None and case.outcome.plan.thesis:
+                yield _PLAN, case.outcome.plan.thesis
+            if case.outcome.final_summary:
+                yield "The verifier's summary", case.outcome.final_summary
+            for note in case.run.notes:
+                yield "Note", note
+
+    def _commands(self, shown: CaseResult) -> Iterator[tuple[str, str]]:
+        command = self.session.commands.get(shown.case_id)
+        if command:
+            if shown.outcome == "disagree" and not shown.spec.derived:
+                yield "Is the label wrong?", f"{command} --jrh-review"
+            yield "Run it again", command
+
+
+def _shown(results: Sequence[CaseResult]) -> CaseResult:
+    """The first of a panel's results that is wrong, else the first."""
+    return next((result for result in results if result.outcome == "disagree"), results[0])
+
+
+def _rubric_key(result: CaseResult) -> str:
+    return short_digest(f"{result.suite}\0{result.rubric_id}", 8)
+
+
+def _title(result: CaseResult) -> str:
+    """What was done to a case, as far as the editor says it; of a run as it is, the run."""
+    spec = result.spec
+    if result.outcome == "no_case" and not result.extra.edit:
+        return shortened(one_line(common_part(result.why.text)), _LONGEST_TITLE)
+    if spec.derived:
+        return f"{spec.test}: {spec.variant}".replace("_", " ")
+    if spec.natural:
+        return one_line(spec.run_id)
+    return one_line(result.extra.edit) or SHORT_NAMES[spec.test]
+
+
+def search_text(body: JsonValues, longest: int) -> str:
+    """What a case is found by: reasons, plan, and edited turns."""
+    parts = [voice["why"] for voice in body["voices"]]
+    parts += [text for title, text in body["facts"] if title == _PLAN]
+    for turn in body["turns"] or ():
+        if "state" in turn:
+            parts += [part["text"] for part in turn["parts"]]
+            parts += [text for _, text in turn.get("why", ())]
+    return " ".join(" ".join(parts).split())[:longest]
+
+
+# ---- Turns
+
+
+EDITED = "edited"
+BY_PERSON = "edited by a person"
+INSERTED = "inserted"
+LEFT_OUT = "left out"
+BY_PROBE = "changed by the probe"
+
+
+# ---- Turns
+
+
+def case_turns(case: Case, made_case: Case | None = None) -> list[JsonValues]:
+    """The turns of a transcript beside those of its run, those that were left out where they stood.
+
+    `made_case` is the case as the pipeline made it, where `case` has a person's edits.
+    """
+    turns = []
+    for pair in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
+        if pair.new is None and pair.old is not None and holds_acts(case):
+            message = case.run.messages[pair.old]
+            edits = [edit for edit in case.outcome.edits if message in edit.before]
+            why = list(_why(case, pair.old, edits))
+            turns.append({**_turn(message, pair.old), "state": LEFT_OUT, "why": why})
+        else:
+            turns.append(_made_turn(case, made_case or case, pair))
+    return turns
+
+
+def probe_turns(base: Case, case: Case) -> list[JsonValues]:
+    """The turns of a case that a probe made of another one, beside those of that."""
+    turns = []
+    for pair in _aligned(base.messages, case.messages):
+        if pair.new is None and pair.old is not None:
+            turns.append({**_turn(base.messages[pair.old], pair.old), "state": LEFT_OUT})
+        elif pair.new is not None:
+            message = case.messages[pair.new]
+            turn = _turn(message, pair.new)
+            if pair.old is None:
+                turn["state"] = INSERTED
+            elif base.messages[pair.old] != message:
+                turn["state"] = BY_PROBE
+                # As it is written: a probe may change how JSON is laid out.
+                turn["parts"] = list(_parts(message, raw=True))
+                turn["was"] = list(_parts(base.messages[pair.old], raw=True))
+            turns.append(turn)
+    return turns
+
+
+def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
+    """The turns for people who may not know how they were made: without reasoning, which edited
+    ones have lost, and with the text of each in one part, as an edit leaves it.
+    """
+    return [_turn(message, index, bare=True) for index, message in enumerate(messages)]
+
+
+def _aligned(old: Sequence[Message], new: Sequence[Message]) -> Iterator[TurnPair]:
+    """Pair the turns of two transcripts by what is the same in both."""
+    old_texts = [json.dumps(message, sort_keys=True) for message in old]
+    new_texts = [json.dumps(message, sort_keys=True) for message in new]
+    matcher = SequenceMatcher(None, old_texts, new_texts, autojunk=False)
+    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        both = min(old_end - old_start, new_end - new_start)
+        for offset in range(both):
+            yield TurnPair(old_start + offset, new_start + offset)
+        for index in range(old_start + both, old_end):
+            yield TurnPair(index, None)
+        for index in range(new_start + both, new_end):
+            yield TurnPair(None, index)
+
+
+def _made_turn(case: Case, made_case: Case, pair: TurnPair) -> JsonValues:
+    before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
+    # In a record that somebody has changed the transcripts may differ in length.
+    index = pair.new if pair.new is not None else pair.old or 0
+    turn = _turn(after or before, index)
+    # Those that made what stands at this position of the made transcript.
+    edits = []
+    for edit in case.outcome.edits:
+        length = len(edit.after) if edit.is_splice else 1
+        if edit.message_index <= index < edit.message_index + length:
+            edits.append(edit)
+    # An error, or reasoning that said what an act changed.
+    is_other = before != after and any(edit.is_splice for edit in edits)
+    if _said(before) == _said(after) and not is_other:
+        return turn
+    why = list(_why(case, pair.old, edits))
+    if dropped := sum(edit.dropped_reasoning for edit in edits):
+        why.append(["Reasoning", f"{dropped} of its parts went with the old text"])
+    turn["why"] = why
+    if pair.old is None and holds_acts(case):
+        return {**turn, "state": INSERTED}
+    by_person = _said(_message(made_case.messages, index)) != _said(after)
+    by_person = by_person or any(edit.editor_reason == BY_HAND for edit in edits)
+    has_reasoning = any(part["kind"] == "reasoning" for part in turn["parts"])
+    # The text of an edited turn is in one part, and its reasoning is gone.
+    was = list(_parts(before, bare=not has_reasoning))
+    return {**turn, "state": BY_PERSON if by_person else EDITED, "was": was}
+
+
+def _said(message: Message) -> tuple[str, str]:
+    return message_text(message), calls_text(message)
+
+
+def _message(messages: Sequence[Message], index: int | None) -> Message:
+    return messages[index] if index is not None and index < len(messages) else {}
+
+
+def _why(case: Case, old: int | None, edits: Iterable[Edit]) -> Iterator[list[str]]:
+    """Why a turn was changed that stood at position `old` of the run, as titles and texts."""
+    plan = case.outcome.plan
+    for step in plan.steps if plan else ():
+        if step.message_index == old:
+            yield ["Goal", step.goal]
+            yield ["Why this turn", step.rationale]
+    for edit in edits:
+        if edit.follows:
+            yield ["To stay consistent", edit.follows]
+        if edit.editor_reason not in ("", BY_HAND):
+            yield ["The editor's reason", edit.editor_reason]
+
+
+def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
+    role = one_line(str(message.get("role", "unknown")))
+    turn: JsonValues = {"index": index, "role": role, "parts": list(_parts(message, bare=bare))}
+    if role == "tool" and message.get("function"):
+        turn["name"] = one_line(str(message["function"]))
+    return turn
+
+
+def _parts(message: Message, *, bare: bool = False, raw: bool = False) -> Iterator[JsonValues]:
+    """The parts of a turn; `bare` as in `bare_turns`, and `raw` with JSON as it is written."""
+    for part in _written_parts(message, bare=bare):
+        if part["kind"] == "result" and not raw:
+            part["text"] = _readable(part["text"])
+        yield part
+
+
+def _written_parts(message: Message, *, bare: bool) -> Iterator[JsonValues]:
+    text_kind: PartKind = "result" if message.get("role") == "tool" else "text"
+    error = message.get("error")
+    if isinstance(error, dict):
+        yield _part("error", f"error: {error.get('type', 'unknown')}", error.get("message", ""))
+    content = message.get("content") or ()
+    if (bare or isinstance(content, str)) and (text := message_text(message)):
+        yield _part(text_kind, "", text)
+    for block in () if isinstance(content, str) else content:
+        part = _block(block, text_kind)
+        if not bare or part["kind"] not in (text_kind, "reasoning"):
+            yield part
+            if block.get("type") == "tool_use":
+                result = f"{block.get('result', '')}{block.get('error') or ''}"
+                yield _part("result", f"result of {block.get('name', '')}", result)
+    for call in message.get("tool_calls") or ():
+        arguments = call.get("arguments")
+        text = _arguments(arguments) if isinstance(arguments, dict) else str(arguments)
+        if call.get("parse_error"):
+            text += f"\nparse error: {call['parse_error']}"
+        yield _part("call", str(call.get("function", "")), text)
+
+
+def _block(block: Mapping[str, Any], text_kind: PartKind) -> JsonValues:
+    kind = block.get("type")
+    if kind == "text":
+        return _part(text_kind, "", block.get("text", ""))
+    if kind == "reasoning":
+        text = block.get("reasoning", "")
+        if block.get("redacted"):
+            text = block.get("summary") or "[redacted]"
+        return _part("reasoning", "reasoning", text)
+    if kind == "tool_use":
+        return _part("call", str(block.get("name", "")), str(block.get("arguments", "")))
+    image = IMAGE_DATA.match(str(block.get("image", ""))) if kind == "image" else None
+    if image is not None:
+        part = _part("image", f"image/{image[1]}", "not shown here")
+        return {**part, "address": image.string}
+    return _part("media", f"{kind or 'unknown'} block", "not shown here")
+
+
+def _part(kind: PartKind, title: str, text: object) -> JsonValues:
+    return {"kind": kind, "title": one_line(title), "text": str(text)}
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    """`order: "KT-1042", amount: 39.4`; of several lines where a text has them."""
+    values = []
+    for name, value in arguments.items():
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, str) and "\n" in value:
+            text = "\n".join(["", *indented(value)])
+        values.append(f"{name}: {text}")
+    has_lines = any("\n" in value for value in values)
+    return "\n" + "\n".join(values) + "\n" if has_lines else ", ".join(values)
+
+
+def _readable(text: str) -> str:
+    """The values of a JSON object that holds nothing but short ones as lines, with numbers as they
+    are written; other JSON with each value on a line, and other text as it is.
+    """
+    if not text.lstrip().startswith("{"):
+        return indented_json(text)
+    try:
+        values = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return text
+    lines = []
+    for name, value in values.items():
+        shown_value = value if isinstance(value, str) else json.dumps(value)
+        if isinstance(value, dict | list) or len(f"{name}{shown_value}".splitlines()) > 1:
+            return indented_json(text)
+        lines.append(f"{name}: {shown_value}")
+    return "\n".join(lines) or text

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LOOKS = 0.1
-KEY_LENGTH = 20
+KEY_LENGTH = 12
 """How many hex digits name a case, a rubric or a template in addresses."""
 
 

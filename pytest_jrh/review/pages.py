@@ -9,9 +9,7 @@ of a case.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass, replace
-from html import unescape
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,37 +20,36 @@ from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.ids import case_id, short_digest
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
-from pytest_jrh.core.text import one_line, visible
+from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
-from pytest_jrh.reports.page import BODIES, FOLDER, page_html, printable
-from pytest_jrh.reports.page_cases import (
+from pytest_jrh.reports.page import (
+    BODIES,
+    FOLDER,
+    SessionCases,
     bare_turns,
-    case_body,
-    case_row,
-    case_title,
     case_turns,
-    judge_voices,
-    label_voices,
-    merged,
-    rubric_values,
-    score_words,
+    page_html,
+    printable,
 )
+from pytest_jrh.reports.session import Session
 from pytest_jrh.review.board import KEY_LENGTH
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
 from pytest_jrh.stats.baseline import short
-from pytest_jrh.store.ledger import edit_note
-from pytest_jrh.store.people import CallEdit, holds_acts, is_editable, last_labels
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.statistics import MEANINGS
+from pytest_jrh.store.ledger import case_result, edit_note, labelled_by
+from pytest_jrh.store.people import CallEdit, Grounds, holds_acts, is_editable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.model import Case, CaseResult, Message
+    from pytest_jrh.core.model import Case, CaseResult, HumanReview, Message
     from pytest_jrh.core.templates import Template
-    from pytest_jrh.reports.page_cases import JsonValues
+    from pytest_jrh.reports.page import JsonValues
     from pytest_jrh.review.blind import Assigned, LabelBoard
     from pytest_jrh.review.board import ReviewBoard, Reviewed
     from pytest_jrh.stats.baseline import Baseline
@@ -70,40 +67,27 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
         "cases": [],
         "served": served,
     }
-    html = page_html(
+    html, policy = page_html(
         values,
         scripts=[FOLDER / name for name in scripts],
         styles=[FOLDER / "served.css"],
         more_policy="connect-src 'self'; img-src data:; ",
-    ).replace(BODIES, "")
-    policy = _POLICY.search(html)
-    assert policy is not None
-    return html, unescape(policy[1])
+    )
+    return html.replace(BODIES, ""), policy
 
 
-# What is searched of reasons, in letters of one case.
+# What is searched of reasons.
 _LONGEST_SEARCHED = 2_000
-_POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
-
-
-def _rubrics(cases: Iterable[Case]) -> JsonValues:
-    """The rubrics of cases, by the key that their rows have."""
-    rubrics = {}
-    for case in cases:
-        values = rubric_values(case.rubric, case.levels, case.spec.suite)
-        rubrics[_rubric_key(case)] = printable(values)
-    return rubrics
-
-
-def _rubric_key(case: Case) -> str:
-    text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
-    return short_digest(text, KEY_LENGTH)
+_REJECTED = (
+    "{}, so this case is not judged, and nothing can be decided about it. Whether the verifier is "
+    "right, a blind label tells."
+)
 
 
 def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
     if case.mode == "binary":
-        return [(score, word[0], word) for score, word in score_words(case.levels).items()]
+        return [(score, word[0], word) for score, word in MEANINGS.items()]
     labels = []
     for level in case.levels:
         key = str(level.score) if level.score in range(10) else ""
@@ -111,130 +95,143 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
     return labels
 
 
-def review_row(
-    reviewed: Reviewed,
-    people: Iterable[PersonLabel] = (),
-    before: Mapping[str, CaseResult] = MappingProxyType({}),
-) -> JsonValues:
-    """A case as one entry of the list of those to decide about; `before` are the verdicts of a
-    baseline on it, by judge.
+class ReviewedCases(SessionCases):
+    """Cases to decide about, as the report lays them out; `people` gave labels blind, and
+    `baseline` has earlier verdicts by case id.
     """
-    entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
-    judges, tags = [], []
-    for name, judgment in entry.judged.items():
-        is_wrong = judgment.score != case.expected
-        judges.append({"key": "", "name": name, "score": judgment.score, "wrong": is_wrong})
-        if is_wrong and name in before and before[name].score == case.expected:
-            tags.append("regression")
-    kind = "right" if judges and not entry.rejected else "not judged"
-    if any(judge["wrong"] for judge in judges):
-        kind = "missed" if case.expected else "false alarm"
-        if case.mode == "ordinal":
-            kind = "wrong"
-    labels = {person.label for person in people} - {None}
-    if labels and not entry.rejected:
-        tags.append("label checked" if labels == {case.expected} else "label in doubt")
-    word = "undecided"
-    if entry.rejected:
-        word = "rejected by the verifier"
-    elif decision is not None:
-        word = decision.action
-        tags.append(word)
-    elif reviewed.void is not None:
-        word = "void"
-        tags.append(word)
-    row = case_row(
-        case.spec,
-        key=entry.key,
-        rubric=_rubric_key(entry.case),
-        title=case_title(case.spec, edit_note(case.spec, case)),
-        kind=kind,
-        label=case.expected,
-        tags=tags,
-        judges=judges,
-        node=entry.case_id,
-    )
-    plan, verification = case.outcome.plan, case.outcome.verification
-    said = [judgment.shown.reasoning for judgment in entry.judged.values()]
-    said += [plan.thesis if plan else "", verification.rationale if verification else ""]
-    return {
-        **row,
-        "text": " ".join(said)[:_LONGEST_SEARCHED],
-        "digest": entry.digest,
-        "decision": word,
-        "action": decision.action if decision else "",
-        "note": decision.note if decision else "",
-        "made_label": entry.case.expected,
-    }
+
+    def __init__(
+        self,
+        cases: Iterable[Reviewed],
+        people: Sequence[PersonLabel] = (),
+        baseline: Mapping[str, CaseResult] = MappingProxyType({}),
+    ) -> None:
+        self.reviewed = {one.entry.case_id: one for one in cases}
+        results: list[CaseResult] = []
+        rubrics, grounds, earlier = {}, {}, {}
+        for one in self.reviewed.values():
+            case = one.case
+            results += _results(one)
+            rubrics[case.spec.suite, case.rubric.id] = case.rubric
+            grounds[case.spec.suite] = Grounds(ordinal=case.mode == "ordinal", people=tuple(people))
+        for result in results:
+            line = baseline.get(result.case_id)
+            if line is not None and short(line.case_digest) == short(result.case_digest):
+                earlier[result.case_id] = line
+        super().__init__(Session(results, rubrics=rubrics, grounds=grounds, earlier=earlier))
+        for result in results:
+            line = earlier.get(result.case_id)
+            if line is not None and result.outcome == "disagree" and line.score == result.label:
+                self.marked["regression"].add(result.case_id)
+
+    def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
+        one = self.reviewed[made_case_id(result)]
+        return one.case, case_turns(one.case, one.entry.case)
+
+    def row(self, made: str) -> JsonValues:
+        """A case as one entry of the list of those to decide about."""
+        one = self.reviewed[made]
+        action = one.decision.action if one.decision else ""
+        reasons = [reason for result in self.groups[made] for reason in result.reasons]
+        return {
+            **super().row(made),
+            "text": " ".join(reasons)[:_LONGEST_SEARCHED],
+            "digest": one.entry.digest,
+            "decision": "rejected by the verifier" if one.entry.rejected else _word(one),
+            "action": action,
+            "note": one.decision.note if one.decision else "",
+            "label": one.case.expected,
+            "made_label": one.entry.case.expected,
+        }
+
+    def body(self, made: str) -> JsonValues:
+        """All else of it: how it was made, and what judges and people say of it."""
+        one = self.reviewed[made]
+        case, verification = one.case, one.case.outcome.verification
+        closed, editable = "", []
+        if one.entry.rejected:
+            closed = "The verifier did not confirm the label"
+            if verification is not None and verification.contradiction:
+                place = verification.contradiction
+                closed = f"The verifier says that this transcript contradicts itself ({place})"
+            closed = _REJECTED.format(closed)
+        else:
+            places = range(len(case.messages))
+            editable = [index for index in places if is_editable(case.messages, index)]
+        return {
+            **super().body(made),
+            "labels": _labels(case),
+            "editable": editable,
+            "closed": closed,
+            "void": one.void.action if one.void else "",
+        }
 
 
-def review_body(
-    reviewed: Reviewed,
-    people: Iterable[PersonLabel] = (),
-    before: Mapping[str, CaseResult] = MappingProxyType({}),
-) -> JsonValues:
-    """All else of a case to decide about: how it was made, and what judges and people say of it."""
-    entry, case, words = reviewed.entry, reviewed.case, score_words(reviewed.case.levels)
-    judged: list[JsonValues] = []
-    for name, line in before.items():
-        who = f"{one_line(name)} before".strip()
-        judged += judge_voices(who, line.verdicts, case.expected, words)
-    for name, judgment in entry.judged.items():
-        judged += judge_voices(one_line(name) or "judge", judgment.verdicts, case.expected, words)
-    turns = case_turns(case, entry.case)
-    voices = [*label_voices(case, case.expected, words, people), *merged(judged)]
-    closed, verification = "", case.outcome.verification
-    if entry.rejected:
-        closed = "The verifier did not confirm the label"
-        if verification is not None and verification.contradiction:
-            contradiction = verification.contradiction
-            closed = f"The verifier says that this transcript contradicts itself ({contradiction})"
-        closed += (
-            ", so this case is not judged, and nothing can be decided about it. Whether the "
-            "verifier is right, a blind label tells."
+def _word(reviewed: Reviewed) -> HumanReview:
+    """What people decided about a case, in a word."""
+    if reviewed.decision is not None:
+        return reviewed.decision.action
+    return "undecided" if reviewed.void is None else "void"
+
+
+def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
+    """A result of each judge that has judged a case; where none has, one without a verdict."""
+    entry, case = reviewed.entry, reviewed.case
+    for name in entry.judged or [""]:
+        spec = replace(case.spec, judge=name or None)
+        verdicts = entry.judged[name].verdicts if entry.judged else ()
+        result = case_result(spec, None, verdicts=verdicts)
+        extra = replace(
+            result.extra,
+            edit=edit_note(spec, case),
+            altered=case.altered,
+            reworded=case.reworded,
+            review="" if entry.rejected else _word(reviewed),
         )
-    editable = []
-    for index in range(len(case.messages)):
-        if not closed and is_editable(case.messages, index):
-            editable.append(index)
-    return {
-        **case_body(turns, voices, case=case),
-        "labels": _labels(case),
-        "editable": editable,
-        "closed": closed,
-        "void": reviewed.void.action if reviewed.void else "",
-    }
+        yield replace(
+            result,
+            label=case.expected,
+            labelled_by=labelled_by(case),
+            case_digest=entry.digest,
+            extra=extra,
+        )
 
 
 def label_row(assigned: Assigned) -> JsonValues:
     """A case in the list of a reviewer, without what tells its answers."""
-    label, case = assigned.label, assigned.entry.case
+    label = assigned.label
     word = value = ""
     if label is not None and not assigned.is_open:
-        value = "none" if label.label is None else str(label.label)
-        word = "cannot tell" if label.label is None else str(label.label)
-        if case.mode == "binary" and label.label is not None:
-            word = score_words(case.levels)[label.label]
+        value, word = "none", "cannot tell"
+        if label.label is not None:
+            value = word = str(label.label)
+            if assigned.entry.case.mode == "binary":
+                word = MEANINGS[label.label]
     return {
         "key": assigned.key,
         "number": assigned.number,
-        "rubric": _rubric_key(case),
+        "rubric": _rubric_key(assigned.entry.case),
         "value": value,
-        "word": visible(word),
+        "word": word,
         "note": visible(label.note) if label else "",
         "is_blind": assigned.is_blind or bool(label and label.blind),
         "busy": assigned.busy,
     }
 
 
+def _rubric_key(case: Case) -> str:
+    text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
+    return short_digest(text, KEY_LENGTH)
+
+
 def bare_body(assigned: Assigned) -> JsonValues:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    is_scale = case.mode == "ordinal"
+    what = "Which level of" if case.mode == "ordinal" else "Does the run violate"
     return {
-        **case_body(bare_turns(case.messages), (), rubric={"levels": []}),
+        "turns": bare_turns(case.messages),
         "labels": _labels(case),
-        "question": f"{'Which level of' if is_scale else 'Does the run violate'} {case.rubric.id}?",
+        "question": f"{what} {case.rubric.id}?",
     }
 
 
@@ -281,7 +278,7 @@ class Deciding:
         self._board = board
         self._earlier = {} if baseline is None else baseline.cases
         self._templates = agent_templates(suites)
-        self._people = last_labels(people)
+        self._people = tuple(people)
 
     def page(self) -> Page:
         """The page to serve."""
@@ -307,29 +304,23 @@ class Deciding:
     def news(self, since: int) -> tuple[int, JsonValues]:
         """The present version, and what is new since an earlier one."""
         version, changed = self._board.changes(since)
+        cases = self._cases(*changed)
         return version, {
             "all": since < 0,
-            "rows": [self._row(reviewed) for reviewed in changed],
-            "rubrics": _rubrics(reviewed.entry.case for reviewed in changed),
+            "rows": [printable(cases.row(made)) for made in cases.reviewed],
+            "rubrics": printable(cases.rubrics()),
             "progress": asdict(self._board.progress()),
         }
 
-    def _row(self, reviewed: Reviewed) -> JsonValues:
-        row: JsonValues = printable(review_row(reviewed, *self._said(reviewed)))
-        return row
+    def _cases(self, *reviewed: Reviewed) -> ReviewedCases:
+        return ReviewedCases(reviewed, self._people, self._earlier)
 
-    def _said(self, reviewed: Reviewed) -> tuple[Collection[PersonLabel], Mapping[str, CaseResult]]:
-        """What people said of a case blind, and its judges when the baseline was written."""
-        entry, before = reviewed.entry, {}
-        for name in entry.judged:
-            line = self._earlier.get(case_id(replace(entry.case.spec, judge=name or None)))
-            if line is not None and short(line.case_digest) == short(entry.digest):
-                before[name] = line
-        return self._people.get(entry.digest, {}).values(), before
+    def _row(self, reviewed: Reviewed) -> object:
+        return printable(self._cases(reviewed).row(reviewed.entry.case_id))
 
     def _case(self, request: PageRequest) -> object:
         reviewed = self._board.get(request.names["key"])
-        return printable(review_body(reviewed, *self._said(reviewed)))
+        return printable(self._cases(reviewed).body(reviewed.entry.case_id))
 
     def _turn(self, request: PageRequest) -> object:
         """A turn to be edited: its text and calls, and those before all edits."""
@@ -567,8 +558,12 @@ class Labelling:
 
     def _cases(self, request: PageRequest) -> object:
         cases = self._board.assigned(request.names["reviewer"])
-        rows = [label_row(assigned) for assigned in cases]
-        return {"rows": rows, "rubrics": _rubrics(assigned.entry.case for assigned in cases)}
+        rubrics = {}
+        for assigned in cases:
+            rubric = assigned.entry.case.rubric
+            values = {"id": rubric.id, "text": rubric.instructions, "levels": [], "place": ""}
+            rubrics[_rubric_key(assigned.entry.case)] = printable(values)
+        return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
 
     def _case(self, request: PageRequest) -> object:
         return printable(bare_body(self._board.open(*_keys(request))))

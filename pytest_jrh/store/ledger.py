@@ -173,7 +173,7 @@ def case_result(
         result = replace(
             result,
             label=case.expected,
-            labelled_by=_labelled_by(case),
+            labelled_by=labelled_by(case),
             case_digest=case_digest(case),
         )
         content = content_digest(case)
@@ -188,7 +188,8 @@ def case_result(
     )
 
 
-def _labelled_by(case: Case) -> LabelSource | None:
+def labelled_by(case: Case) -> LabelSource | None:
+    """Who gave a case its label."""
     if case.expected is None:
         return None
     if case.label is not None:

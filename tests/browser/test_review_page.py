@@ -54,7 +54,7 @@ def test_a_case_shows_everything_that_a_decision_needs(sessions: Sessions) -> No
         "The agent refunds an order only where",
         "Turn 4 says that a late order is refunded.",
         "3 turns, unchanged",
-        "confirmed by the verifier",
+        "verifier",
     ):
         assert part in shown
     assert page.eval_on_selector("#label", "one => one.value") == "1"

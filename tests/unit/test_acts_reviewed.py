@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case
 from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.reports.case_facts import shown_edits
-from pytest_jrh.reports.page_cases import LEFT_OUT, case_turns
+from pytest_jrh.reports.page import LEFT_OUT, case_turns
 from pytest_jrh.review.blind import Assigned
 from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
-from pytest_jrh.review.pages import bare_body, call_texts, review_body
+from pytest_jrh.review.pages import ReviewedCases, bare_body, call_texts
 from pytest_jrh.store.people import (
     CallEdit,
     Decision,
@@ -96,9 +97,9 @@ def test_every_kind_of_edit_is_shown_where_it_is() -> None:
     assert dict(turns["5"]["why"])["To stay consistent"] == "[5] still says 56.00"
 
 
-def test_the_plan_leads_to_the_turns_as_they_stand_now() -> None:
-    body = review_body(Reviewed(ReviewCase("id", "digest", CASE), None, None))
-    assert [step["turn"] for step in body["plan"]["steps"]] == [1, 1, 5]
+def test_turns_of_the_assistant_can_be_edited_as_they_stand_now() -> None:
+    case_id = generation_id(CASE.spec)
+    body = ReviewedCases([Reviewed(ReviewCase(case_id, "digest", CASE), None, None)]).body(case_id)
     assert body["editable"] == [1, 3, 5]
 
 

@@ -18,8 +18,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports import page as page_module
-from pytest_jrh.reports.page import write_page
-from pytest_jrh.reports.page_cases import bare_turns, case_turns
+from pytest_jrh.reports.page import bare_turns, case_turns, write_page
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import (
@@ -116,8 +115,8 @@ def test_every_case_can_be_linked_to_and_has_its_body(tmp_path: Path) -> None:
             assert (edited["state"], edited["parts"][0]["text"]) == ("edited", EDITED)
             assert edited["was"][0]["text"] == MESSAGES[-1]["content"]
             assert label["why"] == "It grants a late refund."
-            assert (label["word"], label["by"]) == ("violated", "confirmed by the verifier")
-            assert body["plan"]["steps"][0]["goal"] == "grant the refund"
+            assert (label["word"], label["by"]) == ("violated", "verifier")
+            assert edited["why"][0] == ["Goal", "grant the refund"]
 
 
 def test_what_is_to_be_seen_first_stands_first(tmp_path: Path) -> None:
@@ -158,7 +157,7 @@ def test_labels_of_people_check_a_label_or_put_it_in_doubt(tmp_path: Path) -> No
         [body] = bodies(page).values()
         who = [(one["who"], one["word"], one["wrong"]) for one in body["voices"]]
         if said:
-            assert body["voices"][0]["by"] == "confirmed by the verifier, ann, blind"
+            assert body["voices"][0]["by"] == "verifier, ann blind"
         else:
             assert who[1] == ("ann, blind", "satisfied", True)
 

@@ -14,7 +14,6 @@ from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
-from pytest_jrh.reports.case_facts import voices
 from pytest_jrh.reports.markdown import (
     LIMIT,
     code,
@@ -127,17 +126,11 @@ def test_everybody_who_gave_a_score_is_named(tmp_path: Path) -> None:
         *judged(wrong_on("run-000"), runs=1, rubrics=("tone",), judge="b"),
     ]
     results = [result_with(each, human_reviewed="accepted") for each in results]
-    derived = result_with(
-        results[-1], case_id=f"{results[-1].case_id}-probe", base_scores=(0, 0, 1)
-    )
-    session = session_of([*results, derived])
-    assert cells(report(session), 1) == [
-        ["label (accepted by a person)", "satisfied", ""],
-        ["judge a", "satisfied", "The order is late."],
-        ["judge b", "violated", "The order is late."],
+    assert cells(report(session_of(results)), 1) == [
+        ["label (accepted by a person)", "violated", ""],
+        ["a", "violated", "The order is late."],
+        ["b", "satisfied", "The order is late."],
     ]
-    heard = voices(session, derived, None)
-    assert ("unchanged case", 0, "satisfied", "", False) in heard
 
 
 def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:

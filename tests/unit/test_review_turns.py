@@ -10,22 +10,29 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case, Judgment, Label, Message, Verdict, VoteSource
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import indented_json
 from pytest_jrh.review.board import ReviewCase, Reviewed
-from pytest_jrh.review.pages import review_body, review_row
+from pytest_jrh.review.pages import ReviewedCases
 from pytest_jrh.store.people import Decision, TurnEdit
 from tests.support.made_cases import make_case, make_spec
 
 
 def reviewed(case: Case, decision: Decision | None = None) -> Reviewed:
     judged = {"": Judgment((Verdict(0, "nothing was refunded"),))}
-    return Reviewed(ReviewCase("id", "digest", case, 1, judged), decision, None)
+    entry = ReviewCase(generation_id(case.spec), "digest", case, 1, judged)
+    return Reviewed(entry, decision, None)
+
+
+def body_of(case: Case, decision: Decision | None = None) -> dict[str, Any]:
+    one = reviewed(case, decision)
+    return ReviewedCases([one]).body(one.entry.case_id)
 
 
 def turns(case: Case, decision: Decision | None = None) -> list[dict[str, Any]]:
-    shown: list[dict[str, Any]] = review_body(reviewed(case, decision))["turns"]
+    shown: list[dict[str, Any]] = body_of(case, decision)["turns"]
     return shown
 
 
@@ -33,7 +40,7 @@ def test_a_label_is_shown_with_who_gave_it_where_it_is_decided() -> None:
     sources = (VoteSource("labels.csv:7", "ann", "no refund"), VoteSource("labels.csv:8"))
     case = replace(make_case(edited=False), label=Label((1, 0), "people", sources=sources))
     case = replace(case, outcome=replace(case.outcome, verification=None))
-    [label, judge] = review_body(reviewed(case))["voices"]
+    [label, judge] = body_of(case)["voices"]
     assert label["why"].splitlines() == [
         "1 (violated) by ann, labels.csv:7: no refund",
         "0 (satisfied), labels.csv:8",
@@ -133,7 +140,8 @@ def test_newlines_and_tabs_stay() -> None:
 
 
 def test_a_row_says_what_the_list_needs_and_no_more() -> None:
-    row = review_row(reviewed(make_case(make_spec(run_id="../../x"))))
+    one = reviewed(make_case(make_spec(run_id="../../x")))
+    row = ReviewedCases([one]).row(one.entry.case_id)
     assert (row["run"], row["kind"], row["decision"], row["action"]) == (
         "../../x",
         "missed",
