@@ -5,17 +5,13 @@ Texts of blocks may hold names from outside: each renderer escapes every one of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core.diffs import Piece
+from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_jrh.stats.decision import Word
-
 
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
 Level: TypeAlias = Literal["rubric", "variant", "total"]

@@ -4,24 +4,27 @@ label is wrong. The ledger has all that is known of a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pytest_jrh.core.diffs import differences
+from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import UNSCORED, equal_verdicts, majority
+from pytest_jrh.core.model import (
+    UNSCORED,
+    Case,
+    CaseResult,
+    Edit,
+    Message,
+    ScoreLevel,
+    Verdict,
+    equal_verdicts,
+    majority,
+)
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
+from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.statistics import MEANINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.core.model import Case, CaseResult, Edit, Message, ScoreLevel, Verdict
-    from pytest_jrh.reports.session import Session
-
 
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5

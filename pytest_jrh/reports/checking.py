@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import listed, shown
@@ -27,6 +27,9 @@ from pytest_jrh.core.model import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import (
     OPTIONS,
+    CaseKey,
+    Columns,
+    Table,
     TableCase,
     Values,
     VerdictTable,
@@ -37,15 +40,10 @@ from pytest_jrh.sources.tables import (
     table_of,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
-from pytest_jrh.stats.decision import Held, decide
-from pytest_jrh.stats.figures import reliability
+from pytest_jrh.stats.decision import Decision, Held, decide
+from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.people import Grounds
-
-if TYPE_CHECKING:
-    from pytest_jrh.sources.tables import CaseKey, Columns, Table
-    from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.figures import Reliability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,30 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import NO_PAGE
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
-from pytest_jrh.core.model import MADE, UNSCORED
+from pytest_jrh.core.model import MADE, UNSCORED, Case, CaseResult, CaseSpec
 from pytest_jrh.core.text import Styled, counted, escape_commands
 from pytest_jrh.reports.grounds import found_wrong
 from pytest_jrh.reports.json_values import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
-from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import Extent, Session
+from pytest_jrh.reports.report import Display, Report
+from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
-from pytest_jrh.stats.baseline import Scope, compare
-from pytest_jrh.stats.decision import Held, decide, is_active
+from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
+from pytest_jrh.stats.decision import Decision, Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.stats.panels import by_made_case
-from pytest_jrh.store.ledger import ledger_line, ledger_path
+from pytest_jrh.store.ledger import BaselineFile, ledger_line, ledger_path
 from pytest_jrh.store.made_cases import (
     Outputs,
+    RecordEntry,
     RecordIndex,
     Spooled,
     cause,
@@ -42,19 +44,6 @@ from pytest_jrh.store.made_cases import (
     without_gone,
     write_jsonl,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
-    from pytest_jrh.reports.report import Display
-    from pytest_jrh.reports.session import SuiteRun
-    from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
-    from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.store.ledger import BaselineFile
-    from pytest_jrh.store.made_cases import RecordEntry
-
 
 PAGE = "report.html"
 """The HTML report in a results folder, of a session that was not told where to write one."""

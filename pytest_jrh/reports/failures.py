@@ -10,13 +10,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
-from pytest_jrh.core.model import UNSCORED, equal_verdicts, scores_text
+from pytest_jrh.core.model import (
+    UNSCORED,
+    Case,
+    CaseResult,
+    Edit,
+    ScoreLevel,
+    Verdict,
+    equal_verdicts,
+    scores_text,
+)
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
     capital,
@@ -41,15 +50,11 @@ from pytest_jrh.reports.case_facts import (
     meant,
     score_name,
 )
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import not_shown_line
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, CaseResult, Edit, ScoreLevel, Verdict
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.probes import ProbeTable
-
 
 WIDTH = 80
 _INDENT = "    "

@@ -5,41 +5,31 @@ reports share, and figures one by one for reports without texts.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import MADE, majority
+from pytest_jrh.core.model import MADE, CaseResult, majority
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports.blocks import Cases, Line
+from pytest_jrh.reports.blocks import Block, Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name
-from pytest_jrh.reports.session import run_title
+from pytest_jrh.reports.session import Session, run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
+    AgainstPeople,
+    Agreement,
+    VerifierAgainstPeople,
     against_people,
     agreement,
     digest_of,
     verifier_against_people,
     violation_rates,
 )
-from pytest_jrh.store.people import blind_labels, untold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.blocks import Block
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.people import (
-        AgainstPeople,
-        Agreement,
-        VerifierAgainstPeople,
-    )
-    from pytest_jrh.store.people import Grounds, Kinship
+from pytest_jrh.store.people import Grounds, Kinship, blind_labels, untold
 
 
 @dataclass(frozen=True, slots=True)

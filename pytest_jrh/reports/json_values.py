@@ -9,29 +9,21 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from pytest_jrh.core.model import Mode
+from pytest_jrh.core.model import CaseResult, Mode
 from pytest_jrh.reports.grounds import PeopleLevel, people_levels, unmatched
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import scales, suite_names
+from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import certainty_sentences
+from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, keys_of
-from pytest_jrh.stats.intervals import LEVEL
-from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.stats.intervals import LEVEL, Estimate
+from pytest_jrh.stats.panels import Panel
+from pytest_jrh.stats.people import Agreement, violation_rates
+from pytest_jrh.stats.statistics import Statistics, StatisticsTable, tabulate
 from pytest_jrh.store.people import Grounds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.intervals import Estimate
-    from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.stats.people import Agreement
-    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
 class JsonReport(Report):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pytest_jrh.core.diffs import near_changes
+from pytest_jrh.core.diffs import Piece, near_changes
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
+    Block,
     Cases,
     Diff,
     Fold,
@@ -26,22 +27,18 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    Weight,
+    WorstCase,
     is_warning,
 )
 from pytest_jrh.reports.case_facts import shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.said import said
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import not_shown_line
+from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
 from pytest_jrh.stats.panels import made_case_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.reports.blocks import Block, Weight, WorstCase
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.decision import Word
 
 
 class MarkdownReport(Report):

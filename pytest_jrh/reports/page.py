@@ -16,14 +16,15 @@ import base64
 import hashlib
 import json
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, CaseResult, Rubric
+from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, Case, CaseResult, Edit, Message, Rubric
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
@@ -32,19 +33,12 @@ from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voices
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said, worst_results
-from pytest_jrh.reports.session import case_key, spending_line, total_spending
+from pytest_jrh.reports.session import Session, case_key, spending_line, total_spending
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.people import holds_acts
 from pytest_jrh.store.records import BY_HAND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_jrh.core.model import Case, Edit, Message
-    from pytest_jrh.reports.session import Session
-
 
 JsonValues: TypeAlias = "dict[str, Any]"
 PartKind = Literal["text", "call", "reasoning", "media", "image", "error", "result"]

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pytest_jrh.core.text import counted
-from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table
+from pytest_jrh.reports.blocks import Block, Cell, Row, Section, Sentence, Table, Weight
 from pytest_jrh.stats.figures import NONE, percent, range_text
-from pytest_jrh.stats.probes import SUPPOSED_FLICKER
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.stats.probes import ProbeRow, ProbeTable
-
+from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 
 TITLES = ("n", "turned", "rate", "interval", "towards")
 NOTE = (

@@ -12,15 +12,26 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
-from pytest_jrh.core.model import JUDGED, SHORT_NAMES
+from pytest_jrh.core.model import (
+    JUDGED,
+    SHORT_NAMES,
+    Case,
+    CaseResult,
+    Edit,
+    Message,
+    Rubric,
+    ScoreLevel,
+)
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
@@ -31,32 +42,15 @@ from pytest_jrh.reports.json_values import (
     people_data,
     table_data,
 )
-from pytest_jrh.reports.session import scales
+from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
+from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, grouped
-from pytest_jrh.stats.panels import by_made_case, panels
+from pytest_jrh.stats.panels import Panel, by_made_case, panels
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.ledger import table_bytes
-from pytest_jrh.store.made_cases import cause
+from pytest_jrh.store.made_cases import Outputs, cause
 from pytest_jrh.store.records import to_record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import (
-        Case,
-        CaseResult,
-        Edit,
-        Message,
-        Rubric,
-        ScoreLevel,
-    )
-    from pytest_jrh.reports.session import Session, SuiteRun
-    from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.made_cases import Outputs
 
 
 def write_rand_files(

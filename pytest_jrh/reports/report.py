@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 from urllib.parse import quote
 
 from pytest_jrh.core.files import absolute, atomic_write
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.text import Styled
-    from pytest_jrh.reports.session import Session
+from pytest_jrh.core.text import Styled
+from pytest_jrh.reports.session import Session
 
 
 @dataclass(frozen=True, slots=True)

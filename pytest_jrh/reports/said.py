@@ -5,21 +5,24 @@ the page render types of blocks and places, and know of no topic.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
+    Block,
     Cases,
     Cell,
     Diff,
     Fold,
     Headline,
+    Level,
     Line,
     Points,
     ReadFirst,
@@ -27,6 +30,7 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    Weight,
     WorstCase,
 )
 from pytest_jrh.reports.case_facts import label_basis, score_name
@@ -39,6 +43,7 @@ from pytest_jrh.reports.grounds import (
 from pytest_jrh.reports.probes import finding_sentences, probe_blocks, turned_table
 from pytest_jrh.reports.provenance import origin_lines
 from pytest_jrh.reports.session import (
+    Session,
     case_key,
     dollars_text,
     run_title,
@@ -48,26 +53,19 @@ from pytest_jrh.reports.session import (
 )
 from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
+from pytest_jrh.stats.baseline import Pair, PromptChange
+from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import (
     REASONING_DISAGREES,
+    Statistics,
     accuracy_of,
     bias_of,
     reasoning_disagrees,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.blocks import Block, Level, Weight
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.baseline import Pair, PromptChange
-    from pytest_jrh.stats.decision import Decision, Word
-    from pytest_jrh.stats.probes import ProbeTable
-    from pytest_jrh.stats.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,35 +4,38 @@ from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
+from pytest_jrh.core.model import (
+    JUDGED,
+    SHORT_NAMES,
+    UNEDITED,
+    Case,
+    CaseResult,
+    CaseSpec,
+    Progress,
+    Rubric,
+    ScoreLevel,
+    Spending,
+    Usage,
+)
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import NamedCase
-from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
+from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, Pair, PromptChange
-from pytest_jrh.stats.decision import Decision
+from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
-from pytest_jrh.store.made_cases import RecordIndex
+from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 from pytest_jrh.store.people import Grounds, PersonLabel, last_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Progress, ScoreLevel
-    from pytest_jrh.reports.provenance import SuiteOrigin
-    from pytest_jrh.stats.decision import Word
-    from pytest_jrh.store.made_cases import SuiteCases
-
 
 TITLE_WIDTH = 72
 # What a title keeps of a rubric's id and of a run's where there is not room for all.

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.text import GAP, Styled, aligned, columns, one_line, shortened, wrapped
 from pytest_jrh.reports.blocks import (
+    Block,
     Cases,
     Diff,
     Fold,
@@ -24,19 +24,14 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    Weight,
     is_warning,
 )
-from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.said import said, worst_cases
-from pytest_jrh.reports.session import spending_text
+from pytest_jrh.reports.session import Session, spending_text
+from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
-
-if TYPE_CHECKING:
-    from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.reports.report import Display
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.decision import Word
-
 
 _STYLES: Mapping[Weight, str] = {
     "strong": "bold",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import MADE, SKIPS
+from pytest_jrh.core.model import MADE, SKIPS, CaseResult, HumanReview, ShownTurns
 from pytest_jrh.core.text import capital, counted, one_line
 from pytest_jrh.reports.blocks import (
+    Block,
     Cases,
     Cell,
     Fold,
@@ -23,10 +23,13 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    Weight,
 )
+from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
-from pytest_jrh.stats.changes import LEVEL
+from pytest_jrh.stats.changes import LEVEL, SetChange
+from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import (
     decimal,
     left_out,
@@ -34,16 +37,7 @@ from pytest_jrh.stats.figures import (
     reasons,
 )
 from pytest_jrh.stats.limits import limit_text
-from pytest_jrh.stats.panels import made_case_id
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, HumanReview, ShownTurns
-    from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.changes import SetChange
-    from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.panels import Panel
-
+from pytest_jrh.stats.panels import Panel, made_case_id
 
 MOST_NAMED = 50
 # pytest names each of them, too, and says why.

@@ -12,22 +12,17 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import DEFAULT_SEED
+from pytest_jrh.core.model import DEFAULT_SEED, Case, Judgment
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.review.board import Board, ReviewCase, check_label
 from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, Judgment
 
 _LATE = "without a label when the reviewer finished"
 _LONGEST_NOTE = 2_000

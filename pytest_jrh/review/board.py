@@ -10,23 +10,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.ids import generation_id, short_digest
+from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.store.people import Decision, TurnEdit, holds_acts, is_editable, obeyed, with_edits
+from pytest_jrh.store.people import (
+    CallEdit,
+    Decision,
+    DecisionStore,
+    TurnEdit,
+    holds_acts,
+    is_editable,
+    obeyed,
+    with_edits,
+)
 from pytest_jrh.store.records import case_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
-    from pytest_jrh.store.people import CallEdit, DecisionStore
-
 
 SECONDS_BETWEEN_LOOKS = 0.1
 KEY_LENGTH = 12

@@ -9,25 +9,30 @@ of a case.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.model import Case, CaseResult, HumanReview, Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
+from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.reports.page import (
     BODIES,
     FOLDER,
+    JsonValues,
     SessionCases,
     bare_turns,
     case_turns,
@@ -35,25 +40,14 @@ from pytest_jrh.reports.page import (
     printable,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.review.board import KEY_LENGTH
+from pytest_jrh.review.blind import Assigned, LabelBoard
+from pytest_jrh.review.board import KEY_LENGTH, ReviewBoard, Reviewed
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
-from pytest_jrh.stats.baseline import short
+from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import case_result, edit_note, labelled_by
-from pytest_jrh.store.people import CallEdit, Grounds, holds_acts, is_editable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.model import Case, CaseResult, HumanReview, Message
-    from pytest_jrh.core.templates import Template
-    from pytest_jrh.reports.page import JsonValues
-    from pytest_jrh.review.blind import Assigned, LabelBoard
-    from pytest_jrh.review.board import ReviewBoard, Reviewed
-    from pytest_jrh.stats.baseline import Baseline
-    from pytest_jrh.store.people import PersonLabel
+from pytest_jrh.store.people import CallEdit, Grounds, PersonLabel, holds_acts, is_editable
 
 
 def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
