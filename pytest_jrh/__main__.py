@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -218,4 +219,6 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
 
 
 if __name__ == "__main__":
+    # It takes a fifth of a check's time, and what is read lives until the end.
+    gc.disable()
     sys.exit(main())

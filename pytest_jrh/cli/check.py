@@ -5,7 +5,6 @@ reports.
 from __future__ import annotations
 
 import argparse
-import gc
 import re
 import shlex
 import shutil
@@ -33,7 +32,11 @@ _COLUMNS = {
     "repeat": "tells apart the rows of a judge that judged a case more than once",
     "judge": "names the judge of a row, where each judge has rows of its own",
 }
-_OF_BASELINE = ("max_drop", "proof", "common", "same_judge")
+_OF_BASELINE = {
+    "proof": "pass only where a larger drop than --max-drop is excluded",
+    "common": "compare the cases that both have; else one without a row or a verdict fails",
+    "same_judge": "the baseline is of the same judge, whatever its column is called",
+}
 
 
 def declare_check(check: argparse.ArgumentParser) -> None:
@@ -56,24 +59,9 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         help="how much the judge may lose since the baseline, beside its flicker (default: 0.05, "
         "which is 5 points)",
     )
-    check.add_argument(
-        "--proof",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="pass only where a larger drop than --max-drop is excluded",
-    )
-    check.add_argument(
-        "--common",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="compare the cases that both have; else one without a row or a verdict fails",
-    )
-    check.add_argument(
-        "--same-judge",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="the baseline is of the same judge, whatever its column is called",
-    )
+    for name, help_text in _OF_BASELINE.items():
+        flag = f"--{name.replace('_', '-')}"
+        check.add_argument(flag, action="store_true", default=argparse.SUPPRESS, help=help_text)
     check.add_argument(
         "--report",
         metavar="FILE",
@@ -130,17 +118,6 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
 
 def check_file(options: argparse.Namespace) -> int:
     """Check the table and write the reports; returns 1 for a FAIL or no report, 4 for a mistake."""
-    is_collecting = gc.isenabled()
-    # It takes a fifth of the time, and all values of a table live until the end.
-    gc.disable()
-    try:
-        return _check_file(options)
-    finally:
-        if is_collecting:
-            gc.enable()
-
-
-def _check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.reports.checking import check_table
     from pytest_jrh.reports.ending import Concluded, ending_lines, write_reports
     from pytest_jrh.reports.report import Display
@@ -185,11 +162,12 @@ def _refuse(error: InputError, words: Sequence[str]) -> int:
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings of `check_table` that were given."""
     given = vars(options)
-    for name in _OF_BASELINE:
+    of_baseline = ("max_drop", *_OF_BASELINE)
+    for name in of_baseline:
         if name in given and not options.baseline:
             option = f"--{name.replace('_', '-')}"
             raise _mistake(option, "needs a baseline to hold verdicts against", "add --baseline")
-    names = (*_COLUMNS, "verdict", "labels", "one", "scale", "baseline", *_OF_BASELINE)
+    names = (*_COLUMNS, "verdict", "labels", "one", "scale", "baseline", *of_baseline)
     return {name: given[name] for name in names if name in given} | {"map": dict(options.map)}
 
 

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, replacing
+from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import DEFAULT_SEED, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
@@ -311,7 +310,10 @@ def start_suite(
         if problems:
             hint = "Choose another name, or overwrite with --force."
             raise InputError([*problems[:-1], replace(problems[-1], hint=hint)])
-    _write(folder, texts, copies)
+    contents: dict[str, bytes | str] = {**texts}
+    for to, source in copies.items():
+        contents[to] = source.read_bytes()
+    _write(folder, contents)
     is_here = folder == Path.cwd()
     written = [f"Written {'here' if is_here else f'in {folder}'}:"]
     written += [f"  {file}" for file in (*texts, *copies)]
@@ -369,7 +371,7 @@ def _add_command(log: LogPlace, judge_file: str) -> str:
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
     """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
     texts = _schemas(prefix)
-    _write(folder, texts, {})
+    _write(folder, texts)
     return tuple(folder / file for file in texts)
 
 
@@ -478,14 +480,10 @@ def _filled(file: str, values: Mapping[str, str], **file_values: str) -> str:
     return re.sub(r"@([a-z_]+)@", lambda mark: all_values[mark[1]], text)
 
 
-def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
-    for file in [*copies, *texts]:
+def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:
+    for file, content in contents.items():
         try:
-            if file in texts:
-                atomic_write(folder / file, texts[file])
-            else:
-                with copies[file].open("rb") as source, replacing(folder / file) as target:
-                    shutil.copyfileobj(source, target)
+            atomic_write(folder / file, content)
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Problem(message, str(folder / file))) from error

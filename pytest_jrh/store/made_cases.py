@@ -71,16 +71,7 @@ class RecordEntry(NamedTuple):
     @classmethod
     def of(cls, record: Record, line: FileLine) -> RecordEntry:
         """The entry of a record that was read from a line."""
-        return cls(
-            line.place,
-            record.spec,
-            record.expected,
-            record.verified,
-            record.human_reviewed,
-            record.mode,
-            record.objective,
-            record.label,
-        )
+        return cls(line.place, *(getattr(record, name) for name in cls._fields[1:]))
 
     def record(self) -> Record:
         """The record itself; raises as `case` does."""
@@ -343,14 +334,14 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
     Raises `InputError` for a record that cannot be used.
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
-    folders: dict[Path, set[str]] = {}
+    folders: dict[str, Path] = {}
     for test in suite.tests:
-        folder = suite.frozen.parent if suite.frozen else test.output_dir
-        folders.setdefault(folder, set()).add(test.name)
-    for folder, tests in folders.items():
+        folders[test.name] = suite.frozen.parent if suite.frozen else test.output_dir
+    for folder in dict.fromkeys(folders.values()):
         for entry in read_jsonl(folder / REJECTED_FILE).entries.values():
             spec = entry.spec
-            if spec.suite == suite.name and spec.test in tests and spec.rubric_id in rubrics:
+            is_here = spec.suite == suite.name and folders.get(spec.test) == folder
+            if is_here and spec.rubric_id in rubrics:
                 yield under(entry.case(), rubrics[spec.rubric_id])
 
 
@@ -373,21 +364,13 @@ def misfit_of(suite: Suite, entries: Iterable[RecordEntry]) -> Problem | None:
 
     Cases of other suites, which may share the file, are no misfits.
     """
-    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
-    tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
+    tests = {test.name: test for test in suite.tests}
     for entry in entries:
         spec = entry.spec
         test = tests.get(spec.test)
         if spec.suite != suite.name or test is None or spec.rubric_id in suite.untargeted:
             continue
-        rubric = rubrics.get(spec.rubric_id)
-        mistake: str | None = (
-            f"made for the rubric {shown(spec.rubric_id)}, which is not in the rubric file; its "
-            f"ids are {listed(rubrics)}"
-        )
-        if rubric is not None:
-            mistake = _mistake(suite, entry, test, rubric)
-        if mistake:
+        if mistake := _mistake(suite, entry, test):
             message = f"this case cannot be used: {mistake}"
             return Problem(message, str(entry.place.path), entry.place.number)
     return None
@@ -407,7 +390,14 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
     return tuple(sentences)
 
 
-def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) -> str | None:
+def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
+    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    rubric = rubrics.get(entry.spec.rubric_id)
+    if rubric is None:
+        return (
+            f"made for the rubric {shown(entry.spec.rubric_id)}, which is not in the rubric file; "
+            f"its ids are {listed(rubrics)}"
+        )
     scores = rubric.scores if suite.mode == "ordinal" else (0, 1)
     # On the scale, and not among the targets: left out by `cases.scores`.
     targets = test.targets[rubric.id][-1:] if KINDS[test.name].highest_only else scores
