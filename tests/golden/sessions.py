@@ -322,7 +322,7 @@ def run(session: Session, folder: Path) -> Outcome:
     (project / "reports").mkdir()
     # How many progress lines a session writes depends on how fast the machine is.
     (project / "no_progress.py").write_text(
-        "from pytest_jrh.plugin import reviewing\nreviewing.INTERVAL = float('inf')\n"
+        "from pytest_jrh.plugin import session\nsession.INTERVAL = float('inf')\n"
     )
     for name, text in session.writes.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)

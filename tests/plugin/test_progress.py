@@ -13,7 +13,7 @@ from tests.support.suites import SuiteFiles, write_suite
 
 def test_a_line_now_and_then_says_how_far_it_is_and_none_when_quiet(tmp_path: Path) -> None:
     files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"])
-    hurry = "import pytest_jrh.plugin.reviewing as reviewing\nreviewing.INTERVAL = 0.2\n"
+    hurry = "import pytest_jrh.plugin.session as session\nsession.INTERVAL = 0.2\n"
     (files.folder / "conftest.py").write_text(hurry, encoding="utf-8")
     with ModelServer(delay=0.2) as server:
         lines = run(files, server).splitlines()
