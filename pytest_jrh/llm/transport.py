@@ -31,15 +31,11 @@ from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
 
-_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
-_TOKENIZERS = "TIKTOKEN_CACHE_DIR"
-
 
 @cache
 def litellm() -> Any:
     """litellm, imported when first needed and set up for recording."""
-    # Without this, litellm fetches its price map from the network while it is imported.
-    os.environ.setdefault(_PRICES, "True")
+    keep_libraries_local()
     import litellm as library
 
     _install_guard()
@@ -53,16 +49,16 @@ def litellm() -> Any:
 def keep_libraries_local() -> None:
     """Let litellm and tiktoken use the prices and vocabularies that litellm brings.
 
-    Else they download them when they are first used, which is in one case of all where a judge's
-    code uses them.
+    Else they download them when they are imported or first used, which is in one case of all where
+    a judge's code uses them.
     """
-    os.environ.setdefault(_PRICES, "True")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     spec = find_spec("litellm")
     locations = spec.submodule_search_locations if spec is not None else None
     for package in locations or ():
         folder = Path(package) / "litellm_core_utils" / "tokenizers"
         if folder.is_dir():
-            os.environ.setdefault(_TOKENIZERS, str(folder))
+            os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
 
 
 def missing_keys(model: str) -> list[str]:

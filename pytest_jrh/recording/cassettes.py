@@ -108,14 +108,13 @@ def _json_escape(match: re.Match[str]) -> str:
 def _dumper() -> Any:
     base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     dumper: Any = type("CassetteDumper", (base,), {})
-    dumper.add_representer(str, _represent_text)
+
+    def represent_text(dumper: Any, text: str) -> Any:
+        style = "|" if "\n" in text else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    dumper.add_representer(str, represent_text)
     return dumper
-
-
-def _represent_text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
 
 
 FORMAT = 1

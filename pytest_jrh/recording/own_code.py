@@ -24,6 +24,7 @@ from pytest_jrh.recording.recorder import (
     Halt,
     Halted,
     HttpRequest,
+    canonical,
     network_closed,
     path_of,
 )
@@ -297,7 +298,5 @@ def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None
 
 def _text_of(request: HttpRequest) -> str:
     """A request line by line, and the texts in its body, too: a transcript is one line of JSON."""
-    text = request.body
-    with contextlib.suppress(ValueError, RecursionError):
-        text = json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
+    text = canonical(request.body, indent=1, ensure_ascii=False)
     return "\n".join([f"{request.method} {path_of(request.uri)}", text.replace("\\n", "\n")])

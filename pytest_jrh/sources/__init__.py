@@ -17,7 +17,15 @@ from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.coding_agents import CLAUDE_CODE, CODEX
+from pytest_jrh.sources.agents import (
+    ATIF,
+    CLAUDE_CODE,
+    CODEX,
+    FILES_OF_A_TRIAL,
+    HARBORS_FILES,
+    TRIAL,
+    is_trial,
+)
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
     ITEMS,
@@ -27,13 +35,6 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Conversation, Form, Head, Key, RunFields, Source, refused
-from pytest_jrh.sources.trajectories import (
-    ATIF,
-    FILES_OF_A_TRIAL,
-    HARBORS_FILES,
-    TRIAL,
-    is_trial,
-)
 from pytest_jrh.sources.transcripts import Transcripts
 
 if TYPE_CHECKING:
@@ -244,8 +245,7 @@ class Joined(Source):
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files so far."""
-        with self._lock:
-            notices = dict(self._notices)
+        notices = dict(self._notices)
         for source in self._sources:
             notices.update(dict.fromkeys(source.notices()))
         return tuple(notices)

@@ -18,7 +18,7 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
-from pytest_jrh.sources.source import MISSING, at, pointer_to
+from pytest_jrh.sources.source import MISSING, as_pointer, at
 from pytest_jrh.sources.tables import (
     NoLabelError,
     as_text,
@@ -332,7 +332,7 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
 def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source) -> JoinedLabels:
     """Labels that the log itself has; runs without the score or the field have none."""
     name = settings.scorer or settings.metadata or ""
-    pointer = name if name.startswith("/") else pointer_to(name)
+    pointer = as_pointer(name)
     keys = {(run.run_id, run.epoch) for run in joiner.runs}
     names: dict[str, None] = {}
     rows = []

@@ -267,9 +267,7 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
 
 def top_field(cluster_key: str) -> str:
     """The field of the metadata that a `cluster_key` is in."""
-    if not cluster_key.startswith("/"):
-        return cluster_key
-    return names_in(cluster_key)[0]
+    return names_in(as_pointer(cluster_key))[0]
 
 
 def clusters_by(
@@ -280,7 +278,7 @@ def clusters_by(
     None where a run has none. Raises InputError where no run has it, or the value is no text,
     number or boolean.
     """
-    pointer = cluster_key if cluster_key.startswith("/") else pointer_to(cluster_key)
+    pointer = as_pointer(cluster_key)
     clusters: dict[Key, str | None] = {}
     names: dict[str, None] = {}
     for key, metadata in runs:
@@ -362,6 +360,11 @@ def names_in(pointer: str) -> list[str]:
 def pointer_to(*names: str) -> str:
     """The pointer to a name below names."""
     return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
+
+
+def as_pointer(key: str) -> str:
+    """The name of a field as a pointer to it; a pointer stays as it is."""
+    return key if key.startswith("/") else pointer_to(key)
 
 
 LINES = (".jsonl", ".ndjson")

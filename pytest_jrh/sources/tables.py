@@ -381,16 +381,6 @@ class CaseKey(NamedTuple):
     epoch: int = 1
 
 
-def _keys(table: Table, columns: Columns) -> Iterator[CaseKey]:
-    """The case of each row; where no column names it, by its line."""
-    rubrics, epochs = table.texts(columns.rubric), table.texts(columns.epoch)
-    for row, name in enumerate(table.texts(columns.case)):
-        epoch = whole_number(epochs[row])
-        yield CaseKey(
-            name or f"line {table.lines[row]}", rubrics[row], 1 if epoch is None else epoch
-        )
-
-
 class Values:
     """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
 
@@ -527,8 +517,12 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     verdicts = {name: values.scores(table, name, problems) for name in of_judges}
     judges, repeats = table.texts(columns.judge), table.texts(columns.repeat)
     reasonings, clusters = table.texts(columns.reasoning), table.texts(columns.cluster)
-    for row, key in enumerate(_keys(table, columns)):
+    rubrics, epochs = table.texts(columns.rubric), map(whole_number, table.texts(columns.epoch))
+    names = table.texts(columns.case)
+    for row, (name, epoch) in enumerate(zip(names, epochs, strict=True)):
         line, label = table.lines[row], labels[row]
+        # Where no column names the case, its line does.
+        key = CaseKey(name or f"line {line}", rubrics[row], 1 if epoch is None else epoch)
         case = cases.get(key)
         if case is None:
             case = cases[key] = TableCase(key, line, clusters[row] or None)
