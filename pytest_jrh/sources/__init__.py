@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import listed, printable
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import (
@@ -232,14 +232,8 @@ class Joined(Source):
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
         row = self._rows.get((run_id, epoch))
-        if row is None:
-            raise Unscored(
-                "input_error",
-                stage="input",
-                cause=f"No file has the run {printable(run_id)} (epoch {epoch}).",
-                advice="Collect the suite again.",
-            )
-        number, id_there, _ = row
+        # One that no file has is missing in the first.
+        number, id_there = row[:2] if row is not None else (0, run_id)
         run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
         return replace(run, run_id=run_id), raw
 

@@ -8,6 +8,7 @@ inspect_ai, imported late.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import re
@@ -75,21 +76,16 @@ class EvalLog(Source):
 
     def fields(self) -> Iterator[RunFields]:
         for key in self._opened():
-            try:
+            sample: dict[str, Any] = {}
+            # What is damaged has nothing, as its cases will say.
+            with contextlib.suppress(DamagedError):
                 sample = self._stored(key)
-            except DamagedError:
-                # As its cases will say.
-                sample = {}
-            parts = []
-            for name in ("metadata", "scores"):
-                part = sample.get(name)
-                parts.append(part if isinstance(part, dict) else {})
-            metadata, scores = parts
+            metadata, scores = sample.get("metadata"), sample.get("scores")
             values = {}
-            for name, score in scores.items():
+            for name, score in scores.items() if isinstance(scores, dict) else ():
                 if isinstance(score, dict) and "value" in score:
                     values[name] = score["value"]
-            yield RunFields(key, metadata, values)
+            yield RunFields(key, metadata if isinstance(metadata, dict) else {}, values)
 
     def aliases(self) -> dict[str, Key]:
         """See `Source`: the uuids of samples, which Inspect's tables name; older logs have none."""

@@ -92,16 +92,13 @@ def read_rows(path: Path, file: str) -> LabelFile:
             problems.append(table.problem(message, 1))
     if problems:
         raise InputError(problems)
-    texts = {role: table.texts(name) for role, name in columns.items()}
     rows = []
-    for row, line in enumerate(table.lines):
-        values: dict[str, Any] = {role: column[row] for role, column in texts.items()}
-        epoch = values["epoch"]
-        values["epoch"] = whole_number(epoch)
-        if epoch and values["epoch"] is None:
-            message = f"got {shown(epoch)}; must be an integer"
+    for row, (line, texts) in enumerate(table.rows(columns)):
+        epoch = whole_number(texts["epoch"])
+        if texts["epoch"] and epoch is None:
+            message = f"got {shown(texts['epoch'])}; must be an integer"
             problems.append(table.problem(message, line, "epoch"))
-        values["label"] = table.columns[columns["label"]][row]
+        values = {**texts, "epoch": epoch, "label": table.columns[columns["label"]][row]}
         rows.append(LabelRow(**values, line=line))
     if problems:
         raise InputError(first_problems(problems, file))
@@ -281,8 +278,7 @@ def find_labels(
         ordinal=suite.mode == "ordinal",
     )
     found = JoinedLabels()
-    origins: dict[LabelKey, str] = {}
-    labels: dict[LabelKey, Label] = {}
+    labels: dict[LabelKey, tuple[Label, str]] = {}
     for index, settings in enumerate(suite.labels):
         place = f"labels.{index}.{settings.source}"
         if settings.path is not None:
@@ -295,16 +291,15 @@ def find_labels(
         found.problems += joined.problems
         found.notices += joined.notices
         for key, label in joined.labels.items():
-            if key in origins:
+            first_label, first_place = labels.setdefault(key, (label, where))
+            if first_label is not label:
                 rubric_id, run_id, epoch = key
                 message = (
                     f"the run {shown(run_id)} (epoch {epoch}) has a label under "
-                    f"{shown(rubric_id)} in {where} and in {origins[key]}"
+                    f"{shown(rubric_id)} in {where} and in {first_place}"
                 )
                 found.problems.append(Problem(message, key=place, hint="keep one of them"))
                 break
-            origins[key] = where
-            labels[key] = label
     if not labels and not found.problems:
         place = f"labels.0.{suite.labels[0].source}"
         found.problems.append(Problem("no run has a label", key=place))
@@ -313,7 +308,7 @@ def find_labels(
         for run in runs:
             key = (rubric.id, run.run_id, run.epoch)
             if key in labels:
-                found.labels[key] = labels[key]
+                found.labels[key], _ = labels[key]
     return found
 
 

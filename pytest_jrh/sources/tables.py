@@ -51,6 +51,12 @@ class Table:
             return [""] * len(self.lines)
         return [as_text(value) for value in self.columns[column]]
 
+    def rows(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, str]]]:
+        """The texts of each row by the roles of their columns, behind its line."""
+        texts = {role: self.texts(name) for role, name in columns.items()}
+        for row, line in enumerate(self.lines):
+            yield line, {role: column[row] for role, column in texts.items()}
+
     def named(self, names: Collection[str]) -> list[str]:
         """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
         return [name for name in self.columns if _BLANKS.sub("_", name.casefold()) in names]
@@ -515,32 +521,28 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     labels = values.scores(table, columns.label, problems)
     of_judges = [name for name in (*columns.verdicts, columns.baseline) if name]
     verdicts = {name: values.scores(table, name, problems) for name in of_judges}
-    judges, repeats = table.texts(columns.judge), table.texts(columns.repeat)
-    reasonings, clusters = table.texts(columns.reasoning), table.texts(columns.cluster)
-    rubrics, epochs = table.texts(columns.rubric), map(whole_number, table.texts(columns.epoch))
-    names = table.texts(columns.case)
-    for row, (name, epoch) in enumerate(zip(names, epochs, strict=True)):
-        line, label = table.lines[row], labels[row]
+    for row, (line, texts) in enumerate(table.rows(columns._asdict())):
+        epoch = whole_number(texts["epoch"])
         # Where no column names the case, its line does.
-        key = CaseKey(name or f"line {line}", rubrics[row], 1 if epoch is None else epoch)
-        case = cases.get(key)
-        if case is None:
-            case = cases[key] = TableCase(key, line, clusters[row] or None)
+        name = texts["case"] or f"line {line}"
+        key = CaseKey(name, texts["rubric"], 1 if epoch is None else epoch)
+        case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
         if case.label is None:
-            case.label = label
-        elif label not in (None, case.label):
-            message = f"the label of the case {shown(key.case)} is another one above"
+            case.label = labels[row]
+        elif labels[row] not in (None, case.label):
+            message = f"the label of the case {shown(name)} is another one above"
             hint = "the rows of a case must have one label, that on which people agreed"
             problems.append(table.problem(message, line, columns.label, hint))
-        for column, of_rows in verdicts.items():
-            judge = judges[row] if columns.judge and column in columns.verdicts else column
+        for column, scores in verdicts.items():
+            is_baseline = column not in columns.verdicts
+            judge = texts["judge"] if columns.judge and not is_baseline else column
             of_judge = case.verdicts.setdefault(judge, {})
-            if repeats[row] in of_judge:
-                message = f"the case {shown(key.case)} is in line {case.line} too"
+            if texts["repeat"] in of_judge:
+                message = f"the case {shown(name)} is in line {case.line} too"
                 problems.append(table.problem(message, line, columns.case, _TELL_APART))
-            of_judge[repeats[row]] = of_rows[row]
-            if reasonings[row] and column in columns.verdicts:
-                case.reasonings.setdefault(judge, reasonings[row])
+            of_judge[texts["repeat"]] = scores[row]
+            if texts["reasoning"] and not is_baseline:
+                case.reasonings.setdefault(judge, texts["reasoning"])
     if problems:
         raise InputError(first_problems(problems, table.file))
     used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
