@@ -17,15 +17,7 @@ from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.agents import (
-    ATIF,
-    CLAUDE_CODE,
-    CODEX,
-    FILES_OF_A_TRIAL,
-    HARBORS_FILES,
-    TRIAL,
-    is_trial,
-)
+from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
     ITEMS,
@@ -35,7 +27,14 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Conversation, Form, Head, Key, RunFields, Source, refused
-from pytest_jrh.sources.transcripts import Transcripts
+from pytest_jrh.sources.transcripts import (
+    ATIF,
+    FILES_OF_A_TRIAL,
+    HARBORS_FILES,
+    TRIAL,
+    Transcripts,
+    is_trial,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

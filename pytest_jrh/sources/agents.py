@@ -1,38 +1,228 @@
-"""Logs of programs that run agents, each file of which is one conversation: sessions of Claude Code
-and of Codex, and ATIF trajectories, the format of Harbor: files, and the folders of its trials.
+"""Sessions of coding agents, the logs that Claude Code and Codex keep for themselves; and items of
+OpenAI's Responses API, which those of Codex consist of, as chat messages.
+
+Items follow each other where a chat has messages: what the model says, thinks and calls up to the
+next result or the user's next message is one message of the assistant. The ids of items are left
+out, as messages of chats have none.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.core.documents import (
-    DamagedError,
-    check_depth,
-    inside,
-    listed,
-    parsed,
-    printable,
-    received,
+from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
+from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.sources.chat import (
+    as_text,
+    check_message,
+    data_url,
+    has_results,
+    parts_of,
+    provider_call,
+    read_call,
 )
-from pytest_jrh.core.text import counted
-from pytest_jrh.sources.chat import check_message, has_results, read_messages
-from pytest_jrh.sources.responses import ITEM_TYPES, turns_of
-from pytest_jrh.sources.source import LINES, Conversation, Form, Head, refused, texts_in
-from pytest_jrh.sources.transcripts import Item, Transcripts
+from pytest_jrh.sources.source import LINES, Conversation, Form, texts_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.documents import KeyPath
+    from pytest_jrh.sources.source import Head
+
 
 Json = dict[str, Any]
+# What the agent's own code runs: the name of the tool, where not the item names it, and the fields
+# that are its arguments.
+_CALLS = {
+    "function_call": ("", ("arguments",)),
+    "custom_tool_call": ("", ("input",)),
+    "computer_call": ("computer", ("action", "actions")),
+    "local_shell_call": ("local_shell", ("action",)),
+    "shell_call": ("shell", ("action",)),
+    "apply_patch_call": ("apply_patch", ("operation",)),
+    "tool_search_call": ("tool_search", ("arguments",)),
+    "mcp_approval_request": ("mcp_approval", ("server_label", "name", "arguments")),
+    "program": ("program", ("code",)),
+}
+# The fields with the result.
+_RESULTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((f"{call}_output" for call in list(_CALLS)[:6]), ("output",)),
+    "tool_search_output": ("tools",),
+    "mcp_approval_response": ("approve", "reason"),
+    "program_output": ("result",),
+}
+# What the provider runs: Inspect's name for the kind, that of the tool, and the fields that are its
+# arguments and its result.
+_RUN_BY_PROVIDER = {
+    "web_search_call": ("web_search", "web_search", "action", "results"),
+    "file_search_call": ("web_search", "file_search", "queries", "results"),
+    "code_interpreter_call": ("code_execution", "code_interpreter", "code", "outputs"),
+    "mcp_call": ("mcp_call", "", "arguments", "output"),
+}
+_THOUGHTS = ("reasoning", "compaction", "compaction_summary", "context_compaction")
+# What nobody said or did: a list of tools, or a mark of the program that asks.
+_NOTHING = ("mcp_list_tools", "additional_tools", "compaction_trigger", "ghost_snapshot")
+ITEM_TYPES = (
+    *("message", *_CALLS, *_RUN_BY_PROVIDER, "image_generation_call", *_RESULTS),
+    *(*_THOUGHTS, *_NOTHING, "agent_message", "item_reference"),
+)
+"""The types of items that are known here."""
+# The parts of a result; a list of anything else is JSON.
+_PART_TYPES = (
+    *("input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"),
+    *("computer_screenshot", "summary_text", "reasoning_text", "encrypted_content"),
+)
+_MOST_NAMED = 40
+LOG_ITEMS = "log the items themselves, or leave the conversation out"
+
+
+def is_item(value: Any) -> bool:
+    """Whether a value is an item that no chat has: of a known type, and without a role."""
+    return isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES
+
+
+def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
+    """Messages; where some are items, those that all of them make."""
+    if not any(map(is_item, values)):
+        return list(values)
+    check_depth(list(values))
+    return turns_of(((*path, index), value) for index, value in enumerate(values))
+
+
+def turns_of(items: Iterable[tuple[KeyPath, Any]]) -> list[Json]:
+    """The messages that items make; raises DamagedError, with its path, for one that is not known
+    or cannot be read.
+    """
+    reader = _Reader()
+    for path, item in items:
+        with inside(*path):
+            reader.add(item)
+    return reader.turns
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.turns: list[Json] = []
+        self._open: Json | None = None
+
+    def add(self, item: Any) -> None:
+        """Read one item into the messages so far."""
+        if not isinstance(item, dict):
+            raise DamagedError(received(item, "an object with a type"))
+        kind = item.get("type", "message" if "role" in item else None)
+        if kind not in ITEM_TYPES:
+            hint = nearest_hint(kind, ITEM_TYPES) if isinstance(kind, str) else None
+            expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
+            raise DamagedError(received(kind, expected), hint, ("type",))
+        if kind == "message":
+            self._add_message(item)
+        elif kind == "agent_message":
+            # What another agent said to this one, which came in the user's place.
+            self._add_message({"role": "user", "content": item.get("content")})
+        elif kind in _CALLS:
+            self._assistant()["tool_calls"].append(_call(item, *_CALLS[kind]))
+        elif kind in _RESULTS:
+            self._open = None
+            self.turns.append(_result(item, _RESULTS[kind]))
+        elif kind in _RUN_BY_PROVIDER:
+            self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[kind]))
+        elif kind == "image_generation_call":
+            media_type = f"image/{item.get('output_format') or 'png'}"
+            url = data_url(media_type, as_text(item.get("result")))
+            self._assistant()["content"].append({"type": "image", "image": url})
+        elif kind in _THOUGHTS:
+            self._assistant()["content"] += _thought(item)
+        elif kind == "item_reference":
+            raise DamagedError("refers to an item that is not in the log", LOG_ITEMS)
+
+    def _add_message(self, item: Json) -> None:
+        role, content = item.get("role"), item.get("content")
+        check_message({"role": role, "content": content})
+        if role != "assistant":
+            self._open = None
+            # The results of a chat stand among items where a program keeps both.
+            is_result = role in ("tool", "function")
+            self.turns.append(item if is_result else {"role": role, "content": content})
+            return
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        self._assistant()["content"] += blocks or []
+        self._assistant()["tool_calls"] += item.get("tool_calls") or []
+
+    def _assistant(self) -> Json:
+        """The message of the assistant that goes on, or a new one."""
+        if self._open is None:
+            self._open = {"role": "assistant", "content": [], "tool_calls": []}
+            self.turns.append(self._open)
+        return self._open
+
+
+def _id_of(item: Json, keys: Sequence[str] = ("call_id", "id")) -> str | None:
+    """The id of a call, under the first of the keys that is there."""
+    for key in keys:
+        if item.get(key) is not None:
+            return as_text(item[key])
+    return None
+
+
+def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
+    kind = item["type"]
+    if not name:
+        name = item.get("name")
+        if name and isinstance(item.get("namespace"), str):
+            name = f"{item['namespace']}.{name}"
+    arguments: Any = {key: item[key] for key in fields if item.get(key) is not None}
+    if kind == "function_call":
+        arguments = item.get("arguments")
+    elif len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
+        arguments = only
+    call_type = "custom" if kind == "custom_tool_call" else "function"
+    return read_call({"id": _id_of(item), "name": name, "arguments": arguments, "type": call_type})
+
+
+def _result(item: Json, fields: Sequence[str]) -> Json:
+    """What a tool gave: text, or parts, or JSON as text."""
+    result: Any = {key: item[key] for key in fields if item.get(key) is not None}
+    if len(fields) == 1:
+        result = result.get(fields[0])
+    is_parts = isinstance(result, list) and all(
+        isinstance(part, dict) and part.get("type") in _PART_TYPES for part in result
+    )
+    if isinstance(result, dict) and result.get("type") == "computer_screenshot":
+        result = [result]
+    elif result is not None and not is_parts and len(fields) == 1:
+        result = as_text(result)
+    keys = ("call_id", "approval_request_id")
+    if item["type"] == "local_shell_call_output":
+        keys = ("call_id", "id")
+    turn = {"role": "tool", "tool_call_id": _id_of(item, keys), "content": result}
+    return {**turn, "is_error": True} if item.get("status") == "failed" else turn
+
+
+def _thought(item: Json) -> list[Json]:
+    texts: list[str] = []
+    for key in ("summary", "content"):
+        blocks = parts_of(item.get(key)).blocks
+        if blocks:
+            texts = [as_text(block.get("text")) for block in blocks]
+    encrypted = item.get("encrypted_content")
+    if texts:
+        return [{"type": "reasoning", "reasoning": "\n".join(texts)}]
+    if isinstance(encrypted, str):
+        return [{"type": "reasoning", "reasoning": encrypted, "redacted": True}]
+    return []
+
+
+def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:
+    arguments = item.get(field)
+    if name or not isinstance(arguments, str):
+        arguments = {} if arguments is None else {field: arguments}
+    error, result = item.get("error"), item.get(result_field)
+    if error and result is None:
+        result = ""
+    block = provider_call(kind, item, name or item.get("name"), arguments, result)
+    return {**block, "error": as_text(error)} if error else block
 
 
 def _unknown_notices(kinds: Iterable[str]) -> list[str]:
@@ -292,207 +482,3 @@ def _is_prompt(item: Any) -> bool:
 
 
 CODEX = Form("Codex session", LINES, codex, is_codex, is_whole=True)
-
-
-_TRAJECTORY = Path("agent", "trajectory.json")
-_RESULT = "result.json"
-# Of the files beside Harbor's trials, these hold no run.
-HARBORS_FILES = frozenset({_RESULT, "config.json", "lock.json"})
-FILES_OF_A_TRIAL = (_TRAJECTORY, _RESULT)
-_SAYS_ATIF = re.compile(r'"\s*+:\s*+"ATIF-v|"steps"\s*+:\s*+\[\s*+\{\s*+"step_id"')
-_VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
-_ROLES = {"system": "system", "user": "user", "agent": "assistant"}
-_FIELDS_OF_STEPS_AND_RESULTS = {
-    *("step_id", "timestamp", "source", "model_name", "reasoning_effort", "message", "extra"),
-    *("reasoning_content", "tool_calls", "observation", "metrics", "is_copied_context"),
-    *("llm_call_count", "source_call_id", "content", "subagent_trajectory_ref"),
-}
-_NAMES = ("trajectory_id", "trajectory_path", "session_id")
-_OF_A_TRIAL = ("trial_name", "task_name", "source")
-_OF_A_RUN = ("session_id", "trajectory_id", "notes", "final_metrics", "extra")
-
-
-def is_trajectory(head: Head) -> bool:
-    """Whether a file says that it is ATIF, of any version."""
-    return head.text.startswith("{") and _SAYS_ATIF.search(head.text) is not None
-
-
-def is_trial(folder: Path) -> bool:
-    """Whether a folder is one of Harbor's for a single trial: of a job there are several."""
-    if is_trajectory(Head(folder / _TRAJECTORY)):
-        return True
-    result, config = read_head(folder / _RESULT), read_head(folder / "config.json")
-    has_result = '"trial_name"' in result and '"task_name"' in result
-    # A trial that is running, or was ended from outside, has no result.
-    is_begun = '"trial_name"' in config and '"trials_dir"' in config
-    return is_begun or (has_result and '"n_total_trials"' not in result)
-
-
-def trajectory(value: Any) -> Conversation:
-    """Read a trajectory; raises DamagedError."""
-    if value.get("schema_version") not in _VERSIONS:
-        raise DamagedError(f"schema_version: must be {_VERSIONS[0]} to {_VERSIONS[-1]}")
-    steps, agent = value["steps"], value["agent"]
-    if value.get("continued_trajectory_ref") is not None:
-        raise DamagedError("continued_trajectory_ref: goes on in another file, which is not read")
-    turns: list[Json] = []
-    for number, step in enumerate(steps):
-        with inside("steps", number):
-            turns_of_step = list(_turns_of(step))
-            read_messages(turns_of_step)
-        turns += turns_of_step
-    metadata = {"agent": {key: agent[key] for key in agent if key != "tool_definitions"}}
-    for key in _OF_A_RUN:
-        if value.get(key) is not None:
-            metadata[key] = value[key]
-    run_id = value.get("trajectory_id") or value.get("session_id")
-    return Conversation(
-        messages=turns,
-        id=str(run_id) if run_id else None,
-        tools=agent.get("tool_definitions"),
-        metadata=metadata,
-        created=steps[0].get("timestamp"),
-    )
-
-
-def _turns_of(step: Json) -> Iterator[Json]:
-    """The messages of a step; raises what comes, where it is not as ATIF has it."""
-    calls = step.get("tool_calls") or []
-    results = (step.get("observation") or {}).get("results", [])
-    fields = {field for part in (step, *results) for field in part}
-    if unknown := fields - _FIELDS_OF_STEPS_AND_RESULTS:
-        raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
-    turn = {"role": _ROLES[step["source"]], "content": _chat_content(step["message"])}
-    names = {call["tool_call_id"]: call["function_name"] for call in calls}
-    turn["tool_calls"] = [
-        {"id": call["tool_call_id"], "name": call["function_name"], "arguments": call["arguments"]}
-        for call in calls
-    ]
-    yield {**turn, "reasoning_content": step.get("reasoning_content"), "extra": step.get("extra")}
-    for result in results:
-        call_id = result.get("source_call_id")
-        if call_id is None and len(calls) == len(results) == 1:
-            call_id = calls[0]["tool_call_id"]
-        content = result.get("content")
-        if content is None:
-            lines = []
-            for reference in result.get("subagent_trajectory_ref") or ():
-                names_of_agent = [reference[key] for key in _NAMES if reference.get(key)]
-                lines.append(f"[subagent: {[*names_of_agent, 'unnamed'][0]}]")
-            content = "\n".join(lines)
-        yield {
-            "role": "tool",
-            # Without an id it would be taken for the result of any call that has none yet.
-            "tool_call_id": call_id or "",
-            "name": names.get(call_id),
-            "content": _chat_content(content),
-            "extra": result.get("extra"),
-        }
-
-
-def _chat_content(content: str | list[Json]) -> str | list[Json]:
-    if isinstance(content, str):
-        return content
-    parts = []
-    for part in content:
-        kind = part["type"]
-        parts.append({"type": kind, kind: part["source"]["path"]} if "source" in part else part)
-    return parts
-
-
-class Trajectory(Transcripts):
-    """A file with a trajectory."""
-
-    @property
-    def _file_name(self) -> str:
-        path = self.path.resolve()
-        # All trajectories of Harbor have one name.
-        return path.parent.name if path.name == _TRAJECTORY.name else path.stem
-
-
-class Trial(Transcripts):
-    """The folder of a trial of Harbor: its name is the id of the run, its task the cluster, its
-    rewards are the scores.
-    """
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        self._file = self.path / _TRAJECTORY
-
-    def _items(self) -> Iterator[tuple[Item, bytes]]:
-        if self._file.exists():
-            yield from super()._items()
-        else:
-            yield Item(0, 0, 1), b"null"
-
-    def _bytes(self, item: Item) -> bytes:
-        return super()._bytes(item) if item.end else b"null"
-
-    def conversation(self, value: Any) -> Conversation:
-        """See `Transcripts`; None is a trial that left no trajectory."""
-        result = self._result
-        try:
-            rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
-            exception = dict(result.get("exception_info") or {})
-        except (AttributeError, TypeError, ValueError) as error:
-            message = f"is not as Harbor writes it: {error}"
-            raise refused(self.path / _RESULT, message) from None
-        metadata = {name: result[name] for name in _OF_A_TRIAL if result.get(name)}
-        cluster = None
-        if "task_name" in metadata:
-            names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
-            cluster = "/".join(names)
-        if exception.get("exception_type"):
-            metadata["exception_type"] = exception["exception_type"]
-        run = Conversation(())
-        no_messages = ""
-        if value is None:
-            said = [text for text in exception.values() if isinstance(text, str)]
-            reasons = [f"the trial has no {_TRAJECTORY.as_posix()}", *said]
-            no_messages = printable(": ".join(reasons), 300)
-        else:
-            with inside():
-                run = trajectory(value)
-        return replace(
-            run,
-            id=str(metadata.get("trial_name") or self.path.resolve().name),
-            cluster=cluster,
-            metadata={**metadata, **run.metadata},
-            scores=rewards,
-            created=result.get("started_at") or run.created,
-            no_messages=no_messages,
-        )
-
-    @cached_property
-    def _result(self) -> Json:
-        file = self.path / _RESULT
-        if not file.is_file():
-            return {}
-        try:
-            result = parsed(self._bytes_of(file))
-            check_depth(result)
-        except DamagedError as error:
-            raise refused(file, str(error), "copy the file again, whole") from None
-        if not isinstance(result, dict):
-            raise refused(file, "is no JSON object")
-        if result.get("step_results"):
-            raise refused(file, "is of a trial of several steps; name their trajectory.json")
-        return result
-
-
-ATIF = Form(
-    "ATIF trajectory",
-    (".json",),
-    trajectory,
-    is_trajectory,
-    is_whole=True,
-    source=Trajectory,
-)
-TRIAL = Form(
-    "ATIF trajectory",
-    (),
-    trajectory,
-    lambda head: head.path.is_dir() and is_trial(head.path),
-    is_whole=True,
-    source=Trial,
-)

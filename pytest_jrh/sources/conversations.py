@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, printable, shown
 from pytest_jrh.core.sections import InputFormat
+from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
 from pytest_jrh.sources.chat import check_message
-from pytest_jrh.sources.responses import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
 from pytest_jrh.sources.source import (
     BRACKET,
     LINES,

@@ -16,8 +16,8 @@ from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
+from pytest_jrh.sources.agents import ITEM_TYPES
 from pytest_jrh.sources.conversations import Conversations
-from pytest_jrh.sources.responses import ITEM_TYPES
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.transcripts import Transcripts
 from tests.support.sessions import as_claude_code, as_codex, as_items, as_text

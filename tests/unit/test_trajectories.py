@@ -16,8 +16,8 @@ from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
-from pytest_jrh.sources.agents import Trajectory, is_trajectory
 from pytest_jrh.sources.source import Head, Source, with_clusters
+from pytest_jrh.sources.transcripts import Trajectory, is_trajectory
 from tests.support.trajectories import (
     EXAMPLES,
     HELLO,
