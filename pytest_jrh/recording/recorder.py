@@ -387,51 +387,8 @@ _HTTPS_PORT = 443
 class HttpRecorder:
     """vcrpy's patch, installed once for a session.
 
-    `recording` says for which call it works, and `judging` for which judge's own code.
-    """
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._router = _Router(redactor)
-        self._patches = contextlib.ExitStack()
-        self._routes_code = False
-
-    def install(self) -> None:
-        """Patch the HTTP libraries that litellm uses; undone by `remove`."""
-        from vcr.patch import CassettePatcherBuilder
-
-        for patcher in CassettePatcherBuilder(self._router).build():
-            self._patches.enter_context(patcher)
-
-    def remove(self) -> None:
-        self._patches.close()
-
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[list[Mapping[str, Any]]]:
-        """Collect the successful exchanges made in this context."""
-        made: list[Mapping[str, Any]] = []
-        with holding(self._router.made, made):
-            yield made
-
-    @contextlib.contextmanager
-    def judging(self, exchanges: Exchanges) -> Iterator[None]:
-        """Send what is asked in this context, in whichever thread it goes on, through `exchanges`.
-
-        The first call also patches what judges use and litellm does not.
-        """
-        if not self._routes_code:
-            self._routes_code = True
-            self._patches.enter_context(_connections_patched(self._router))
-        try:
-            refuse = None if exchanges.live else exchanges.refused
-            with holding(self._router.own, exchanges), network_closed(refuse):
-                yield
-        finally:
-            exchanges.close()
-
-
-class _Router:
-    """What vcrpy takes for a cassette: the members that its httpx and aiohttp stubs use, and no
-    more.
+    `recording` says for which call it works, and `judging` for which judge's own code. To vcrpy it
+    is a cassette: it has the members that its httpx and aiohttp stubs use, and no more.
     """
 
     _path = "pytest-jrh"
@@ -445,6 +402,41 @@ class _Router:
         self.made: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("made", default=None)
         self.own: ContextVar[Exchanges | None] = ContextVar("own exchanges", default=None)
         self._redactor = redactor
+        self._patches = contextlib.ExitStack()
+        self._routes_code = False
+
+    def install(self) -> None:
+        """Patch the HTTP libraries that litellm uses; undone by `remove`."""
+        from vcr.patch import CassettePatcherBuilder
+
+        for patcher in CassettePatcherBuilder(self).build():
+            self._patches.enter_context(patcher)
+
+    def remove(self) -> None:
+        self._patches.close()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[list[Mapping[str, Any]]]:
+        """Collect the successful exchanges made in this context."""
+        made: list[Mapping[str, Any]] = []
+        with holding(self.made, made):
+            yield made
+
+    @contextlib.contextmanager
+    def judging(self, exchanges: Exchanges) -> Iterator[None]:
+        """Send what is asked in this context, in whichever thread it goes on, through `exchanges`.
+
+        The first call also patches what judges use and litellm does not.
+        """
+        if not self._routes_code:
+            self._routes_code = True
+            self._patches.enter_context(_connections_patched(self))
+        try:
+            refuse = None if exchanges.live else exchanges.refused
+            with holding(self.own, exchanges), network_closed(refuse):
+                yield
+        finally:
+            exchanges.close()
 
     def filter_request(self, request: Any) -> Any:
         return request
@@ -498,7 +490,7 @@ _HELD = "_jrh_held"
 
 
 @contextlib.contextmanager
-def _connections_patched(router: _Router) -> Iterator[None]:
+def _connections_patched(router: HttpRecorder) -> Iterator[None]:
     """Route what is asked through `http.client`, as by urllib.request, and through urllib3, as by
     requests and boto3.
 
@@ -528,7 +520,7 @@ def _connections_patched(router: _Router) -> Iterator[None]:
         yield
 
 
-def _held(router: _Router, real_request: Callable[..., None]) -> Callable[..., None]:
+def _held(router: HttpRecorder, real_request: Callable[..., None]) -> Callable[..., None]:
     from vcr.request import Request
     from vcr.stubs import VCRFakeSocket
 
@@ -551,7 +543,7 @@ def _held(router: _Router, real_request: Callable[..., None]) -> Callable[..., N
 
 
 def _answered(
-    router: _Router, real_request: Callable[..., None], real_getresponse: Callable[..., Any]
+    router: HttpRecorder, real_request: Callable[..., None], real_getresponse: Callable[..., Any]
 ) -> Callable[..., Any]:
     from vcr.stubs import VCRFakeSocket, serialize_headers
 
@@ -586,7 +578,7 @@ def _response(connection: Any, response: dict[str, Any], uri: str) -> Any:
     return answer
 
 
-def _late(router: _Router, real_connect: Callable[[Any], None]) -> Callable[[Any], None]:
+def _late(router: HttpRecorder, real_connect: Callable[[Any], None]) -> Callable[[Any], None]:
     def connect(connection: Any) -> None:
         """Connect once the request is to be sent: urllib3 does so for HTTPS before that."""
         if router.own.get() is None:

@@ -13,7 +13,7 @@ import pytest
 from pytest_jrh.core.model import Completion
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder, _Router
+from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import BOTH_TESTS
@@ -35,7 +35,8 @@ ROUTER_MEMBERS = {
 }
 # Asked for by aiohttp's stub, and where classes are patched.
 UNUSED_BY_HTTPX = {"_path", "filter_request", "find_requests_with_most_matches"}
-_OURS = {"made", "own", "_redactor"}
+_OURS = {"made", "own", "_redactor", "_patches", "_routes_code"}
+_OURS |= {"install", "remove", "recording", "judging"}
 LISTED = """
 import json, sys
 from tests.e2e.bench import Bench
@@ -122,7 +123,7 @@ def test_a_projects_own_client_is_recorded_and_replays(bench: Bench) -> None:
     assert len(asked) == 5
 
 
-def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange(
+def test_vcrpy_asks_the_recorder_for_its_known_members_alone_and_once_per_exchange(
     server: ModelServer,
 ) -> None:
     import httpx
@@ -130,14 +131,13 @@ def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange
 
     used: set[str] = set()
 
-    class Watched(_Router):
+    class Watched(HttpRecorder):
         def __getattribute__(self, name: str) -> Any:
             if not name.startswith("__"):
                 used.add(name)
             return super().__getattribute__(name)
 
-    recorder = HttpRecorder(Redactor(()))
-    recorder._router = Watched(Redactor(()))
+    recorder = Watched(Redactor(()))
     before = httpx.HTTPTransport.handle_request
     recorder.install()
     try:
@@ -161,7 +161,7 @@ def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange
     assert server.count() == 2
     assert used - _OURS == ROUTER_MEMBERS - UNUSED_BY_HTTPX
     # A library that vcrpy learns to patch next would be patched in the user's process, too.
-    assert set(PATCHER_NAMES) - set(_Router.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
+    assert set(PATCHER_NAMES) - set(HttpRecorder.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
 
 
 def test_the_recorded_exchange_has_the_shape_that_vcrpy_writes(
