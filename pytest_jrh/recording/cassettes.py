@@ -275,16 +275,13 @@ def _unreadable(
     )
 
 
-_KINDS = ("generation", "judge-*")
-
-
 def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = False) -> list[Path]:
     """The cassettes in a folder but the used ones, sorted.
 
     A folder of cassettes may hold other things too: only what is named like a cassette counts. A
     `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
     """
-    kinds = _KINDS[1:] if frozen else _KINDS
+    kinds = ["judge-*"] if frozen else ["judge-*", "generation"]
     cassettes: set[Path] = set()
     for test in TESTS:
         for kind in kinds:

@@ -12,7 +12,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,17 +150,13 @@ class Tape:
             return None
         return entry
 
-    @cached_property
-    def _former(self) -> list[Cassette]:
-        return [Cassette.load(path) for path in self._former_paths()]
-
     def _former_call(self, fingerprint: str) -> RecordedCall | None:
         """The call in a cassette of before; None where it is to be asked anew."""
         if self._anew or fingerprint in self._renewed:
             return None
-        for cassette in self._former:
-            if (entry := cassette.find(fingerprint)) is not None:
-                self.answered_from = cassette.path
+        for path in self._former_paths():
+            if (entry := Cassette.load(path).find(fingerprint)) is not None:
+                self.answered_from = path
                 return entry
         return None
 
@@ -170,14 +165,11 @@ class Tape:
         earlier = self._cassette.entries.get(entry.fingerprint)
         if earlier is not None and (change := snapshot_change(earlier, entry)):
             self.recording.tell(change)
-        self._keep(entry)
+        self._cassette.entries[entry.fingerprint] = entry
+        self._made.add(entry.fingerprint)
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False
         self._save(entry.stage)
-
-    def _keep(self, entry: RecordedCall) -> None:
-        self._cassette.entries[entry.fingerprint] = entry
-        self._made.add(entry.fingerprint)
 
     def next_place(self) -> int:
         """The place of the next call in the case's own order."""
@@ -297,9 +289,7 @@ class Tape:
                 with writing(request.stage.stage, _NO_CALL.format(self._locks)):
                     atomic_write(pointer, text)
                 return await self._record(request, sequence)
-            self._keep(entry.model_copy(update={"sequence": sequence}))
-            self._cassette.complete = False
-            self._save(request.stage.stage)
+            self.record(entry.model_copy(update={"sequence": sequence}))
         return self._replayed(request, entry.answer, sequence)
 
     def _pointed_to(self, pointer: Path, fingerprint: str) -> RecordedCall | None:
@@ -338,10 +328,12 @@ class Tape:
             finally:
                 # Also where no answer came: what was sent was asked, and may be billed.
                 self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
+        messages = self.recording.redactor.value(request.messages)
+        scrubbed = replace(request, messages=tuple(messages))
         entry = RecordedCall(
             stage=request.stage.stage,
             fingerprint=request.fingerprint,
-            scrubbed_fingerprint=self._scrubbed_fingerprint(request),
+            scrubbed_fingerprint=scrubbed.fingerprint if scrubbed != request else None,
             sequence=sequence,
             asked=request.parts,
             exchanges=tuple(made[-1:]),
@@ -360,12 +352,6 @@ class Tape:
         none.
         """
         return room_for(answers, self.path, self._locks)
-
-    def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
-        messages = tuple(self.recording.redactor.value(request.messages))
-        if messages == request.messages:
-            return None
-        return replace(request, messages=messages).fingerprint
 
     def scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later
