@@ -69,14 +69,17 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     provider_fields = getattr(choice.message, "provider_specific_fields", None) or {}
     refusal = provider_fields.get("refusal")
     usage = _usage(response)
-    # A price computed from no count, or from an impossible one, is not a price.
-    cost = _cost(response._hidden_params.get("response_cost")) if usage is not None else None
+    cost = response._hidden_params.get("response_cost")
+    # A price computed from no count, or from an impossible one, is not a price; and a cassette with
+    # a cost out of all proportion would not be read again.
+    if usage is None or not isinstance(cost, int | float) or not 0 <= cost <= _MOST_COST:
+        cost = None
     return Answer(
         text=text or "",
         finish_reason=choice.finish_reason or "stop",
         refusal=str(refusal) if refusal else None,
         usage=usage or Usage(),
-        cost=cost,
+        cost=cost if cost is None else float(cost),
         left_out=sending.left_out,
         schema_sent=sending.schema_sent,
     )
@@ -94,13 +97,6 @@ def _usage(response: Any) -> Usage | None:
     if not read or (sum(map(len, texts)) >= _SURELY_A_TOKEN and not written):
         return None
     return Usage(read, written)
-
-
-def _cost(cost: Any) -> float | None:
-    # A cassette with a cost out of all proportion would not be read again.
-    if not isinstance(cost, int | float) or not 0 <= cost <= _MOST_COST:
-        return None
-    return float(cost)
 
 
 class LiteLLMExchange:

@@ -173,7 +173,7 @@ class Joined(Source):
         self._files = [source.path for source in sources]
         self._lock = threading.RLock()
         # Those that may have an open file; the one that was used last is the last.
-        self._open: dict[int, None] = {}
+        self._open: list[int] = []
         self._notices = dict.fromkeys(notices)
         self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
@@ -182,12 +182,11 @@ class Joined(Source):
 
     def _source(self, number: int) -> Source:
         with self._lock:
-            self._open.pop(number, None)
-            self._open[number] = None
+            if number in self._open:
+                self._open.remove(number)
+            self._open.append(number)
             if len(self._open) > _MOST_OPEN:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                self._sources[oldest].close()
+                self._sources[self._open.pop(0)].close()
             return self._sources[number]
 
     def _all(self) -> Iterator[Source]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
@@ -75,8 +74,8 @@ class RunFields(NamedTuple):
 
     key: Key
     metadata: Mapping[str, Any]
-    scores: Mapping[str, Any] = MappingProxyType({})
-    beside: Mapping[str, Any] = MappingProxyType({})
+    scores: Mapping[str, Any] = {}
+    beside: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
