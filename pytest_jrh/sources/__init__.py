@@ -98,8 +98,6 @@ def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = No
     Raises InputError for a folder without transcripts.
     """
     open_one = partial(open_source, input_format=input_format)
-    if len(paths) == 1 and (not paths[0].is_dir() or is_trial(paths[0])):
-        return open_one(paths[0])
     files, notices = find_files(paths)
     if len(files) == 1 and not notices:
         return open_one(files[0])
