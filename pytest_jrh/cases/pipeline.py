@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import create_model, model_validator
 
@@ -177,15 +177,9 @@ class PlannerResponse(Response):
     steps: list[PlannedStep]
 
 
-class Planner(Protocol):
-    """Plans the edits of one case.
-
-    None, or a plan without steps, where there is nothing to change.
-    """
-
-    async def __call__(
-        self, messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
-    ) -> Plan | None: ...
+Planner: TypeAlias = "Callable[..., Awaitable[Plan | None]]"
+"""Plans the edits of one case, of its messages, a rubric and a goal, in at most `max_steps`; None,
+or a plan without steps, where there is nothing to change."""
 
 
 def make_llm_planner(complete: Complete, model: StageModel, template: Template) -> Planner:

@@ -184,13 +184,10 @@ class ReadySuite:
 
     def made_before(self, spec: CaseSpec) -> Case | None:
         """The case as it is on disk, if it is; raises `InputError` where it cannot be used."""
-        if spec.natural and self.suite.frozen is None:
-            # It is read, not made, and its label may have changed.
+        index, frozen = self.made.get(spec.test), self.suite.frozen is not None
+        # A natural run is read, not made, and its label may have changed.
+        if index is None or (spec.natural and not frozen):
             return None
-        index = self.made.get(spec.test)
-        if index is None:
-            return None
-        frozen = self.suite.frozen is not None
         return case_of(index, spec, self.rubric(spec.rubric_id), rewording=frozen)
 
     @cached_property

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.cases.probes import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings
-from pytest_jrh.cases.probes.with_models import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.core.model import Message, Rubric
 from pytest_jrh.core.transcript import message_text
