@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
@@ -41,7 +41,6 @@ from pytest_jrh.store.people import holds_acts
 from pytest_jrh.store.records import BY_HAND
 
 JsonValues: TypeAlias = "dict[str, Any]"
-PartKind = Literal["text", "call", "reasoning", "media", "image", "error", "result"]
 
 FOLDER = Path(__file__).parent / "page"
 READING = ("base.js", "overview.js", "list.js", "case.js")
@@ -51,15 +50,11 @@ LIMIT = 25_000_000
 _MOST_OF_TABLE = 5_000
 """Cases that the page of a table lists: it may be large, and has little more to say of a case than
 the table itself."""
-# Of one case, and of all together, so that a large report is searched as fast.
-_LONGEST_SEARCHED = 4_000
-_MOST_SEARCHED = 4_000_000
 _LISTED = (
     "The list has {:,} of {:,} cases: regressions first, then other wrong verdicts. The figures "
     "are of all."
 )
 _LONGEST_TITLE = 160
-_PLAN = "The plan of the edit"
 
 
 class HtmlReport(Report):
@@ -174,11 +169,7 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     clean = printable(session.redactor.value(values))
     html, _ = page_html(clean)
     head, tail = html.split(BODIES)
-    # What cases are searched by comes last, and transcripts are not to take its room.
-    for_search = limit // 10
-    room = limit - for_search - len(encoded(head)) - len(encoded(tail))
-    texts: dict[str, str] = {}
-    longest = min(_LONGEST_SEARCHED, _MOST_SEARCHED // max(1, len(names)))
+    room = limit - len(encoded(head)) - len(encoded(tail))
     with replacing(path) as file:
         file.write(encoded(head))
         for group in runs.values():
@@ -186,7 +177,6 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
             for made in group:
                 body = printable(session.redactor.value(cases.body(made)))
                 bodies[case_key(made)] = body
-                texts[case_key(made)] = search_text(body, longest)
             without_turns = {}
             for key, body in bodies.items():
                 without_turns[key] = {**body, "turns": [], "is_cut": True}
@@ -197,9 +187,6 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
                     room -= len(block)
                     file.write(block)
                     break
-        search = _data("texts", packed(texts))
-        if len(search) <= room + for_search:
-            file.write(search)
         file.write(encoded(tail))
 
 
@@ -432,7 +419,7 @@ class SessionCases:
             yield "Cost", spending_line(spending)
         if case is not None:
             if case.outcome.plan is not None and case.outcome.plan.thesis:
-                yield _PLAN, case.outcome.plan.thesis
+                yield "The plan of the edit", case.outcome.plan.thesis
             if case.outcome.final_summary:
                 yield "The verifier's summary", case.outcome.final_summary
             for note in case.run.notes:
@@ -465,17 +452,6 @@ def _title(result: CaseResult) -> str:
     if spec.natural:
         return one_line(spec.run_id)
     return one_line(result.extra.edit) or SHORT_NAMES[spec.test]
-
-
-def search_text(body: JsonValues, longest: int) -> str:
-    """What a case is found by: reasons, plan, and edited turns."""
-    parts = [voice["why"] for voice in body["voices"]]
-    parts += [text for title, text in body["facts"] if title == _PLAN]
-    for turn in body["turns"] or ():
-        if "state" in turn:
-            parts += [part["text"] for part in turn["parts"]]
-            parts += [text for _, text in turn.get("why", ())]
-    return " ".join(" ".join(parts).split())[:longest]
 
 
 # ---- Turns
@@ -618,7 +594,7 @@ def _parts(message: Message, *, bare: bool = False, raw: bool = False) -> Iterat
 
 
 def _written_parts(message: Message, *, bare: bool) -> Iterator[JsonValues]:
-    text_kind: PartKind = "result" if message.get("role") == "tool" else "text"
+    text_kind = "result" if message.get("role") == "tool" else "text"
     error = message.get("error")
     if isinstance(error, dict):
         yield _part("error", f"error: {error.get('type', 'unknown')}", error.get("message", ""))
@@ -640,7 +616,7 @@ def _written_parts(message: Message, *, bare: bool) -> Iterator[JsonValues]:
         yield _part("call", str(call.get("function", "")), text)
 
 
-def _block(block: Mapping[str, Any], text_kind: PartKind) -> JsonValues:
+def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
     kind = block.get("type")
     if kind == "text":
         return _part(text_kind, "", block.get("text", ""))
@@ -658,7 +634,7 @@ def _block(block: Mapping[str, Any], text_kind: PartKind) -> JsonValues:
     return _part("media", f"{kind or 'unknown'} block", "not shown here")
 
 
-def _part(kind: PartKind, title: str, text: object) -> JsonValues:
+def _part(kind: str, title: str, text: object) -> JsonValues:
     return {"kind": kind, "title": one_line(title), "text": str(text)}
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import DEFAULT_SEED, Case, Judgment
+from pytest_jrh.core.model import DEFAULT_SEED, Case
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.review.board import Board, ReviewCase, check_label
 from pytest_jrh.store.people import LabelBook, PersonLabel
@@ -86,14 +86,13 @@ class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
     the `label` that he or she gave.
 
-    `busy`: another reviewer has it open. `is_blind`: a label that is given now is a blind one.
+    `is_blind`: a label that is given now is a blind one.
     """
 
     key: str
     number: int
     entry: ReviewCase
     label: PersonLabel | None
-    busy: bool
     is_blind: bool
 
     @property
@@ -134,7 +133,6 @@ class LabelBoard(Board):
         self._orders: dict[str, list[str]] = {}
         self._shared: frozenset[str] = frozenset()
         self._reviewers: dict[str, str] = {}
-        self._open: dict[str, str] = {}
         # Digests with the name of a reviewer who labelled them blind in this session.
         self._given: set[tuple[str, str]] = set()
         self._finished: set[str] = set()
@@ -151,13 +149,6 @@ class LabelBoard(Board):
             digest = case_digest(case)
             if digest not in self._entries and case.spec.suite in self._settings:
                 self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case)
-
-    def set_verdict(self, case: Case, judgment: Judgment) -> None:
-        with self._lock:
-            digest = case_digest(case)
-            entry = self._entries.get(digest)
-            if entry is not None:
-                self._entries[digest] = entry.with_verdict(case.spec.judge, judgment)
 
     def _shown_and_done(self) -> tuple[int, int]:
         sample = self._drawn or ()
@@ -220,13 +211,9 @@ class LabelBoard(Board):
             return cases
 
     def open(self, reviewer: str, key: str) -> Assigned:
-        """One case of a reviewer, who has it open from now on. Raises `LookupError`."""
+        """One case of a reviewer. Raises `LookupError`."""
         with self._lock:
-            assigned, name = self._find(reviewer, key)
-            if self._open.get(name) != assigned.entry.digest:
-                self._open[name] = assigned.entry.digest
-                self.version += 1
-            return assigned
+            return self._find(reviewer, key)[0]
 
     def give(self, reviewer: str, key: str, label: int | None, note: str = "") -> Assigned:
         """Label a case: blind, unless the reviewer may have read a report of it.
@@ -290,7 +277,6 @@ class LabelBoard(Board):
         if self._drawn is not None and name not in self._orders:
             seed = DEFAULT_SEED * len(self._settings)
             self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)
-        opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
         has_finished = name in self._finished
         for number, digest in enumerate(self._orders.get(name, ()), 1):
             label = self._book.of(digest, name)
@@ -301,7 +287,6 @@ class LabelBoard(Board):
                 number=number,
                 entry=self._entries[digest],
                 label=label,
-                busy=digest in opened,
                 is_blind=is_unseen and not has_finished,
             )
 

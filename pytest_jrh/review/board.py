@@ -61,10 +61,6 @@ class ReviewCase:
         """The name of the case in addresses: derived from its id, without any character of it."""
         return short_digest(self.case_id, KEY_LENGTH)
 
-    def with_verdict(self, judge: str | None, judgment: Judgment) -> ReviewCase:
-        """The case with what one of its judges decided."""
-        return replace(self, judged={**self.judged, judge or "": judgment})
-
 
 def check_label(case: Case, label: int) -> None:
     """Raise `InputError` for a label that is not on the scale of a case."""
@@ -107,10 +103,6 @@ class Board(ABC):
         self._ended: set[str] = set()
         self._finalized = threading.Event()
         self.version = 0
-
-    @abstractmethod
-    def set_verdict(self, case: Case, judgment: Judgment) -> None:
-        """Keep what the judge in the case's spec decided, for when it may be seen."""
 
     @abstractmethod
     def _shown_and_done(self) -> tuple[int, int]:
@@ -211,10 +203,12 @@ class ReviewBoard(Board):
                 self._put(entry)
 
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
+        """Keep what the judge in the case's spec decided."""
         with self._lock:
             entry = self._entries.get(short_digest(generation_id(case.spec), KEY_LENGTH))
             if entry is not None:
-                self._put(entry.with_verdict(case.spec.judge, judgment))
+                judged = {**entry.judged, case.spec.judge or "": judgment}
+                self._put(replace(entry, judged=judged))
 
     def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
         """What people say of a case in a word, and their decision about this very version; once the
@@ -452,9 +446,9 @@ class ReviewDesk:
         return obeyed(case, self.said(case)[1])
 
     def judged(self, case: Case, judgment: Judgment) -> None:
-        """Keep a verdict for the page."""
-        if self._shows(case.spec):
-            self.page.set_verdict(case, judgment)
+        """Keep a verdict for the page; that of blind labelling shows none."""
+        if self.page is self.board and self._shows(case.spec):
+            self.board.set_verdict(case, judgment)
 
     def _shows(self, spec: CaseSpec) -> bool:
         # A probe's case is another one changed, which is shown in its place.

@@ -70,8 +70,6 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
     return html.replace(BODIES, ""), policy
 
 
-# What is searched of reasons.
-_LONGEST_SEARCHED = 2_000
 _REJECTED = (
     "{}, so this case is not judged, and nothing can be decided about it. Whether the verifier is "
     "right, a blind label tells."
@@ -126,10 +124,8 @@ class ReviewedCases(SessionCases):
         """A case as one entry of the list of those to decide about."""
         one = self.reviewed[made]
         action = one.decision.action if one.decision else ""
-        reasons = [reason for result in self.groups[made] for reason in result.reasons]
         return {
             **super().row(made),
-            "text": " ".join(reasons)[:_LONGEST_SEARCHED],
             "digest": one.entry.digest,
             "decision": "rejected by the verifier" if one.entry.rejected else _word(one),
             "action": action,
@@ -209,7 +205,6 @@ def label_row(assigned: Assigned) -> JsonValues:
         "word": word,
         "note": visible(label.note) if label else "",
         "is_blind": assigned.is_blind or bool(label and label.blind),
-        "busy": assigned.busy,
     }
 
 

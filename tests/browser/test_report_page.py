@@ -260,17 +260,11 @@ def test_an_address_leads_to_its_case_or_says_that_there_is_none(opened: Any, re
     assert (page.evaluate(LISTED), page.evaluate(ADDRESS)) == (4, "#case=x")
 
 
-def test_the_search_finds_reasons_and_edits(opened: Any, report: Path) -> None:
+def test_the_search_finds_what_a_row_is_about(opened: Any, report: Path) -> None:
     page = opened(report)
     page.click("#filters button[value=all]")
-    for words, number in (
-        ("would not answer", 1),
-        ("25 days today", 24),
-        ("order is late", 48),
-        ("refund_policy missed regression", 1),
-    ):
-        page.fill("#search", words)
-        wait_for(page, LISTED, number)
+    page.fill("#search", "refund_policy missed regression")
+    wait_for(page, LISTED, 1)
 
 
 def test_reasons_lead_to_the_turns_that_they_cite(opened: Any, tmp_path: Path) -> None:
@@ -400,6 +394,6 @@ def test_a_thousand_cases_are_in_the_list_and_found(opened: Any, tmp_path: Path)
     keys = set(page.eval_on_selector_all("#list a", "all => all.map(one => one.hash)"))
     assert keys == {of(result) for result in made}
     page.wait_for_selector("#list a[aria-current]")
-    page.fill("#search", "run-100 late")
+    page.fill("#search", "run-100")
     page.select_option("select[name=rubric]", "c")
     wait_for(page, LISTED, 2)

@@ -83,7 +83,7 @@ def listed_cases(page: Page) -> list[dict[str, Any]]:
 
 
 def data_blocks(page: Page) -> dict[str, Any]:
-    """The compressed blocks of the page by their ids: of each run, and what is searched."""
+    """The compressed blocks of the page, one for each run, by their ids."""
     blocks = {}
     for block in page.all("script", type="text/plain"):
         unpacked = zlib.decompress(base64.b64decode(block.text))
@@ -94,8 +94,8 @@ def data_blocks(page: Page) -> dict[str, Any]:
 def bodies(page: Page) -> dict[str, dict[str, Any]]:
     """What the page holds of each case, by the case's key."""
     cases = {}
-    for name, block in data_blocks(page).items():
-        for key, body in block["cases"].items() if name != "texts" else ():
+    for block in data_blocks(page).values():
+        for key, body in block["cases"].items():
             turns = body["turns"] and [block["pool"][place] for place in body["turns"]]
             cases[key] = {**body, "turns": turns}
     return cases

@@ -222,7 +222,7 @@ def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
 
     def bare(case: Case) -> dict[str, object]:
         entry = ReviewCase("id", "digest", case)
-        assigned = Assigned("k", 1, entry, None, busy=False, is_blind=True)
+        assigned = Assigned("k", 1, entry, None, is_blind=True)
         return bare_body(assigned)
 
     others = [{**message, "id": f"x{index}"} for index, message in enumerate(CASE.messages)]

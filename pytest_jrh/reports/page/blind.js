@@ -123,8 +123,7 @@ async function answer(label) {
   if (!next) wantEnd();
 }
 
-// The next case without a label; one that nobody else has open, if there is one.
-const nextOpen = (row) => following(row, source.rows, (other) => isOpen(other) && !other.busy) ?? following(row, source.rows, isOpen);
+const nextOpen = (row) => following(row, source.rows, isOpen);
 
 // Takes back the label of the open case; without one, the one given last.
 async function undo() {

@@ -1,25 +1,14 @@
 // ---- A case: its transcript, and what everybody says of it. Reading, editing and blind labelling draw turns alike.
 
-// Bodies of cases lie compressed in data blocks, one for each run, and are unpacked when one of their cases is opened.
-const blocks = new Map();
-function unpacked(id) {
-  if (!blocks.has(id)) blocks.set(id, unpack(id));
-  return blocks.get(id);
-}
-
-async function unpack(id) {
-  const text = $(id)?.textContent.trim();
+// Bodies lie compressed in data blocks, one for each run; turns that its cases share stand there once, and are named by their places.
+async function bodyFromDisk(row) {
+  const text = $(row.block)?.textContent.trim();
   if (!text) return null;
   const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
-
-// The turns of a run's cases are stored once, and named by their places.
-async function bodyFromDisk(row) {
-  const block = await unpacked(row.block);
-  const body = block?.cases[row.key];
-  return body ? { ...body, turns: body.turns && body.turns.map((place) => block.pool[place]) } : null;
+  const { pool, cases } = JSON.parse(await new Response(stream).text());
+  const body = cases[row.key];
+  return { ...body, turns: body.turns && body.turns.map((place) => pool[place]) };
 }
 
 const LONG_RESULT = 1200;

@@ -32,7 +32,6 @@ const inTurn = (task) => () => (last = last.then(task).catch(reportError));
 // New and changed rows; the open case is drawn again where it is another one now.
 function take(rows) {
   const changedRows = rows.filter(isNews);
-  for (const row of changedRows) texts[row.key] = row.text;
   if (!changedRows.length) return;
   put(changedRows);
   inTurn(async () => {

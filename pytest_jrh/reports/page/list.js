@@ -90,13 +90,9 @@ function link(row) {
   return nodes.get(row);
 }
 
-// ---- Search: in the row, and in the reasons, plans and edits of its case
+// ---- Which rows match
 
-let texts = {};
-function haystack(row) {
-  const words = [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)];
-  return [...words, texts[row.key]].join("\n").toLowerCase();
-}
+const wordsOf = (row) => [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)];
 
 function isPicked(row) {
   for (const [name, value] of Object.entries(view.picked)) {
@@ -111,7 +107,7 @@ function matching() {
   const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
   const [, , test] = filterOf(view.show);
   const hasWords = (text) => words.every((word) => text.includes(word));
-  return source.rows.filter((row) => test(row) && isPicked(row) && (!words.length || hasWords(haystack(row))));
+  return source.rows.filter((row) => test(row) && isPicked(row) && (!words.length || hasWords(wordsOf(row).join("\n").toLowerCase())));
 }
 
 const FIFTY = 50;

@@ -67,4 +67,3 @@ index();
 drawOverview();
 drawFilters();
 start();
-unpacked("texts").then((loaded) => Object.assign(texts, loaded));

@@ -41,8 +41,7 @@ function drawTable(block) {
   const caption = block.caption ? make("caption", {}, block.caption) : null;
   const table = make("table", { class: hasBars(block) ? "bars" : "plain" }, caption, make("thead", {}, make("tr", {}, first, titles)), make("tbody", {}, lines));
   if (hasBars(block)) return table;
-  const heat = make("p", { class: "legend" }, "Amber: more than 10% turned. Red: more than half.");
-  return [make("div", { class: "scroll" }, table), ...(someCell(block, (cell) => cell.heat) ? [heat] : [])];
+  return make("div", { class: "scroll" }, table);
 }
 
 function drawCell(cell, isBar, title, name) {
