@@ -84,6 +84,14 @@ def test_every_relative_link_of_a_document_leads_to_a_file(path: Path) -> None:
         assert (path.parent / place).exists(), place
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_every_file_of_this_repository_that_a_document_names_is_there(path: Path) -> None:
+    places = re.findall(
+        r"`((?:pytest_jrh|benchmarks|examples|tests|tools)/[\w./-]+)`", path.read_text("utf-8")
+    )
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "yaml")], ids=name_of)
 def test_yaml_examples_fit_the_schemas(path: Path) -> None:
     whole = config_schema()
