@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         make_llm_planner,
         make_llm_verifier,
     )
+    from pytest_jrh.cli.checking import CheckedTable, check_table
     from pytest_jrh.config.rubrics import load_rubrics
     from pytest_jrh.core.errors import InputError, JrhError, NoVerdictCase, Unscored
     from pytest_jrh.core.model import (
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgedCase
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.reports.checking import CheckedTable, check_table
     from pytest_jrh.sources import load_inspect_eval_runs
     from pytest_jrh.stats.figures import Reliability, reliability
 
@@ -51,7 +51,7 @@ _HOMES = {
     "AgentRun": "core.model",
     "Case": "core.model",
     "CaseResult": "core.model",
-    "CheckedTable": "reports.checking",
+    "CheckedTable": "cli.checking",
     "Completion": "core.model",
     "ConversationPerturber": "engine.library",
     "ConversationSummarizer": "cases.pipeline",
@@ -70,7 +70,7 @@ _HOMES = {
     "Unscored": "core.errors",
     "Verdict": "core.model",
     "apply_single_edit": "cases.pipeline",
-    "check_table": "reports.checking",
+    "check_table": "cli.checking",
     "generate_agent_perturbations": "engine.library",
     "generate_single_edit": "cases.pipeline",
     "judge_cases": "engine.library",

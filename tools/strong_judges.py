@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_jrh.reports.checking import CheckedTable, check_table
+from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.stats.figures import Reliability, figure_text
 from pytest_jrh.stats.intervals import Estimate
 

@@ -20,7 +20,7 @@ from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.reports.checking import CheckedTable
+    from pytest_jrh.cli.checking import CheckedTable
 
 
 _SUFFIXES = (".html", ".md", ".json")
@@ -118,7 +118,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
 
 def check_file(options: argparse.Namespace) -> int:
     """Check the table and write the reports; returns 1 for a FAIL or no report, 4 for a mistake."""
-    from pytest_jrh.reports.checking import check_table
+    from pytest_jrh.cli.checking import check_table
     from pytest_jrh.reports.ending import Concluded, ending_lines, write_reports
     from pytest_jrh.reports.report import Display
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.cli import checking
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.reports import checking
 
 STRONG = Path(__file__).parents[2] / "examples" / "strong_judges"
 AGENT_JUDGE = STRONG / "agent-as-a-judge.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.reports.checking import check_table
+from pytest_jrh.cli.checking import check_table
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 no table", b"id,label\n"])

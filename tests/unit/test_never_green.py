@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.reports.checking import check_table
+from pytest_jrh.cli.checking import check_table
 from pytest_jrh.stats.baseline import Scope
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import case, cases, decided, levels, panel, relabelled, runs_of

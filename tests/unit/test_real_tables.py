@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.reports.checking import CheckedTable, check_table
+from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.stats.intervals import Estimate, grouped
 
 ROOT = Path(__file__).parents[2]
