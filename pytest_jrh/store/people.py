@@ -215,18 +215,22 @@ def with_edits(case: Case, decision: Decision) -> Case:
         changed, dropped = _with_turn(messages, turn)
         if changed == messages:
             continue
-        by_hand = _edit_by_hand(messages, changed, turn, len(edits))
-        by_hand = replace(by_hand, selector_reason=decision.note, dropped_reasoning=dropped)
-        edits_of_others = []
+        others = []
+        earlier = None
         for edit in edits:
             if edit.editor_reason == BY_HAND and edit.message_index == turn.message_index:
-                # A person edits the turn once more: what it was first is that of the first time.
-                by_hand = _joined(edit, by_hand, messages, changed)
+                earlier = edit
             else:
-                edits_of_others.append(edit)
+                others.append(edit)
+        by_hand = replace(
+            _edit_by_hand(messages, changed, turn, earlier),
+            round_index=len(edits) if earlier is None else earlier.round_index,
+            selector_reason=decision.note,
+            dropped_reasoning=dropped,
+        )
         if not acts:
             by_hand = replace(by_hand, before=(), after=())
-        edits = (*edits_of_others, by_hand)
+        edits = (*others, by_hand)
         messages = changed
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     return case if decision.expected is None else replace(case, expected=decision.expected)
@@ -261,22 +265,33 @@ def holds_acts(case: Case) -> bool:
 
 
 def _edit_by_hand(
-    messages: tuple[Message, ...], changed: tuple[Message, ...], turn: TurnEdit, round_index: int
+    messages: tuple[Message, ...],
+    changed: tuple[Message, ...],
+    turn: TurnEdit,
+    earlier: Edit | None,
 ) -> Edit:
-    """The edit of a person, with the messages from the turn to the last that they changed."""
+    """The edit of a person, with the messages from the turn to the last that they changed.
+
+    A turn that a person edits once more has one edit, from what the `earlier` one replaced.
+    """
     index = turn.message_index
-    last = index
+    first, covered = (earlier.before, len(earlier.after)) if earlier is not None else ((), 0)
+    length = max(covered, 1)
     for position in range(index, len(messages)):
         if changed[position] != messages[position]:
-            last = position
-    before, after = messages[index : last + 1], changed[index : last + 1]
+            length = max(length, position - index + 1)
+    before = (*first, *messages[index + covered : index + length])
+    after = changed[index : index + length]
     original, edited = message_text(messages[index]), turn.content
-    if turn.calls:
+    is_call = bool(turn.calls) or (earlier is not None and earlier.kind == "call")
+    if is_call:
         original, edited = acts_text(before), acts_text(after)
+    elif earlier is not None:
+        original = earlier.original_content
     return Edit(
         message_index=index,
         message_id=str(messages[index].get("id") or index),
-        round_index=round_index,
+        round_index=0,
         original_content=original,
         edited_content=edited,
         selector_reason="",
@@ -284,30 +299,9 @@ def _edit_by_hand(
         editor_raw_response="",
         summary_snapshot="",
         dropped_reasoning=0,
-        kind="call" if turn.calls else "say",
+        kind="call" if is_call else "say",
         before=before,
         after=after,
-    )
-
-
-def _joined(
-    first: Edit, again: Edit, messages: tuple[Message, ...], changed: tuple[Message, ...]
-) -> Edit:
-    """Two edits of a turn by people as one, from what the first replaced to what now stands there.
-
-    `messages` is the transcript between the two.
-    """
-    index = again.message_index
-    end = index + max(len(first.after), len(again.after))
-    before = (*first.before, *messages[index + len(first.after) : end])
-    joined = replace(again, round_index=first.round_index, before=before, after=changed[index:end])
-    if again.kind == first.kind == "say":
-        return replace(joined, original_content=first.original_content)
-    return replace(
-        joined,
-        kind="call",
-        original_content=acts_text(before),
-        edited_content=acts_text(joined.after),
     )
 
 
