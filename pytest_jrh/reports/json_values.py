@@ -16,7 +16,6 @@ from pytest_jrh.core.model import CaseResult, Mode
 from pytest_jrh.reports.grounds import PeopleLevel, people_levels, unmatched
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
-from pytest_jrh.reports.topics import certainty_sentences
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, keys_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
@@ -134,7 +133,6 @@ def decision_data(decision: Decision) -> dict[str, Any]:
         "headline": decision.headline,
         **fields_of(decision, "passed", "active", "beside"),
         "reasons": reasons,
-        "certainty": list(certainty_sentences(decision)),
         **fields_of(decision, "compared", "of_baseline"),
         "sets": sets,
         "limits": limits,

@@ -191,18 +191,12 @@ class Comparison:
     @cached_property
     def regressions(self) -> tuple[str, ...]:
         """Right before, wrong now."""
-        return self._cases(was_right=True, is_right=False)
+        return tuple(p.now.case_id for p in self.all_pairs if p.was_right and not p.is_right)
 
     @cached_property
     def fixes(self) -> tuple[str, ...]:
         """Wrong before, right now."""
-        return self._cases(was_right=False, is_right=True)
-
-    def _cases(self, *, was_right: bool, is_right: bool) -> tuple[str, ...]:
-        sides = (was_right, is_right)
-        return tuple(
-            pair.now.case_id for pair in self.all_pairs if (pair.was_right, pair.is_right) == sides
-        )
+        return tuple(p.now.case_id for p in self.all_pairs if p.is_right and not p.was_right)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,25 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
         for result in results
         if result.outcome in JUDGED and result.label is not None and not result.spec.derived
     )
-    return [
-        _panel(suite, verdicts)
-        for suite, verdicts in suites.items()
-        if len({result.judge for result in verdicts}) > 1
-    ]
+    compared = []
+    for suite, verdicts in suites.items():
+        judges = tuple(dict.fromkeys(result.judge for result in verdicts))
+        if len(judges) == 1:
+            continue
+        cases = by_made_case(verdicts)
+        right, clusters, without_majority = [], [], {}
+        for case, of_case in cases.items():
+            votes = Counter(result.score for result in of_case if result.score is not None)
+            # A judge without a verdict, or whose repeats tie, could undo a smaller majority.
+            majorities = [score for score, number in votes.items() if 2 * number > len(judges)]
+            right.append(majorities == [of_case[0].label])
+            clusters.append(of_case[0].spec.cluster_id)
+            if not majorities:
+                without_majority[case] = _split_text(votes, len(judges))
+        pairs = tuple(_pair(one, other, cases.values()) for one, other in combinations(judges, 2))
+        accuracy = estimate_share(right, clusters)
+        compared.append(Panel(suite, judges, pairs, without_majority, accuracy))
+    return compared
 
 
 def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -117,27 +131,6 @@ def made_case_id(result: CaseResult) -> str:
 def by_made_case(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
     """The results of all judges, by the id of the case that they judged."""
     return grouped((made_case_id(result), result) for result in results)
-
-
-def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
-    judges = tuple(dict.fromkeys(result.judge for result in verdicts))
-    cases = by_made_case(verdicts)
-    right, clusters, without_majority = [], [], {}
-    for case, of_case in cases.items():
-        votes = Counter(result.score for result in of_case if result.score is not None)
-        # A judge without a verdict, or whose repeats tie, could undo a smaller majority.
-        majorities = [score for score, number in votes.items() if 2 * number > len(judges)]
-        right.append(majorities == [of_case[0].label])
-        clusters.append(of_case[0].spec.cluster_id)
-        if not majorities:
-            without_majority[case] = _split_text(votes, len(judges))
-    return Panel(
-        suite=suite,
-        judges=judges,
-        pairs=tuple(_pair(one, other, cases.values()) for one, other in combinations(judges, 2)),
-        without_majority=without_majority,
-        accuracy=estimate_share(right, clusters),
-    )
 
 
 def _pair(one: str, other: str, cases: Iterable[Sequence[CaseResult]]) -> JudgePair:

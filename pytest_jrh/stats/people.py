@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped
+from pytest_jrh.stats.intervals import Estimate, Row, estimate, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import clusters_of, share_of
 
@@ -259,41 +259,39 @@ def verifier_against_people(
     """
     # The judges of a panel look at the same cases.
     made = {made_case_id(result): result for result in results}
+    digests = dict.fromkeys(digest_of(result) for result in made.values())
+    votes = {digest: people[digest] for digest in digests if digest in people}
+    reviewers = agreement(votes.values(), ordinal=ordinal)
     looked = [
         result
         for result in made.values()
         if result.extra.rejected is not None or _confirmed(result)
     ]
-    digests = dict.fromkeys(digest_of(result) for result in made.values())
-    votes = {digest: people[digest] for digest in digests if digest in people}
-    reviewers = agreement(votes.values(), ordinal=ordinal)
-    labels = {digest: majority(labels) for digest, labels in votes.items()}
     first = _first_of_equals(looked)
-    labelled = [
-        (result, label)
-        for result in looked
-        if result.case_id in first and (label := labels.get(digest_of(result))) is not None
-    ]
-    if not labelled and not reviewers.units:
+    labels: dict[str, int] = {}
+    confirmed: list[CaseResult] = []
+    rejected: list[CaseResult] = []
+    for result in looked:
+        digest = digest_of(result)
+        label = majority(votes[digest]) if digest in votes else None
+        if label is not None and result.case_id in first:
+            labels[result.case_id] = label
+            (confirmed if result.extra.rejected is None else rejected).append(result)
+    if not labels and not reviewers.units:
         return None
+
+    def is_rejected_right(result: CaseResult) -> bool:
+        rejection = result.extra.rejected
+        return rejection is not None and labels[result.case_id] == rejection.expected
+
     return VerifierAgainstPeople(
-        false_confirmations=_share_wrong(
-            (result, label != result.label) for result, label in labelled if _confirmed(result)
+        false_confirmations=share_of(
+            confirmed, lambda result: labels[result.case_id] != result.label, missing=_UNSEEN
         ),
-        false_rejections=_share_wrong(
-            (result, label == result.extra.rejected.expected)
-            for result, label in labelled
-            if result.extra.rejected is not None
-        ),
+        false_rejections=share_of(rejected, is_rejected_right, missing=_UNSEEN),
         reviewers=reviewers,
-        labelled=len(labelled),
+        labelled=len(labels),
     )
-
-
-def _share_wrong(marks: Iterable[tuple[CaseResult, bool]]) -> Estimate:
-    marked = list(marks)
-    clusters = clusters_of(result for result, _ in marked)
-    return estimate_share([is_wrong for _, is_wrong in marked], clusters, missing=_UNSEEN)
 
 
 def digest_of(result: CaseResult) -> str:
