@@ -54,10 +54,7 @@ from pytest_jrh.store.records import to_record
 
 
 def write_rand_files(
-    run: SuiteRun,
-    session: Session,
-    results: Sequence[CaseResult],
-    outputs: Outputs,
+    run: SuiteRun, session: Session, results: Sequence[CaseResult], outputs: Outputs
 ) -> None:
     """Write all of them; what cannot be written is a sentence, and the others are written.
 

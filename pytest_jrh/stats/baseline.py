@@ -9,14 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.model import (
-    JUDGED,
-    NOTHING_WRONG,
-    UNSCORED,
-    CaseResult,
-    CaseSpending,
-    Extra,
-)
+from pytest_jrh.core.model import JUDGED, NOTHING_WRONG, UNSCORED, CaseResult, CaseSpending, Extra
 from pytest_jrh.core.text import counted
 
 DIGEST_LENGTH = 16

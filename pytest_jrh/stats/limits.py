@@ -157,10 +157,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
 
 
 def probe_limits(
-    received: Sequence[CaseResult],
-    judged: Sequence[CaseResult],
-    rules: GateRules,
-    scope: Scope,
+    received: Sequence[CaseResult], judged: Sequence[CaseResult], rules: GateRules, scope: Scope
 ) -> Iterator[Limit]:
     """Hold the share of verdicts that each probe turns against its limit.
 

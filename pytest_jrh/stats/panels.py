@@ -8,10 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import (
-    JUDGED,
-    CaseSpending,
-)
+from pytest_jrh.core.model import JUDGED, CaseSpending
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import Estimate, estimate_kappa, estimate_share, grouped
 
