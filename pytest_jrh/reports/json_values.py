@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_jrh.core.model import CaseResult, Mode
-from pytest_jrh.reports.grounds import PeopleLevel, people_levels, unmatched
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, keys_of
-from pytest_jrh.stats.intervals import LEVEL, Estimate
+from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped
 from pytest_jrh.stats.panels import Panel
-from pytest_jrh.stats.people import Agreement, violation_rates
+from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.statistics import Statistics, StatisticsTable, tabulate
 from pytest_jrh.store.people import Grounds
 
@@ -31,18 +30,16 @@ class JsonReport(Report):
     suffix = ".json"
 
     def text(self, session: Session) -> str:
-        by_suite: dict[str, dict[str, list[CaseResult]]] = {}
-        for suite in suite_names(session):
-            by_suite[suite] = {}
-        for result in session.results:
-            by_suite[result.suite].setdefault(result.judge, []).append(result)
+        by_judge = grouped(((result.suite, result.judge), result) for result in session.results)
         panels = {panel.suite: panel_data(panel) for panel in session.panels}
         suites = {}
-        for suite, judges in by_suite.items():
+        for suite in suite_names(session):
             decision = session.decisions.get(suite)
             grounds = session.grounds.get(suite, Grounds())
             figures = {}
-            for judge, results in judges.items():
+            for (of_suite, judge), results in by_judge.items():
+                if of_suite != suite:
+                    continue
                 figures[judge or "default"] = {
                     **table_data(tabulate(results, scales(session.rubrics))),
                     "violations": violation_data(results, grounds) or None,
@@ -195,23 +192,6 @@ def share_data(estimate: Estimate) -> dict[str, Any]:
     return fields_of(estimate, "count", "n", "value", "reason")
 
 
-def people_data(
-    judge: str, results: Sequence[CaseResult], grounds: Grounds
-) -> dict[str, Any] | None:
-    """One judge and the verifier against the blind labels of people, over all and per rubric; None
-    without any.
-    """
-    levels = people_levels(results, grounds)
-    if not levels:
-        return None
-    total, *rubrics = levels
-    return {
-        **_level(total, judge),
-        "unmatched": unmatched(results, grounds),
-        "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
-    }
-
-
 def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
     """How often the runs that one judge judged are violated; empty where all have labels."""
     levels = {}
@@ -225,32 +205,6 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
         }
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
-
-
-def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
-    against, verifier = level.judges.get(judge), level.verifier
-    data: dict[str, Any] = {"labelled": 0, "unclear": 0, "untold": 0, "figures": {}}
-    if against is not None:
-        data |= fields_of(against, "labelled", "unclear", "untold")
-        for key, figure in against.figures.items():
-            data["figures"][key] = {
-                "value": figure.estimate.value,
-                "raw": figure.raw,
-                "n": figure.estimate.n,
-                "interval": bounds_data(figure.estimate),
-            }
-    data |= dict.fromkeys(("false_confirmations", "false_rejections", "reviewers"))
-    if verifier is not None:
-        data["false_confirmations"] = _rate(verifier.false_confirmations)
-        data["false_rejections"] = _rate(verifier.false_rejections)
-        data["reviewers"] = _agreement(verifier.reviewers)
-    return data
-
-
-def _agreement(agreed: Agreement) -> dict[str, Any] | None:
-    if not agreed.units:
-        return None
-    return {"cases": agreed.units, **fields_of(agreed, "labels", "raw", "alpha")}
 
 
 def _rate(rate: Estimate) -> dict[str, Any]:

@@ -36,16 +36,11 @@ from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import verifier_score
-from pytest_jrh.reports.json_values import (
-    decision_data,
-    panel_data,
-    people_data,
-    table_data,
-)
+from pytest_jrh.reports.json_values import decision_data, panel_data, table_data
 from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, grouped
+from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
 from pytest_jrh.stats.panels import Panel, by_made_case, panels
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.ledger import table_bytes
@@ -74,10 +69,10 @@ def write_rand_files(
     }
     if run.subset is not None:
         about["subset"] = run.subset[0]
-    judged = [result for result in results if result.outcome != "generated"]
-    by_judge = grouped((result.judge, result) for result in judged)
     for judge, name in judge_file_names(suite).items():
-        of_judge = by_judge.get(judge, [])
+        of_judge = [
+            result for result in results if result.judge == judge and result.outcome != "generated"
+        ]
         report = judge_report(run, judge, of_judge, session.decisions.get(run.name), panel)
         outputs.write_json(suite.results_dir / f"{name}_report.json", report | {"session": about})
 
@@ -118,7 +113,6 @@ def judge_report(
         },
         "all_metrics": metrics,
         "statistics": table_data(tabulate(results, scales(levels))),
-        "labels": {"against_people": people_data(name, plain, run.grounds)},
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,

@@ -343,39 +343,27 @@ def violation_rates(
     by_rubric = grouped((result.rubric_id, result) for result in results)
     rates = []
     for rubric, of_rubric in [("", results), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
-        rate = _violation_rate(of_rubric, drawn)
-        if rate is not None:
-            rates.append((rubric, rate))
+        # A tie of repeats is no verdict on a run without a label, and so on none here.
+        judged = [
+            result
+            for result in of_rubric
+            if result.spec.natural and result.target is None and result.score is not None
+        ]
+        if not any(result.outcome == "unlabelled" for result in judged):
+            continue
+        cases = []
+        for result in judged:
+            answer = result.score or 0
+            is_drawn = not drawn or result.spec.label_key in drawn
+            cases.append(Answers(answer, answer, result.label if is_drawn else None))
+        labelled = sum(case.people is not None for case in cases)
+        corrected = anchored_violations(cases, clusters_of(judged)).estimate
+        if labelled < FEWEST_LABELS:
+            why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"
+            corrected = Estimate(n=len(judged), why=why)
+        share = share_of(judged, lambda result: result.score == 1)
+        rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=bool(drawn))))
     return rates
-
-
-def _violation_rate(
-    results: Sequence[CaseResult], drawn: Collection[LabelKey]
-) -> ViolationRate | None:
-    # A tie of repeats is no verdict on a run without a label, and so on none here.
-    judged = [
-        result
-        for result in results
-        if result.spec.natural and result.target is None and result.score is not None
-    ]
-    if not any(result.outcome == "unlabelled" for result in judged):
-        return None
-    cases = []
-    for result in judged:
-        answer = result.score or 0
-        is_drawn = not drawn or result.spec.label_key in drawn
-        cases.append(Answers(answer, answer, result.label if is_drawn else None))
-    labelled = sum(case.people is not None for case in cases)
-    corrected = anchored_violations(cases, clusters_of(judged)).estimate
-    if labelled < FEWEST_LABELS:
-        why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"
-        corrected = Estimate(n=len(judged), why=why)
-    return ViolationRate(
-        judged=share_of(judged, lambda result: result.score == 1),
-        corrected=corrected,
-        labelled=labelled,
-        drawn=bool(drawn),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +375,6 @@ class Agreement:
     """
 
     units: int
-    labels: int
     raw: float | None
     alpha: float | None
 
@@ -401,7 +388,7 @@ def agreement(units: Iterable[Sequence[int]], *, ordinal: bool = False) -> Agree
     """
     pairable = [unit for unit in units if len(unit) > 1]
     if not pairable:
-        return Agreement(0, 0, None, None)
+        return Agreement(0, None, None)
     margins = Counter(chain.from_iterable(pairable))
     # On a scale two labels differ by the number of labels between them, each end counted half.
     middles: dict[int, float] = {}
@@ -422,7 +409,6 @@ def agreement(units: Iterable[Sequence[int]], *, ordinal: bool = False) -> Agree
     expected = by_chance / (margins.total() - 1)
     return Agreement(
         units=len(pairable),
-        labels=margins.total(),
         raw=1 - disagreeing / len(pairable),
         alpha=1 - within / expected if expected else None,
     )

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
-from pytest_jrh.reports.grounds import label_sentences, labels_line
-from pytest_jrh.reports.json_values import people_data
+from pytest_jrh.reports.grounds import label_sentences, labels_line, people_levels
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
+from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
 from pytest_jrh.store.people import (
     Grounds,
     Kinship,
@@ -43,9 +43,15 @@ def result(number: int, *, right: bool = True, test: str = "agent_perturbation")
     )
 
 
-def against(results: list[CaseResult], grounds: Grounds) -> Any:
-    """The only judge and the verifier against people, as the JSON report has them."""
-    return people_data("", results, grounds)
+def against(
+    results: list[CaseResult], grounds: Grounds
+) -> tuple[AgainstPeople, VerifierAgainstPeople]:
+    """The only judge and the verifier against people, over all rubrics."""
+    total = people_levels(results, grounds)[0]
+    judge = total.judges[""]
+    assert judge is not None
+    assert total.verifier is not None
+    return judge, total.verifier
 
 
 def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
@@ -99,11 +105,10 @@ def test_judge_and_verifier_are_held_against_people() -> None:
         "The verifier rejected right labels in 1 of 4 cases that people labelled blind (25.0%, "
         "4.6-69.9).",
     ]
-    data = against(results, Grounds(people=tuple(people)))
-    assert data["figures"]["accuracy"]["value"] == pytest.approx(0.8, abs=0.02)
-    assert data["figures"]["accuracy"]["raw"] == 1
-    assert data["false_rejections"]["count"] == 1
-    assert data["rubrics"] == {}
+    judge, verifier = against(results, Grounds(people=tuple(people)))
+    assert judge.figures["accuracy"].estimate.value == pytest.approx(0.8, abs=0.02)
+    assert judge.figures["accuracy"].raw == 1
+    assert verifier.false_rejections.count == 1
 
 
 def test_cases_of_which_people_give_no_label_are_counted() -> None:
@@ -119,8 +124,8 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
         "Against people (45 blind labels; 1 case without a majority and 4 cases that nobody can "
         "tell left out): accuracy "
     )
-    data = against(results, grounds)
-    assert (data["unclear"], data["untold"]) == (1, 4)
+    judge, _ = against(results, grounds)
+    assert (judge.unclear, judge.untold) == (1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
     assert (
         "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to "
@@ -147,21 +152,23 @@ def test_each_rubric_is_held_against_people_by_itself() -> None:
     assert found[-1] == (
         "Not counted: 1 blind label of cases that are not in this session, or have changed since."
     )
-    data = against(results, grounds)
-    assert list(data["rubrics"]) == ["one", "other"]
-    assert data["rubrics"]["other"]["figures"]["accuracy"]["value"] is None
-    assert data["rubrics"]["one"]["false_confirmations"]["count"] == 8
-    assert data["unmatched"] == 1
+    _, one, other = people_levels(results, grounds)
+    assert (one.rubric, other.rubric) == ("one", "other")
+    [judge] = other.judges.values()
+    assert judge is not None
+    assert judge.figures["accuracy"].estimate.value is None
+    assert one.verifier is not None
+    assert one.verifier.false_confirmations.count == 8
 
 
 def test_cases_that_were_rejected_earlier_count_where_the_session_did_not_run_them() -> None:
     results = [result(number) for number in range(3)]
     earlier = (rejected(200), rejected(201), rejected(2))
     people = tuple(person(number, 1) for number in (200, 201, 2))
-    found = against(results, Grounds(people=people, rejected=earlier))
+    _, verifier = against(results, Grounds(people=people, rejected=earlier))
     # The verifier has confirmed by now what it had rejected in run 2.
-    assert (found["false_rejections"]["count"], found["false_rejections"]["n"]) == (2, 2)
-    assert found["false_confirmations"]["n"] == 1
+    assert (verifier.false_rejections.count, verifier.false_rejections.n) == (2, 2)
+    assert verifier.false_confirmations.n == 1
 
 
 def test_a_panels_verifier_is_held_against_people_once() -> None:
@@ -190,9 +197,9 @@ def test_a_label_of_equal_cases_counts_once() -> None:
         " ".join(found)
     )
     assert "The verifier confirmed wrong labels in 0 of 4 cases" in " ".join(found)
-    data = against(results, Grounds(people=tuple(people)))
-    assert data["labelled"] == 4
-    assert data["figures"]["accuracy"]["value"] is None
+    judge, _ = against(results, Grounds(people=tuple(people)))
+    assert judge.labelled == 4
+    assert judge.figures["accuracy"].estimate.value is None
 
 
 def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
@@ -346,8 +353,8 @@ def test_where_reviewers_disagree_and_no_verifier_was_asked_that_is_said() -> No
         "Against people (1 blind label; 2 cases without a majority left out): too few to correct a "
         "figure by; at least 20 are needed."
     ) in sentences(results, grounds)
-    rates = against(results, grounds)
-    assert rates["false_confirmations"]["interval"]["reason"] == "people labelled no such case"
+    _, verifier = against(results, grounds)
+    assert verifier.false_confirmations.interval_reason == "people labelled no such case"
 
 
 def test_hostile_names_of_rubrics_stay_text() -> None:
