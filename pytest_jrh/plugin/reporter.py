@@ -211,7 +211,7 @@ class Reporter:
             if category == "skipped":
                 terminalreporter.stats[category] = list(map(self._short_skip, reports))
                 continue
-            cases, turned, others = self._split(reports)
+            cases, turned, other_reports = self._split(reports)
             most = _MOST_NAMED if len(cases) > _MOST_NAMED + 1 else len(cases)
             shown = self._named(cases[:most], terminalreporter)
             shown += _counted_by_file(cases[most:], "more case")
@@ -221,7 +221,7 @@ class Reporter:
             is_alone = len(reports) == 1 and len(cases) == 1
             if is_alone and self.results[cases[0].nodeid].case_id in self._explained:
                 shown = [report for report in shown if report.nodeid == cases[0].nodeid]
-            terminalreporter.stats[category] = [*others, *shown]
+            terminalreporter.stats[category] = [*other_reports, *shown]
 
     def _place(self, case: str) -> int:
         """Where a case stands in lists: the worst first, and then as they were collected."""
@@ -242,20 +242,20 @@ class Reporter:
         """
         cases: list[Any] = []
         turned: list[Any] = []
-        others: list[Any] = []
+        other_reports: list[Any] = []
         for report in reports:
             result = self.results.get(report.nodeid)
             if result is None or (
                 has_text and str(report.longrepr).strip() != result.why.text.strip()
             ):
-                others.append(report)
+                other_reports.append(report)
             elif result.spec.derived and result.outcome == "disagree":
                 turned.append(report)
             else:
                 cases.append(report)
         for of_kind in (cases, turned):
             of_kind.sort(key=lambda report: self._place(self.results[report.nodeid].case_id))
-        return cases, turned, others
+        return cases, turned, other_reports
 
     def _brief(self, reports: Sequence[Any], session: Session) -> list[Any]:
         """The reports, with one for each brief text in place of those that have a case's text."""

@@ -103,7 +103,7 @@ class SuiteSession:
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
         self.commands = Commands(options, folder, lambda name: self.suites.named(name).suite)
         self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
-        self.reviewing = Reviewing(config, options, self.suites, self.redactor, self.baseline)
+        self.reviewing = Reviewing(self)
         self.selected: set[str] = set()
         self.named_configs: tuple[Path, ...] = ()
         self._token = session_token(config)
@@ -355,33 +355,22 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
 class Reviewing:
     """The review of one pytest process; decisions hold in all, the page is open in one at most."""
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        options: Options,
-        suites: LoadedSuites,
-        redactor: Redactor,
-        baseline: BaselineFile,
-    ) -> None:
-        self._config = config
-        self._baseline = baseline
-        self._options = options
-        self._suites = suites
-        self._redactor = redactor
+    def __init__(self, session: SuiteSession) -> None:
+        self._session = session
         self._on_page: frozenset[str] = frozenset()
         self._labels: LabelBoard | None = None
         self._server: ReviewServer | None = None
 
     def open(self, specs: Sequence[CaseSpec]) -> None:
         """Serve the page where it is wanted for these cases, or say why there is none."""
-        is_asked = self._options.review is not None
+        is_asked = self._session.options.review is not None
         selected = {spec.suite for spec in specs}
         suites = []
-        for ready in self._suites:
+        for ready in self._session.suites:
             is_running = ready.suite.name in selected or self._is_distributed
             if is_running and (is_asked or self._is_wanted(ready)):
                 suites.append(ready.suite)
-        terminal: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin(
+        terminal: pytest.TerminalReporter | None = self._session.config.pluginmanager.get_plugin(
             "terminalreporter"
         )
         if not suites or terminal is None:
@@ -409,8 +398,8 @@ class Reviewing:
 
     def _open_page(self, suites: list[Suite]) -> Page:
         """The page that these suites want: that of blind labelling, or that of decisions."""
-        is_blind = self._options.review == "blind"
-        if is_blind and self._options.subset is not None:
+        is_blind = self._session.options.review == "blind"
+        if is_blind and self._session.options.subset is not None:
             raise pytest.UsageError(
                 "--jrh-review: what is labelled blind is drawn by chance from all cases, so that "
                 "it stands for them; run it without --jrh-subset"
@@ -418,11 +407,11 @@ class Reviewing:
         self._on_page = frozenset(suite.name for suite in suites)
         people: list[PersonLabel] = []
         for suite in suites:
-            people += self._suites.named(suite.name).people
+            people += self._session.suites.named(suite.name).people
         if is_blind:
             from pytest_jrh.review.blind import LabelBoard
 
-            reviewer, redact = self._options.reviewer, self._redactor.text
+            reviewer, redact = self._session.options.reviewer, self._session.redactor.text
             self._labels = LabelBoard(suites, people, reviewer=reviewer, redact=redact)
         desk = self.desk
         assert desk is not None
@@ -435,12 +424,12 @@ class Reviewing:
 
         if self._labels is not None:
             return Labelling(self._labels).page()
-        return Deciding(desk.board, suites, people, self._baseline.content).page()
+        return Deciding(desk.board, suites, people, self._session.baseline.content).page()
 
     @cached_property
     def desk(self) -> ReviewDesk | None:
         """Where the engine submits cases, if any can be decided; raises `InputError`."""
-        suites = [ready.suite for ready in self._suites]
+        suites = [ready.suite for ready in self._session.suites]
         obeying = {suite.name for suite in suites if has_decisions(suite)}
         if self._labels is None:
             # What is decided on the page is obeyed.
@@ -449,7 +438,7 @@ class Reviewing:
             return None
         from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 
-        board = ReviewBoard(open_stores(suites, self._redactor))
+        board = ReviewBoard(open_stores(suites, self._session.redactor))
         page = self._labels or board
         return ReviewDesk(board, page, frozenset(obeying), self._on_page)
 
@@ -471,7 +460,7 @@ class Reviewing:
                 line.started = time.monotonic()
         if self._labels is not None:
             try:
-                self._suites.read_people_again()
+                self._session.suites.read_people_again()
             except InputError as error:
                 raise pytest.UsageError(str(error)) from None
 
@@ -484,11 +473,11 @@ class Reviewing:
         """Whether the suite asks for the page itself: only where cases are made anew."""
         if not ready.suite.config.rand.review or ready.suite.frozen is not None:
             return False
-        return self._suites.modes(ready.suite)[0] != "none"
+        return self._session.suites.modes(ready.suite)[0] != "none"
 
     @property
     def _is_distributed(self) -> bool:
-        return bool(self._config.getoption("dist", "no") != "no")
+        return bool(self._session.config.getoption("dist", "no") != "no")
 
     def _refusal(self) -> str | None:
         if self._is_distributed:

@@ -215,13 +215,13 @@ def with_edits(case: Case, decision: Decision) -> Case:
         changed, dropped = _with_turn(messages, turn)
         if changed == messages:
             continue
-        others = []
+        edits_of_others = []
         earlier = None
         for edit in edits:
             if edit.editor_reason == BY_HAND and edit.message_index == turn.message_index:
                 earlier = edit
             else:
-                others.append(edit)
+                edits_of_others.append(edit)
         by_hand = replace(
             _edit_by_hand(messages, changed, turn, earlier),
             round_index=len(edits) if earlier is None else earlier.round_index,
@@ -230,7 +230,7 @@ def with_edits(case: Case, decision: Decision) -> Case:
         )
         if not acts:
             by_hand = replace(by_hand, before=(), after=())
-        edits = (*others, by_hand)
+        edits = (*edits_of_others, by_hand)
         messages = changed
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     return case if decision.expected is None else replace(case, expected=decision.expected)
