@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -55,9 +54,8 @@ def fit(document: Document) -> Fitted:
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
     data = _as_written(document)
-    sections = frozenset(data)
     converted = rand.convert(data, findings)
-    findings.written = partial(rand.written_key, written=converted.written, sections=sections)
+    findings.written = converted.written_key
     config = None
     try:
         config = Config.model_validate(converted.data)
@@ -65,8 +63,7 @@ def fit(document: Document) -> Fitted:
         report_misfits(error, Config, (), findings)
     if config is None or findings.problems:
         raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
-    is_rands = not sections.isdisjoint(rand.SECTIONS)
-    return Fitted(config, findings, converted.unused, is_rands)
+    return Fitted(config, findings, converted.unused, converted.is_rands)
 
 
 def report_misfits(

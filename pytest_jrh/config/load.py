@@ -16,11 +16,11 @@ from pytest_jrh.cases.tests import KINDS, TESTS
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import AGENT, about_unused
+from pytest_jrh.config.rand import AGENT
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, PanelJudge
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.documents import listed, read_document, read_text, received, shown
+from pytest_jrh.core.documents import dotted, listed, read_document, read_text, received, shown
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.model import RateLimit, StageModel
@@ -81,7 +81,7 @@ def load_suite(
     name = config_file.stem
     module = config.rand.module or name
     kinds = tuple(dict.fromkeys(config.cases.kinds))
-    results, config_key = places.results(config_file), places.key(config_file)
+    results = places.results(config_file)
     # RAND's harness has a folder for each test.
     folder = None if fitted.is_rands and places.conventional else results
     folders = _case_folders(kinds, config.output.dir or folder, module)
@@ -131,10 +131,9 @@ def load_suite(
     stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
     return Suite(
         name=name,
-        key=config_key,
+        key=places.key(config_file),
         config_file=config_file,
         module_name=module,
-        dataset_name=logs[0].name if logs else "",
         mode=mode,
         rubrics=rubrics,
         tests=tuple(tests),
@@ -151,8 +150,7 @@ def load_suite(
         labels=labels,
         blind_labels=blind_labels,
         probes=probes,
-        notices=_notices(config, mode, findings),
-        unused_keys=about_unused(fitted.unused, file),
+        notices=_notices(config, mode, findings, fitted.unused),
     )
 
 
@@ -267,10 +265,8 @@ def _judges(
         values: dict[str, Any] = {
             "model": section.model,
             "prompt_path": stage.prompt_path,
-            "show_reasoning": bool(section.show_reasoning),
             # One that runs code is sent no images.
-            "images": section.images if kind.keys is None and section.images == "send" else None,
-            "repeats": section.repeats or 1,
+            "images": section.images if kind.keys is None else None,
         }
         if not own_judge:
             for key, message, hint in misplaced_keys(entry, kind):
@@ -428,10 +424,14 @@ def _check_ids(
             findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
 
 
-def _notices(config: Config, mode: Mode, findings: Findings) -> tuple[str, ...]:
+def _notices(
+    config: Config, mode: Mode, findings: Findings, unused: Sequence[KeyPath]
+) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
     kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
     sentences = []
+    if unused:
+        sentences.append(f"not used by agentic tests: {', '.join(map(dotted, unused))}")
     natural = [kind.name for kind in KINDS.values() if kind.natural]
     if config.labels and set(kinds).isdisjoint(natural):
         sentences.append(f"labels has no effect: {listed(natural)} is not in {key_of_kinds}")

@@ -26,19 +26,18 @@ _DIGEST = 8
 class Places:
     """The folders in which relative paths are tried, in this order; all absolute.
 
-    `home` is where new files and folders are made, once it is known where the suite's inputs are
-    (see `settled`).
+    `home` is where new files and folders are made; it is known of places that are `settled`.
     """
 
     cwd: Path
     rootdir: Path
     config_dir: Path
-    home: Path | None = None
+    home: Path = Path()
 
     @property
     def conventional(self) -> bool:
         """Whether the config is where RAND's harness has its configs."""
-        return self.config_dir == (self.home or self.cwd).joinpath(*_CONFIGS)
+        return self.config_dir == self.home.joinpath(*_CONFIGS)
 
     def settled(self, inputs: Iterable[str]) -> Places:
         """The same places, with new files made where the first of these inputs is found, or else in
@@ -48,7 +47,7 @@ class Places:
             if Path(relative).is_absolute():
                 continue
             for base in (self.cwd, self.rootdir):
-                if exists(base / relative) or _may_match(base, relative):
+                if exists(base / relative):
                     return replace(self, home=base)
         for base in (self.rootdir, self.cwd):
             if self.config_dir.is_relative_to(base):
@@ -63,22 +62,21 @@ class Places:
 
     def find_or_new(self, relative: str) -> Path:
         """Return the first place where `relative` exists, else where it is made."""
-        return self.find(relative) or (self.home or self.cwd) / relative
+        return self.find(relative) or self.home / relative
 
     def key(self, config_file: Path) -> str:
         """The config file's name in every clone of the project; empty where it is outside."""
-        home = self.home or self.cwd
-        return config_file.relative_to(home).as_posix() if config_file.is_relative_to(home) else ""
+        is_inside = config_file.is_relative_to(self.home)
+        return config_file.relative_to(self.home).as_posix() if is_inside else ""
 
     def results(self, config_file: Path) -> str:
         """Name a suite's results folder: `outputs/NAME` for `inputs/configs`, else a folder that
         mirrors the config's place, such as `outputs/examples/prompt/NAME`.
         """
         name, folder = config_file.stem, config_file.parent
-        home = self.home or self.cwd
-        if not folder.is_relative_to(home):
+        if not folder.is_relative_to(self.home):
             return f"outputs/{name}~{short_digest(config_file.as_posix(), _DIGEST)}"
-        parts = folder.relative_to(home).parts
+        parts = folder.relative_to(self.home).parts
         if self.conventional:
             return f"outputs/{name}"
         if not parts:
@@ -144,7 +142,7 @@ class Places:
         if remote := remote_hint(relative):
             findings.add(key, f"{role} {shown(relative)} is not a file on this machine", remote)
             return
-        paths, hint = dict.fromkeys(base / relative for base in self.bases), None
+        paths, hint = [base / relative for base in self.bases], None
         for path in paths:
             try:
                 names = [entry.name for entry in path.parent.iterdir()]
@@ -175,18 +173,6 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
 
 def _hidden_parts(path: Path) -> list[str]:
     return [part for part in path.parts if part.startswith(".") and part not in (".", "..")]
-
-
-def _may_match(base: Path, name: str) -> bool:
-    fixed = _fixed_part(name)
-    return is_glob(name) and fixed != "." and exists(base / fixed)
-
-
-def _fixed_part(name: str) -> str:
-    """The folders of a glob above its first part with a wildcard."""
-    parts = Path(name).parts
-    fixed = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
-    return str(Path(*parts[:fixed]))
 
 
 def remote_hint(name: str) -> str | None:

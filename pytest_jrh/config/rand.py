@@ -15,7 +15,7 @@ from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    pass
 
 
 def _path(name: str) -> KeyPath:
@@ -154,6 +154,9 @@ class Converted:
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
 
+    sections: frozenset[str] = frozenset()
+    """Those of the file."""
+
     def put(
         self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
     ) -> None:
@@ -178,15 +181,31 @@ class Converted:
         parent[ours[-1]] = value
         self.written[ours] = written
 
+    @property
+    def is_rands(self) -> bool:
+        """Whether the file is in RAND's words, or in ours of before."""
+        return not self.sections.isdisjoint(SECTIONS)
+
+    def written_key(self, ours: KeyPath) -> KeyPath:
+        """Where a key of ours is, or would be, in the file: of RAND's, what RAND calls it."""
+        is_of_rands = ours[:1] and ours[0] not in self.sections and self.is_rands
+        of_rands = {target: source for source, target in ROWS} if is_of_rands else {}
+        for sources in (self.written, of_rands):
+            for end in range(len(ours), 0, -1):
+                if ours[:end] in sources:
+                    return (*sources[ours[:end]], *ours[end:])
+        return ours
+
 
 def convert(data: dict[str, Any], findings: Findings) -> Converted:
     """Convert what is in the words of RAND's files, which is taken out of the data."""
+    sections = frozenset(data)
     values = {path: _taken(data, path) for path in _KNOWN}
     for section in SECTIONS:
         if (rest := data.pop(section, None)) is not None:
             _refuse_unknown((section,), rest, findings)
     unused = [path for path in UNUSED if values[path] is not None]
-    converted = Converted(findings, data, unused=unused)
+    converted = Converted(findings, data, unused=unused, sections=sections)
     for written, ours in ROWS:
         converted.put(written, ours, values[written])
     for written, ours in FALLBACKS:
@@ -269,10 +288,8 @@ def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
     for written, name, ours in files:
         if name is None:
             continue
-        if not isinstance(name, str) or not name.strip():
-            findings.add(written, received(name, "text"))
-        elif isinstance(module, str):
-            path = f"inputs/data/{module}/{name.strip()}"
+        if isinstance(module, str):
+            path = f"inputs/data/{module}/{name.strip()}" if isinstance(name, str) else name
             converted.put(written, ours, path, is_fallback=True)
         elif module is None and ours not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
@@ -309,30 +326,3 @@ def _bound(values: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, Key
             if isinstance(params, dict) and params.get(name) is not None:
                 return params[name], (*path, name)
     return None
-
-
-def about_unused(unused: Sequence[KeyPath], file: str) -> str:
-    """Name the keys of RAND's without meaning for agentic tests; empty where there are none."""
-    groups: dict[str, list[str]] = {}
-    for path in unused:
-        groups.setdefault(dotted(path[:-1]), []).append(str(path[-1]))
-    names = []
-    for section, keys in groups.items():
-        within = keys[0] if len(keys) == 1 else f"{{{listed(keys)}}}"
-        names.append(f"{section}.{within}" if section else within)
-    return f"{file}: not used by agentic tests: {', '.join(names)}" if names else ""
-
-
-def written_key(
-    ours: KeyPath, written: dict[KeyPath, KeyPath], sections: Collection[str]
-) -> KeyPath:
-    """Where a key of ours is, or would be, in a file with these sections: of RAND's file, what RAND
-    calls it.
-    """
-    is_rands = ours[:1] and ours[0] not in sections and not set(SECTIONS).isdisjoint(sections)
-    of_rands = {target: source for source, target in ROWS} if is_rands else {}
-    for sources in (written, of_rands):
-        for end in range(len(ours), 0, -1):
-            if ours[:end] in sources:
-                return (*sources[ours[:end]], *ours[end:])
-    return ours

@@ -71,15 +71,12 @@ def _frozen(value: object) -> str | bool:
     return text
 
 
-Bases: TypeAlias = Annotated[
-    tuple[BaseTest, ...], Field(strict=False), Takes(f"a list of tests ({', '.join(BASES)})")
-]
-
-
 class ProbeSection(ConfigSection):
     """How many cases a probe has, and of which others they are derived."""
 
-    of: Bases = ()
+    of: Annotated[
+        tuple[BaseTest, ...], Field(strict=False), Takes(f"a list of tests ({', '.join(BASES)})")
+    ] = ()
     """The tests whose cases are changed. Empty: all of the suite."""
     variants: Annotated[
         Several[Text],
@@ -110,21 +107,8 @@ else:
 
 _TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
 
-Scale: TypeAlias = Annotated[
-    Literal["binary", "ordinal"] | tuple[int, int] | None,
-    PlainValidator(
-        _scale,
-        json_schema_input_type=Literal["binary", "ordinal"]
-        | Annotated[list[int], Field(min_length=2, max_length=2)],
-    ),
-    Takes(SCALE),
-]
 Tests: TypeAlias = Annotated[
     tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
-]
-FunctionNames: TypeAlias = Annotated[
-    Several[Text],
-    Takes("the dotted name of a function, or a list of them"),
 ]
 
 
@@ -198,7 +182,9 @@ class CasesSection(ConfigSection):
         Takes("true (the JSONL in output.dir), false, or the path of a JSONL file"),
     ] = False
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
-    preprocess: FunctionNames = ()
+    preprocess: Annotated[
+        Several[Text], Takes("the dotted name of a function, or a list of them")
+    ] = ()
     """Functions that change each run before it is used, in this order, such as
     pytest_jrh.config.preprocessors.drop_reasoning_traces."""
     cluster: Annotated[
@@ -364,7 +350,15 @@ class RandSection(ConfigSection):
     module: Text | None = None
     """The name of the folders of the project's own prompts and of RAND's inputs and outputs. Left
     out: the file's name."""
-    scale: Scale = None
+    scale: Annotated[
+        Literal["binary", "ordinal"] | tuple[int, int] | None,
+        PlainValidator(
+            _scale,
+            json_schema_input_type=Literal["binary", "ordinal"]
+            | Annotated[list[int], Field(min_length=2, max_length=2)],
+        ),
+        Takes(SCALE),
+    ] = None
     """binary or ordinal. Two scores, lowest and highest: that is the scale of rubrics without
     score_levels."""
     instruction: Annotated[str | None, Takes("text")] = None

@@ -56,15 +56,13 @@ class Suite:
     planner, editor, summary and verifier, which is missing where it is off. Tables and reports go
     to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a frozen suite, or
     None. `blind_labels` is the committed file of them. `probes` are the settings of those of
-    `tests` that are probes, by name. `notices` are sentences to print once. `unused_keys` names the
-    keys of RAND's in the config that mean nothing here, in a sentence.
+    `tests` that are probes, by name. `notices` are sentences to print once.
     """
 
     name: str
     key: str
     config_file: Path
     module_name: str
-    dataset_name: str
     mode: Mode
     rubrics: tuple[Rubric, ...]
     tests: tuple[SuiteTest, ...]
@@ -82,7 +80,6 @@ class Suite:
     blind_labels: Path | None = None
     probes: Mapping[str, ProbeSettings] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-    unused_keys: str = ""
 
     @property
     def gate(self) -> GateRules:
@@ -125,13 +122,14 @@ class Commands:
         path = self._relative(self._suite_named(spec.suite).config_file)
         return "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
 
-    def rerun(self, spec: CaseSpec) -> str:
-        """The command that runs this case again, as it was run here."""
-        return self._of_case(spec, [])
+    def rerun(self, spec: CaseSpec, extra: Sequence[str] = ()) -> str:
+        """The command that runs this case again, as it was run here but for `extra` options."""
+        options = self._chosen([self._suite_named(spec.suite)])
+        return shlex.join(["pytest", *options, *extra, self.node(spec)])
 
     def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
         """The command that records a case; with a judge's fingerprint, its verdict alone."""
-        return self._of_case(spec, _VERDICTS if judge_fingerprint else _ALL_CALLS)
+        return self.rerun(spec, _VERDICTS if judge_fingerprint else _ALL_CALLS)
 
     def again(self, spec: CaseSpec, result: CaseResult) -> str:
         """The command that runs this case again, and makes the calls that it lacks."""
@@ -174,10 +172,6 @@ class Commands:
             if suite.config_file not in self._options.configs:
                 command.append(self._relative(suite.config_file))
         return shlex.join(command)
-
-    def _of_case(self, spec: CaseSpec, extra: Sequence[str]) -> str:
-        options = self._chosen([self._suite_named(spec.suite)])
-        return shlex.join(["pytest", *options, *extra, self.node(spec)])
 
     def _chosen(self, suites: Sequence[Suite]) -> list[str]:
         chosen = []

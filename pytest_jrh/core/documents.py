@@ -148,10 +148,7 @@ def read_document(path: Path, *, file: str | None = None) -> Document:
     text = read_text(path, name)
     if path.suffix.lower() == ".json":
         return read_json(text, name)
-    try:
-        return _read_yaml(text, name)
-    except RecursionError:
-        raise InputError(Problem("is nested too deeply", name)) from None
+    return _read_yaml(text, name)
 
 
 def read_json(text: str, file: str) -> Document:
@@ -160,7 +157,6 @@ def read_json(text: str, file: str) -> Document:
         raise InputError(Problem("is empty", file, 1))
     try:
         data = parsed(text)
-        check_depth(data)
     except DamagedError as error:
         problems = [Problem(str(error), file, error.line)]
         if error.line is None:

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-TEMPORARY_PREFIX = ".jrh-"
-TEMPORARY_SUFFIX = ".tmp"
-
-
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a hidden temporary file beside `path` that takes its place when the block ends well.
@@ -34,7 +30,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "Is a device or a pipe, not a file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+    temporary = path.with_name(f".jrh-{secrets.token_hex(8)}.tmp")
     # os.open instead of tempfile: the result is to be shared, so it gets the mode that the umask
     # gives.
     descriptor = os.open(

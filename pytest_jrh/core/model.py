@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import (
     Annotated,
@@ -102,15 +102,8 @@ class Spending:
     lost: int = 0
 
     def __add__(self, other: Spending) -> Spending:
-        return Spending(
-            self.calls + other.calls,
-            self.replayed + other.replayed,
-            self.usage + other.usage,
-            self.cost + other.cost,
-            self.paid + other.paid,
-            self.unpriced + other.unpriced,
-            self.lost + other.lost,
-        )
+        names = [part.name for part in fields(self)]
+        return Spending(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def replay(self) -> Spending:
@@ -696,16 +689,14 @@ def most_frequent(scores: Sequence[int]) -> int | None:
     return ranked[0][0]
 
 
-def score_counts(scores: Sequence[int]) -> str:
-    """How often each score was given, most first: `2 of 3 said 0, 1 of 3 said 1`."""
-    counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
-    return ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
-
-
 def scores_text(score: int | None, scores: Sequence[int]) -> str:
     """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
     text = "a tie" if score is None else str(score)
-    return f"{text} ({score_counts(scores)})" if len(scores) > 1 else text
+    if len(scores) <= 1:
+        return text
+    counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
+    said = ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
+    return f"{text} ({said})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,6 @@ from pydantic import (
 
 from pytest_jrh.core.model import RecordMode
 
-MAX_REPEATS = 99
-
 
 @dataclass(frozen=True, slots=True)
 class Takes:
@@ -46,13 +44,7 @@ Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
 Count: TypeAlias = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
 Whole: TypeAlias = Annotated[int, Takes("an integer")]
 Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
-Repeats: TypeAlias = Annotated[
-    int,
-    Field(ge=1, le=MAX_REPEATS),
-    Takes(f"an integer from 1 to {MAX_REPEATS}, best an odd one"),
-]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
-Positive: TypeAlias = Annotated[float, Field(gt=0), Takes("a number above 0")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
 RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
@@ -89,7 +81,7 @@ class RateLimitSection(ConfigSection):
 
     calls: Count
     """How many calls may start in a period."""
-    period: Positive
+    period: Annotated[float, Field(gt=0), Takes("a number above 0")]
     """The length of a period, in seconds."""
 
 
@@ -157,7 +149,9 @@ class JudgeStage(StageSection):
 
     Edited turns have lost theirs, which can give a case away.
     """
-    repeats: Repeats | None = None
+    repeats: Annotated[
+        int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, best an odd one")
+    ] = None
     """How often this judge judges each case. Left out: once."""
     score_map: Annotated[
         dict[str, int] | None,

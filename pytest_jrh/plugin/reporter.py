@@ -337,13 +337,12 @@ class Reporter:
         """What is to be known of the session beside what went wrong; nothing with `-q`."""
         if display.verbosity < 0:
             return []
-        unused_keys = filter(None, (ready.suite.unused_keys for ready in self._suites))
         notices = (text for text in self._session.notices if not is_snapshot_change(text))
         again = []
         if self._judged_again:
             number = counted(len(self._judged_again), "case")
             again.append(f"Run again: {number}; the first verdict of each counts.")
-        return [*unused_keys, *again, *notices]
+        return [*again, *notices]
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:
         """The suites by the node ids of their files; a controller meets discovered ones here."""

@@ -105,7 +105,7 @@ def judge_report(
         "format": 2,
         "meta_data": {
             "module_name": suite.module_name,
-            "dataset": suite.dataset_name,
+            "dataset": suite.logs[0].name if suite.logs else "",
             "autograder_model": judge.label,
             "suite": suite.name,
             "judge": judge.name,

@@ -406,7 +406,6 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         key="",
         config_file=folder / "refunds.yml",
         module_name="refunds",
-        dataset_name="log.eval",
         mode="binary",
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),

@@ -64,7 +64,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         (),
         False,
     )
-    assert suite.dataset_name == "demo.eval"
+    assert suite.logs[0].name == "demo.eval"
 
 
 def test_negatives_and_positives_have_their_own_folders_unless_one_is_given(folder: Folder) -> None:

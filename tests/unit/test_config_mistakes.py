@@ -98,7 +98,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (
             f"{AGENT}.transcript_preprocessors",
             [3],
-            "got 3; must be text",
+            "got 3; must be a path",
             None,
         ),
         (
