@@ -98,7 +98,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (
             f"{AGENT}.transcript_preprocessors",
             [3],
-            "got 3; must be a path",
+            "got 3; must be text",
             None,
         ),
         (
@@ -127,7 +127,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "agent_positives is",
         ),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
-        ("admin.dataset_config.default_params_path", {"rubric": 3}, "got 3; must be text", None),
+        ("admin.dataset_config.default_params_path", {"rubric": 3}, "got 3; must be a path", None),
         (
             "admin.dataset_config.default_params_path.instuction",
             "i.txt",
