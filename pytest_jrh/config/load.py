@@ -353,8 +353,8 @@ def _check(
     for a scale.
     """
     kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
+    key: KeyPath = ("suite", "rubrics")
     if not config.suite.rubrics:
-        key: KeyPath = ("suite", "rubrics")
         findings.add(key, f"no rubrics are named; set {findings.name(key)}")
     if not kinds:
         findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
@@ -378,15 +378,14 @@ def _check(
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         findings.add(("judges",), message, hint)
     gate = config.gate
+    # The gate would pass without what its rules are about.
+    needed_by: dict[KeyPath, str] = {("gate", "probes", probe): probe for probe in gate.probes}
     for index, kind in enumerate(config.rand.judged):
+        needed_by["rand", "judged", index] = kind
+    for key, kind in needed_by.items():
         if kinds and kind not in kinds:
             message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
-            findings.add(("rand", "judged", index), message, f"add {kind} to {key_of_kinds}")
-    for probe in gate.probes:
-        # The gate would pass without it.
-        if kinds and probe not in kinds:
-            message = f"got a rule for {probe}, which is not in {key_of_kinds}"
-            findings.add(("gate", "probes", probe), message, f"add {probe} to {key_of_kinds}")
+            findings.add(key, message, f"add {kind} to {key_of_kinds}")
     limits, needed, instead = ["max_error"], "ordinal", "set gate.min_accuracy"
     if mode == "ordinal":
         limits, needed, instead = ["min_recall", "max_false_alarms"], "binary", "set gate.max_error"
@@ -406,22 +405,22 @@ def _check_ids(
     """Refuse ids of rubrics that are not there: `known_ids` are those of the rubric file, empty
     where it has mistakes.
     """
-    ids = [rubric.id for rubric in rubrics]
-    named: list[tuple[KeyPath, str, Sequence[str], str]] = []
-    for index, rubric_id in enumerate(targeted):
-        key: KeyPath = ("cases", "rubrics", index)
-        named.append((key, rubric_id.strip(), known_ids, "ids in the rubric file"))
-    for index, section in enumerate(labels):
-        key = ("labels", index, "rubric_id")
-        if section.rubric_id is not None:
-            named.append((key, section.rubric_id, ids, "suite's rubrics"))
-        elif section.source != "path" and len(ids) > 1:
-            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
-            findings.add(key, message)
-    for key, rubric_id, choices, noun in named:
+
+    def check(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -> None:
         if choices and rubric_id not in choices:
             message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
             findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
+
+    ids = [rubric.id for rubric in rubrics]
+    for index, rubric_id in enumerate(targeted):
+        check(("cases", "rubrics", index), rubric_id.strip(), known_ids, "ids in the rubric file")
+    for index, section in enumerate(labels):
+        key: KeyPath = ("labels", index, "rubric_id")
+        if section.rubric_id is not None:
+            check(key, section.rubric_id, ids, "suite's rubrics")
+        elif section.source != "path" and len(ids) > 1:
+            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+            findings.add(key, message)
 
 
 def _notices(

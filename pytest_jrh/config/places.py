@@ -125,7 +125,7 @@ class Places:
         try:
             matches = (matching(base, pattern) for base in self.bases)
             first = next((paths for paths in matches if paths), ())
-        except (OSError, ValueError, NotImplementedError) as error:
+        except ValueError as error:
             findings.add(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
             return ()
         if not first:

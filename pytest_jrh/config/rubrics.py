@@ -165,7 +165,6 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
     except ValidationError as error:
         report_misfits(error, RubricEntry, path, findings)
         return None
-    key = "instructions" if section.instructions is not None else "instruction"
     instructions = section.instructions or section.instruction
     if instructions is None:
         findings.add((*path, "instructions"), "is missing; must be the text of the criterion")
@@ -173,7 +172,7 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
         message = "the rubric has both instructions and instruction"
         findings.add((*path, "instruction"), message, "keep one of them")
     elif instructions.lstrip().startswith(PLACEHOLDER):
-        findings.add((*path, key), _LEFT_AS_IS)
+        findings.add((*path, "instructions"), _LEFT_AS_IS)
     levels = _levels(section, (*path, "score_levels"), findings)
     if len(findings.problems) > before or instructions is None:
         return None
