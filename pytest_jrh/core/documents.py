@@ -180,16 +180,18 @@ def _json_nodes(text: str, file: str) -> _Nodes:
     return nodes
 
 
-def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
+def read_text(path: Path, file: str, limit: int = MAX_BYTES, how: str | None = None) -> str:
     """Return the text of a file of at most `limit` bytes, without a byte order mark: UTF-8, or
     UTF-16 where its mark says so, as spreadsheets save it.
 
-    Raises InputError where it is not a readable file of that kind.
+    Raises InputError where it is not a readable file of that kind; `how` says how a missing one is
+    made.
     """
     try:
         if not path.is_file():
-            kind = "is not a file" if path.exists() else "no such file"
-            raise InputError(Problem(kind, file))
+            if path.exists():
+                raise InputError(Problem("is not a file", file))
+            raise InputError(Problem("no such file", file, hint=how))
         size = path.stat().st_size
         if size > limit:
             raise InputError(Problem(f"has {size:,} bytes; at most {limit:,} are read", file))

@@ -93,19 +93,13 @@ def disagreement_text(
     Paths under `base` (default: the working folder) are shown relative to it.
     """
     folder = Path.cwd() if base is None else base
-    assert case.expected is not None
     lines = _first_lines(result, case.levels)
     if decided := decided_text(result, case):
         lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
     rubric = case.rubric
     place = f" ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else ""
     lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
-    why, basis = _why_label(case), case_basis(case)
-    expected = meant(case.expected, case.levels)
-    lines += ["", f"expected: {expected}, {basis}{':' if why else ''}"]
-    if case.reworded:
-        lines += wrapped(_REWORDED, WIDTH, _INDENT)
-    lines += _prose(why)
+    lines += ["", *_label(case)]
     lines += _verdicts(case, result)
     lines.append("")
     spec = case.spec
@@ -135,10 +129,13 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
         who = f"another repeat gave {result.minority.score}"
         lines.append(_in_a_line(who, result.minority.reasoning))
     if case is not None and not result.spec.derived:
-        label = score_name(session, result, result.label)
-        basis = f"label {label} ({label_basis(session, result).text})"
-        lines.append(_in_a_line(basis, _why_label(case)))
-        lines += _changed_lines(case.outcome.edits) if case.outcome.edits else _turns(case)
+        if case.outcome.edits:
+            label = score_name(session, result, result.label)
+            basis = f"label {label} ({label_basis(session, result).text})"
+            lines.append(_in_a_line(basis, _why_label(case)))
+            lines += _changed_lines(case.outcome.edits)
+        else:
+            lines += [*_label(case), *_turns(case)]
     command = session.commands.get(result.case_id, "")
     if command and len(session.results) > 1:
         # So the case is explained whole.
@@ -161,6 +158,17 @@ def _first_lines(result: CaseResult, levels: Sequence[ScoreLevel]) -> list[str]:
     if not_shown := not_shown_line(result):
         lines += wrapped(not_shown, WIDTH)
     return lines
+
+
+def _label(case: Case) -> list[str]:
+    """What is right, what that rests on, and why."""
+    assert case.expected is not None
+    why = _why_label(case)
+    expected = f"expected: {meant(case.expected, case.levels)}, {case_basis(case)}"
+    lines = [f"{expected}:" if why else expected]
+    if case.reworded:
+        lines += wrapped(_REWORDED, WIDTH, _INDENT)
+    return [*lines, *_prose(why)]
 
 
 def _why_label(case: Case) -> str:

@@ -274,9 +274,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     Raises `InputError` with the first mistake and its line.
     """
     name = file or str(path)
-    if not exists(path):
-        raise InputError(Problem("no such file", name, hint=_HOW))
-    text = read_text(path, name, _MOST_BYTES)
+    text = read_text(path, name, _MOST_BYTES, how=_HOW)
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):

@@ -72,7 +72,7 @@ def test_labelled_runs_are_cases(
     done = pytester.runpytest(labelled.suite.option, "-v", *workers)
     done.assert_outcomes(passed=2, failed=1, skipped=1)
     done.stdout.fnmatch_lines(
-        ["*expected: 1 (violated), labelled by people (2 of 2)", "*annotators disagree*"]
+        ["*expected: 1 (violated), labelled by people (2 of 2):", "*annotators disagree*"]
     )
     results = results_in(labelled.suite.results)
     assert [(result.spec.run_id, result.label, result.outcome) for result in results] == [
@@ -117,7 +117,7 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
     vote = f"1 (violated) by ann, {file}:3: see [1]"
     done.stdout.fnmatch_lines(
         [
-            "expected: 1 (violated), labelled by people (2 of 2)",
+            "expected: 1 (violated), labelled by people (2 of 2):",
             f"    {vote.replace('[', '[[]')}",
             f"    1 (violated) by bob, {file}:4",
             "turns [[]0], [[]1], [[]2], [[]3], [[]4] of 5, the last:",

@@ -86,7 +86,7 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
         + 1
     )
     # How long all of it took is not known of shards.
-    spending = [re.sub(r" \| [\d.]+ s$", "", line) for line in whole.outlines[start:end]]
+    spending = [re.sub(r", [\d.]+ s$", "", line) for line in whole.outlines[start:end]]
     assert told[: end - start] == spending
     assert json.loads(report.read_text("utf-8")) == merged
 
