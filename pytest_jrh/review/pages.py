@@ -219,6 +219,9 @@ def bare_body(assigned: Assigned) -> JsonValues:
     what = "Which level of" if case.mode == "ordinal" else "Does the run violate"
     return {
         "turns": bare_turns(case.messages),
+        "voices": [],
+        "facts": [],
+        "commands": [],
         "labels": _labels(case),
         "question": f"{what} {case.rubric.id}?",
     }

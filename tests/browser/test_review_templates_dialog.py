@@ -33,7 +33,7 @@ def page(sessions: Sessions, session: Session) -> Any:
 
 def test_planner_and_editor_of_each_test_are_listed_with_their_variables(page: Any) -> None:
     assert page.locator("#template option").all_inner_texts() == [
-        f"{stage} agent_{test}"
+        f"{stage} agent_{test} · refunds"
         for test in ("perturbation", "positives")
         for stage in ("planner", "editor")
     ]

@@ -9,7 +9,7 @@ const isKind = (kind) => (row) => row.kind === kind;
 // What can be shown of the list, the most urgent first: [name in the address, title, test].
 const FILTERS = [
   ["regression", "regressions", hasTag("regression")],
-  ["wrong", "wrong", isMistake],
+  ["wrong", "wrong", isKind("wrong")],
   ["missed", "missed", isKind("missed")],
   ["alarm", "false alarms", isKind("false alarm")],
   ["turned", "turned by a probe", isKind("turned")],
@@ -138,12 +138,10 @@ function showPlace() {
   if (place >= 0) reached.setAttribute("aria-current", "true");
 }
 
-// Those that would show something, and not what another one shows.
+// Those that would show something.
 function usefulFilters() {
   const counted = FILTERS.map(([name, title, test]) => ({ name, title, count: source.rows.filter(test).length }));
-  const [, wrong, missed, alarms] = counted;
-  const isTwice = wrong.count === missed.count || wrong.count === alarms.count;
-  return counted.filter((filter) => filter.name === "all" || (filter.count && !(filter === wrong && isTwice)));
+  return counted.filter((filter) => filter.count || filter.name === "all");
 }
 
 function drawFilters() {

@@ -23,9 +23,8 @@ const mayClose = () => template === null || draft.value === template.text || con
 
 async function loadTemplates() {
   templates = (await ask("/templates")) ?? templates;
-  const several = new Set(templates.map((one) => one.suite)).size > 1;
   templateList.replaceChildren(...templates.map((one) => make("option", { value: one.key },
-    `${one.stage} ${one.test}${several ? ` · ${one.suite}` : ""}${one.overridden ? " (override)" : ""}`)));
+    `${one.stage} ${one.test} · ${one.suite}${one.overridden ? " (override)" : ""}`)));
   drawTemplate(templates.find((one) => one.key === template?.key) ?? templates[0]);
 }
 
