@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.pipeline import Goal, goal_of
@@ -52,18 +52,15 @@ from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN, about_placeholders
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
+from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import Halt, HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
+from pytest_jrh.review.board import ReviewDesk
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.people import Decision
-
-if TYPE_CHECKING:
-    from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.review.board import ReviewDesk
-
 
 _LONGEST_NAP = 0.1
 T = TypeVar("T")

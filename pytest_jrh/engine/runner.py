@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unrecorded, Unscored
 from pytest_jrh.core.model import (
@@ -45,10 +44,7 @@ from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.recording.tapes import Tape
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
-
-if TYPE_CHECKING:
-    from pytest_jrh.review.board import ReviewDesk
-
+from pytest_jrh.review.board import ReviewDesk
 
 # In seconds.
 _MEANWHILE = 0.25

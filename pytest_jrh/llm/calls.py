@@ -20,23 +20,28 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Complete, Completion, ResponseT, ScoreLevel, StageModel, Usage
+from pytest_jrh.core.model import (
+    Complete,
+    Completion,
+    EditsOf,
+    Mode,
+    Objective,
+    ResponseT,
+    ScoreLevel,
+    StageModel,
+    Usage,
+)
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.transcript import storable
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.core.model import EditsOf, Mode, Objective
-
 
 _FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*)```", re.DOTALL)
 _TYPE_WORDS = {

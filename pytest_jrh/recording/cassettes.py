@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -36,13 +36,7 @@ from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.llm.calls import Answer, SchemaSent, image_sizes, shortened_value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pytest_jrh.llm.calls import CallRequest
-
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes, shortened_value
 
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:"

@@ -9,13 +9,13 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import Said
+from pytest_jrh.judges.judge import OwnCode, Said
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
@@ -23,18 +23,13 @@ from pytest_jrh.recording.recorder import (
     Exchanges,
     Halt,
     Halted,
+    HttpRecorder,
     HttpRequest,
     canonical,
     network_closed,
     path_of,
 )
-from pytest_jrh.recording.tapes import Lookup, changed_parts, first_change
-
-if TYPE_CHECKING:
-    from pytest_jrh.judges.judge import OwnCode
-    from pytest_jrh.recording.recorder import HttpRecorder
-    from pytest_jrh.recording.tapes import Tape
-
+from pytest_jrh.recording.tapes import Lookup, Tape, changed_parts, first_change
 
 _UNFINISHED = "unfinished"
 _NETWORK_ADVICE = (

@@ -9,17 +9,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core.diffs import edited_turns, shared_ends
-from pytest_jrh.core.model import ShownTurns
+from pytest_jrh.core.model import Case, Message, ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import has_media, message_text, render_transcript
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Message
-    from pytest_jrh.recording.recorder import HttpRequest
-
+from pytest_jrh.recording.recorder import HttpRequest
 
 # Words that tell what was changed from the same elsewhere.
 _CONTEXT = 8

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import atomic_write
@@ -32,11 +32,8 @@ from pytest_jrh.recording.cassettes import (
     snapshot_change,
     writing,
 )
+from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.shown import SentTexts
-
-if TYPE_CHECKING:
-    from pytest_jrh.recording.recorder import HttpRecorder
-
 
 # About two lines of a terminal.
 _LONGEST_LINE = 160

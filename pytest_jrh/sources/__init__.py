@@ -7,15 +7,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.model import DEFAULT_SEED
+from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.conversations import (
@@ -35,12 +37,6 @@ from pytest_jrh.sources.transcripts import (
     Transcripts,
     is_trial,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
-    from pytest_jrh.core.sections import InputFormat
 
 __all__ = ["Conversation", "Form", "Head", "guessed_format"]
 

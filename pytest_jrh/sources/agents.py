@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
-from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
+from pytest_jrh.core.documents import DamagedError, KeyPath, check_depth, inside, listed, received
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.chat import (
     as_text,
@@ -23,14 +24,7 @@ from pytest_jrh.sources.chat import (
     provider_call,
     read_call,
 )
-from pytest_jrh.sources.source import LINES, Conversation, Form, texts_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_jrh.core.documents import KeyPath
-    from pytest_jrh.sources.source import Head
-
+from pytest_jrh.sources.source import LINES, Conversation, Form, Head, texts_in
 
 Json = dict[str, Any]
 # What the agent's own code runs: the name of the tool, where not the item names it, and the fields

@@ -9,17 +9,14 @@ Which result belongs to which tool call is known by their ids, else by name and 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.core.documents import DamagedError, parsed, shown
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import ROLES, is_role
 from pytest_jrh.sources.source import texts_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 Block = dict[str, Any]
 NO_RESULT = "[not in the log]"

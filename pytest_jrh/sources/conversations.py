@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, printable, shown
+from pytest_jrh.core.documents import (
+    DamagedError,
+    KeyPath,
+    check_depth,
+    inside,
+    listed,
+    printable,
+    shown,
+)
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
 from pytest_jrh.sources.chat import check_message
@@ -27,12 +37,6 @@ from pytest_jrh.sources.source import (
     pointer_to,
 )
 from pytest_jrh.sources.transcripts import Transcripts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_jrh.core.documents import KeyPath
 
 KEY = "suite.format"
 # By fields that they have at the top.

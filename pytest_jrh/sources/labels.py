@@ -8,17 +8,21 @@ columns that mean nothing here are named.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from pytest_jrh.config.places import Places
+from pytest_jrh.config.schema import LabelSection
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import DamagedError, listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.model import Label, VoteSource
+from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
-from pytest_jrh.sources.source import MISSING, as_pointer, at
+from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
 from pytest_jrh.sources.tables import (
     NoLabelError,
     as_text,
@@ -28,16 +32,6 @@ from pytest_jrh.sources.tables import (
     read_table,
     whole_number,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_jrh.config.places import Places
-    from pytest_jrh.config.schema import LabelSection
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import LabelKey, LabelledBy, Rubric, RunSummary
-    from pytest_jrh.sources.source import Source
-
 
 # The columns of a label file, each with the names that it may have; the first two are needed.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {

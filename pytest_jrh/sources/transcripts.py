@@ -13,10 +13,12 @@ import contextlib
 import json
 import mmap
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import (
@@ -49,10 +51,6 @@ from pytest_jrh.sources.source import (
     refused,
     written_time,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
 # The reader that knows lines is slow, so problems in larger files name none.
 _MOST_BYTES_FOR_LINES = 5_000_000
