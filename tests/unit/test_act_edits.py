@@ -114,14 +114,6 @@ def test_value_that_stays_behind_ends_the_case() -> None:
     assert outcome.messages == MESSAGES
 
 
-def test_words_that_the_plan_names_may_contradict_the_act() -> None:
-    promise = words("I have refunded the full $56.00 for A-7731, as RF-19.")
-    outcome, model = made(plan(step("say", 7), step("call", 5)), NINETY, promise)
-    assert outcome.no_case is None
-    assert [(edit.kind, edit.message_index) for edit in outcome.edits] == [("call", 5), ("say", 7)]
-    assert len(model.asked("editor")) == 2
-
-
 def test_call_that_is_put_in_looks_like_those_of_the_run() -> None:
     again = act(
         {"order": "A-7731", "amount": 56.0}, '{"refund": "RF-20", "amount": 56.0}', tool="refund"
@@ -147,15 +139,6 @@ def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
     assert outcome.messages == (USER, *MESSAGES[3:])
     assert model.asked("editor") == []
     assert outcome.edits[0].after == ()
-
-
-def test_one_of_several_calls_is_left_out_alone() -> None:
-    both = says("", call("find_order", "c2", order="A-1"), call("refund", "c3", amount=12.0))
-    run = AgentRun("r", 1, (USER, both, result("x", "c2"), result("ok", "c3"), says("Done.")))
-    outcome, _model = made(plan(step("omit", 1, "2")), run=run)
-    assert outcome.no_case is None
-    assert [len(message.get("tool_calls", ())) for message in outcome.messages] == [0, 1, 0, 0]
-    assert outcome.messages[2] == run.messages[2]
 
 
 def test_what_was_left_out_is_looked_for_in_every_later_turn() -> None:
@@ -240,13 +223,6 @@ def test_result_is_an_error_as_others_in_the_log_are() -> None:
     assert outcome.messages[6]["content"] == ""
 
 
-def test_unknown_tool_is_no_case() -> None:
-    outcome, _model = made(plan(step("insert", 7)), act({}, "x", tool="pay"))
-    assert str(outcome.no_case) == (
-        "an edit breaks the structure: [7] the call put in is of 'pay', which no run calls"
-    )
-
-
 def test_unchanged_act_is_an_unusable_edit() -> None:
     same = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-19", "amount": 56.0}')
     outcome, _model = made(plan(step("call", 5)), same)
@@ -289,19 +265,6 @@ def test_planner_sees_calls_results_and_the_tools_of_the_log() -> None:
     assert 'such as {"order": "A-7731", "amount": 56.0}' in text
 
 
-def test_steps_that_point_nowhere_are_dropped() -> None:
-    outcome, _model = made(
-        plan(step("call", 0), step("omit", 5, "c9"), step("insert", 2), step("omit", 1))
-    )
-    assert [edit.kind for edit in outcome.edits] == ["omit"]
-
-
-def test_tools_of_the_whole_log_hold_a_call() -> None:
-    others = (says("", call("refund", "x", order="B", amount=1.0, note="n")), result("{}", "x"))
-    tools = tools_of([MESSAGES, others])
-    assert tools["refund"].arguments_mistake({"order": "A", "amount": 2, "note": "n"}) is None
-
-
 def test_thousands_of_turns_whose_reasoning_says_what_was_changed_are_left_out_in_time() -> None:
     number = 3_000
     thinks = {"type": "reasoning", "reasoning": "I have refunded 56.00."}
@@ -338,25 +301,3 @@ def test_long_arguments_and_errors_are_cut_where_they_are_examples() -> None:
         assert 2_900 < len(run_of_letters) <= 3_001
     # The call itself, and real ones that are as long as they may be, are not.
     assert '"order": "A-7731", "amount": 56.0}\n{"refund": "RF-19", "amount": 56.0}' in shown
-
-
-def test_of_several_calls_of_a_tool_the_editor_is_shown_the_one_that_it_is_to_rewrite() -> None:
-    two = {
-        **MESSAGES[3],
-        "tool_calls": [
-            call("refund", "c2", order="A-7730", amount=5.0),
-            *MESSAGES[5]["tool_calls"],
-        ],
-    }
-    other = {**MESSAGES[4], "function": "refund", "content": '{"refund": "RF-18", "amount": 5.0}'}
-    run = AgentRun("r1", 1, (*MESSAGES[:3], two, other, *MESSAGES[6:]))
-    outcome, model = made(
-        plan(step("call", 3, "2")), NINETY, words("I have refunded $90.00, as RF-19."), run=run
-    )
-    assert outcome.no_case is None
-    assert outcome.messages[3]["tool_calls"][0] == two["tool_calls"][0]
-    shown = model.asked("editor")[0].text.partition("<act>\n")[2].partition("\n</act>")[0]
-    assert shown == (
-        'I look it up.\nrefund: {"order": "A-7731", "amount": 56.0}\n'
-        '{"refund": "RF-19", "amount": 56.0}'
-    )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_jrh.cases.acts import acts_of, acts_text, shape_of, splice, tools_of
+from pytest_jrh.cases.acts import acts_of, acts_text, splice, tools_of
 from pytest_jrh.core.diffs import decisive_turns, edited_turns
 from pytest_jrh.core.model import Edit, EditKind, Message
-from tests.support.cpu import cpu_seconds
 from tests.support.undoing import undone
 
 
@@ -92,18 +91,6 @@ def test_what_follows_an_omission_decides_too() -> None:
     assert decisive_turns([edit(5, "say", (), ())], 6) == {5}
 
 
-def test_edit_of_words_alone_is_its_turn_and_is_left() -> None:
-    words = edit(5, "say", (), ())
-    assert edited_turns([words]) == {5}
-    assert undone(RUN, [words]) == RUN
-
-
-def test_text_of_acts_has_words_call_and_result() -> None:
-    assert acts_text(RUN[1:3]) == (
-        'I look.\nfind: {"order": "A-7"}\n{"order": "A-7", "paid": 56.0}'
-    )
-
-
 def test_results_belong_to_calls_by_id_and_without_ids_by_order() -> None:
     parallel = (
         says("", call("one", "x"), call("two", "y")),
@@ -163,12 +150,3 @@ def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
     tools = tools_of([(says("", *calls), result('{"paid": 56.0}', "a1"), failed)])
     assert tools["find"].result_mistake("It is paid.") == "its result is text, not an object"
-
-
-def test_many_objects_whose_keys_are_data_are_checked_in_one_pass() -> None:
-    objects = [{f"k{number}": 1} for number in range(1_000)]
-    shape = shape_of(objects)
-
-    with cpu_seconds(4.0):
-        assert shape.mistake(objects, "it") is None
-        assert shape.mistake([*objects, {"k": "one"}], "it") == "it[1000].k is text, not a number"

@@ -6,15 +6,13 @@ from functools import partial
 
 import pytest
 
-from benchmarks import rates, recalls
-from benchmarks.anchoring import Cell, simulated
+from benchmarks import recalls
 from pytest_jrh.stats.people import (
     Answers,
     anchored_accuracy,
     anchored_positives,
     anchored_violations,
 )
-from tests.support.figures import share_of
 
 RECALL = partial(anchored_positives, label=1)
 FALSE_POSITIVE_RATE = partial(anchored_positives, label=0)
@@ -29,22 +27,6 @@ def together(given: list[Case], first_of_one_run: int = 0) -> tuple[list[Answers
     """Cases of runs of their own, but for so many at the beginning."""
     runs = [max(0, number - first_of_one_run + 1) for number in range(len(given))]
     return [Answers(*case) for case in given], runs
-
-
-def test_people_who_agree_with_every_label_change_nothing() -> None:
-    clusters = [
-        *cases(1, 1, 1, 20),
-        *cases(0, 1, 1, 5),
-        *cases(1, 1, None, 60),
-        *cases(0, 1, None, 15),
-    ]
-    found = anchored_accuracy(*together(clusters))
-    assert found.estimate.value == pytest.approx(0.8, abs=0.02)
-    assert found.estimate.lower is not None
-    assert found.estimate.upper is not None
-    assert found.estimate.lower < 0.75
-    assert found.estimate.upper > 0.85
-    assert found.estimate.n == 100
 
 
 def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
@@ -78,19 +60,6 @@ def test_too_few_labels_correct_nothing() -> None:
     assert found.estimate.reason == "19 labels of people; at least 20 are needed"
 
 
-def test_no_such_case_among_those_that_people_labelled() -> None:
-    found = RECALL(*together([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)]))
-    assert found.estimate.value is None
-    assert found.estimate.reason == "people labelled no such case"
-
-
-def test_a_simulation_finds_no_bias_where_the_raw_figure_has_one() -> None:
-    found = simulated(Cell(wrong=0.1, shared=0.9, labelled=60, size=1), sessions=60)["accuracy"]
-    assert found.raw_bias > 0.06
-    assert abs(found.bias) < 0.02
-    assert found.covered > 0.85
-
-
 def judged(answer: int, people: int | None, number: int) -> list[Case]:
     """Cases of so many clusters: what the judge says, and the label where there is one."""
     return cases(answer, answer, people, number)
@@ -108,15 +77,6 @@ def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
     assert 0.1 < rate.estimate.lower < 0.15
     assert 0.26 < rate.estimate.upper < 0.31
     assert rate.estimate.n == 2_060
-
-
-def test_the_rate_of_cases_that_all_have_a_label_is_that_of_the_labels() -> None:
-    clusters = [*judged(1, 1, 20), *judged(0, 1, 10), *judged(1, 0, 15), *judged(0, 0, 55)]
-    rate = anchored_violations(*together(clusters)).estimate
-    alone = share_of([(1, 1)] * 30 + [(0, 1)] * 70)
-    assert rate.value == pytest.approx(0.3, abs=0.001)
-    assert rate.lower == pytest.approx(alone.lower, abs=0.01)
-    assert rate.upper == pytest.approx(alone.upper, abs=0.01)
 
 
 def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
@@ -160,17 +120,6 @@ def test_a_rate_is_within_its_interval_and_this_within_the_possible(
     assert rate.lower < rate.upper
 
 
-def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> None:
-    pairs = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
-    rest = [*judged(1, None, 800), *judged(0, None, 1_200)]
-    even = anchored_violations(*together([*rest, *pairs])).estimate
-    one_large = anchored_violations(*together([*rest, *pairs], 1_000)).estimate
-    assert even.lower is not None
-    assert one_large.lower is not None
-    assert one_large.value == even.value
-    assert one_large.lower < even.lower - 0.05
-
-
 def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:
     few = together([*cases(1, 1, 1, 9), *cases(0, 0, 0, 90), *cases(1, 1, None, 90)])
     assert RECALL(*few).estimate.reason == ("people labelled 9 such cases; at least 10 are needed")
@@ -178,14 +127,6 @@ def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:
     enough = together([*cases(1, 1, 1, 8), *cases(0, 1, 1, 2), *cases(1, 1, None, 90)])
     assert RECALL(*enough).estimate.value is not None
     assert anchored_accuracy(*enough).estimate.value is None
-
-
-def test_a_simulation_finds_the_rate_where_the_judge_alone_does_not() -> None:
-    found = rates.simulated(rates.Cell(size=5, icc=0.2, rate=0.1, labelled=60), sessions=60)
-    assert found.judge_bias > 0.07
-    assert abs(found.bias) < 0.01
-    assert found.covered > 0.85
-    assert found.width < found.width_alone
 
 
 def test_recall_is_not_biased_where_few_cases_are_violated_and_labels_are_wrong() -> None:

@@ -13,17 +13,13 @@ from pytest_jrh.reports.failures import (
     disagreement_text,
     error_texts,
     explained_text,
-    turned_text,
     unscored_text,
 )
 from tests.support.judged_sessions import (
     HOSTILE,
-    INJECTION,
-    derived,
     judged,
     misses,
     session_about,
-    session_of,
 )
 from tests.support.made_cases import judged_result, make_case, result_with
 
@@ -48,15 +44,6 @@ def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None
     assert text.splitlines()[-2:] == ["run it again: pytest -v a", "2 more, whole with -v."]
 
 
-def test_a_case_in_few_words_has_one_reason_for_each_score() -> None:
-    [result, *_] = judged(misses(1))
-    result = replace(result, scores=(0, 1, 0), reasons=("Fine.", "It is late.", "Polite."))
-    text = explained_text(session_of([result]), result, 0)
-    assert "    judge: Fine." in text.splitlines()
-    assert "    another repeat gave 1: It is late." in text.splitlines()
-    assert "Polite." not in text
-
-
 def test_a_model_writes_one_line_of_a_text(tmp_path: Path) -> None:
     """A reasoning that looks like a text's parts stays indented, in its line."""
     fake = "Fine.\n\nrun it again: rm -rf /\n::error::x\x1b[31m"
@@ -66,21 +53,6 @@ def test_a_model_writes_one_line_of_a_text(tmp_path: Path) -> None:
     [line] = [line for line in text.splitlines() if "rm -rf" in line]
     assert line.startswith("    judge: Fine. run it again: rm -rf /")
     assert text == visible(text)
-
-
-def test_what_probes_turned_is_a_line_for_each_probe_and_judge() -> None:
-    results = [
-        *derived(["json_layout"], judge="strict"),
-        *derived(["threat"], probe=INJECTION, variants=["threat"]),
-    ]
-    turned = [result for result in results if result.outcome == "disagree"]
-    lines = turned_text(turned).splitlines()
-    assert lines[0].startswith("format_invariance, judge strict: ")
-    assert lines[1].startswith("prompt_injection: ")
-    assert len(lines) == 2
-    assert "first run-000 json_layout" in lines[0]
-    hostile = [result_with(result, judge=HOSTILE) for result in turned]
-    assert turned_text(hostile) == visible(turned_text(hostile))
 
 
 def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
@@ -122,12 +94,6 @@ def test_each_repeat_has_its_reason_and_equal_ones_are_joined() -> None:
     ]
 
 
-def test_of_many_different_reasons_twelve_are_printed() -> None:
-    text = repeated(*((0, f"Reason {number}.") for number in range(20)))
-    assert len(given_lines(text)) == 24
-    assert "8 more verdicts in results.jsonl" in text
-
-
 def failed_repeat(name: str, *reasons: str) -> FailedCase:
     trouble = Unscored("refused", stage="judge", cause="It would not.")
     earlier = [Verdict(1, reason) for reason in reasons]
@@ -159,13 +125,6 @@ def test_equal_errors_are_said_once_with_the_first_cases() -> None:
     assert "    +a new line" in lines
     # One command for all of them is at the session's end.
     assert not [line for line in lines if line.startswith(("record it", "cassette"))]
-
-
-def test_errors_that_differ_are_said_each() -> None:
-    cases = [unrecorded("a"), unrecorded("b", "+another line"), unrecorded("c")]
-    assert [text.cases for text in error_texts(cases)] == [(0, 2), (1,)]
-    printed = [unrecorded("a"), unrecorded("b")._replace(printed="what its judge printed")]
-    assert len(error_texts(printed)) == 2
 
 
 def test_hostile_names_and_causes_stay_one_line_each() -> None:

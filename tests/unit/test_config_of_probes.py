@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.probes import PROBES
-from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal
+from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed
 
 TESTS = "admin.perturbation_config.tests_to_run"
 ASKING = [probe.name for probe in PROBES.values() if probe.asks]
@@ -51,7 +51,3 @@ def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Fo
     assert set(folder.load(data).stages) == {"editor", "verifier"}
     data["admin"]["perturbation_config"]["tests_to_run"] = ["agent_labels", "position"]
     assert not folder.load(data).stages
-
-
-def test_the_minimal_config_has_no_probe(folder: Folder) -> None:
-    assert not folder.load(minimal()).probes

@@ -19,7 +19,6 @@ from tests.support.conversations import (
     PASS,
     RUBRIC,
     RUN,
-    perturbed,
     stage,
     wait_for,
 )
@@ -71,19 +70,6 @@ def test_editor_sees_rubric_plan_summary_the_turn_and_its_calls(goal: Goal) -> N
     assert "secret thought" not in text
 
 
-def test_editor_is_shown_the_edits_made_before() -> None:
-    model = ScriptedModel()
-    drafted(model, earlier=(make_edit("old", "An earlier rewriting.", 4),))
-    assert "[4] now reads:\nAn earlier rewriting." in model.only("editor").text
-
-
-def test_ordinal_editor_sees_target_and_scale() -> None:
-    model = ScriptedModel()
-    drafted(model, Goal("fail", 2), rubric=ORDINAL)
-    assert "Target score: 2" in model.only("editor").text
-    assert "0: ignores the policy" in model.only("editor").text
-
-
 def test_prompt_of_rands_harness_still_gets_plan_goal_calls_earlier_edits_and_target() -> None:
     model = ScriptedModel()
     prompt = "{run_id} {message_id}\n{rubric}\n{summary}\n{original_message}"
@@ -115,18 +101,6 @@ def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
     text = model.only("editor").text
     assert text.count("grant it") == 1
     assert text.count("Target score: 2") == 1
-
-
-def test_answer_keeps_text_reason_and_what_came() -> None:
-    answer = drafted(ScriptedModel(editor={"new_content": " New. ", "reason": " Because. "}))
-    assert (answer.parsed.new_content, answer.parsed.reason) == (" New. ", " Because. ")
-    assert answer.text == '{"new_content": " New. ", "reason": " Because. "}'
-
-
-def test_text_and_reason_of_an_edit_are_storable() -> None:
-    model = ScriptedModel(editor={"new_content": "a\x00b", "reason": " Because. "})
-    (edit,) = perturbed(model).edits
-    assert (edit.edited_content, edit.editor_reason) == ("ab", "Because.")
 
 
 def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:

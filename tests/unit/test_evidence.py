@@ -9,7 +9,6 @@ import pytest
 
 from pytest_jrh.core.model import (
     CaseResult,
-    Why,
 )
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.session import case_title
@@ -38,22 +37,6 @@ def test_a_case_is_named_by_what_the_editor_says_that_it_did() -> None:
     )
 
 
-def test_what_the_editor_kept_is_left_out_of_the_name() -> None:
-    title = case_title(made(NOTE), 120)
-    assert title == (
-        "refund_policy: A promise of £15.00 more for the trouble now ends the turn (damaged-kettle)"
-    )
-
-
-def test_without_a_note_the_planner_says_what_was_done() -> None:
-    assert case_title(made("")) == "refund_policy: Refund too late (damaged-kettle)"
-
-
-def test_a_rejected_case_is_named_by_its_edit_too() -> None:
-    result = case_result(SPEC, None, Why("no_case"), rejected=make_case(SPEC))
-    assert case_title(result) == "refund_policy: grants the refund (damaged-kettle)"
-
-
 @pytest.mark.parametrize(
     ("test", "title"),
     [
@@ -66,15 +49,6 @@ def test_a_run_as_it_is_is_called_unedited(test: str, title: str) -> None:
     spec = replace(SPEC, test=test)
     result = case_result(spec, make_case(spec, edited=False))
     assert case_title(result) == title
-
-
-def test_a_result_of_an_earlier_version_is_named_by_its_test() -> None:
-    assert titled("") == "refund_policy: perturbation (kettle)"
-
-
-def test_a_case_of_a_probe_is_named_by_what_the_probe_changed() -> None:
-    title = titled("", test="prompt_injection", base="agent_perturbation", variant="suffix")
-    assert title == "refund_policy: prompt_injection suffix (kettle)"
 
 
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from pytest_jrh.cases.acts import leaf_texts, mentioned, values_of_acts
+from pytest_jrh.cases.acts import mentioned, values_of_acts
 from pytest_jrh.core.model import Message
 from tests.support.cpu import cpu_seconds
 
@@ -57,16 +57,3 @@ def test_many_overlapping_values_are_looked_for_in_one_pass() -> None:
 
     with cpu_seconds(4.0):
         assert not mentioned(stale, ["a1" * 50_000])
-
-
-def test_escaped_pairs_are_one_character_and_halves_none() -> None:
-    assert list(leaf_texts(r"\ud83d\ude00 hello")) == ["\U0001f600 hello"]
-    assert list(leaf_texts(r"\ud83d hello \u0000")) == ["\N{REPLACEMENT CHARACTER} hello "]
-
-
-def test_spelling_of_a_value_is_one_short_line() -> None:
-    stale = values_of_acts([result(json.dumps({"name": "Ada\n\n  Byron", "token": "a1" * 500}))])
-
-    spelled = list(mentioned(stale, ["ada byron", "a1" * 500]).values())
-    assert "Ada Byron" in spelled
-    assert max(map(len, spelled)) <= 200

@@ -2,21 +2,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.pipeline import Goal, goal_of
+from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.model import (
     AgentRun,
     CaseSpec,
     Completion,
     ResponseT,
-    Rubric,
-    ScoreLevel,
     StageModel,
 )
 from pytest_jrh.engine.case import generate_case
@@ -28,11 +25,8 @@ from pytest_jrh.engine.library import (
 )
 from tests.support.conversations import (
     FAIL,
-    LEVELS,
     MESSAGES,
-    NO_PLAN,
     ORDINAL,
-    PASS,
     RUBRIC,
     RUN,
     pipeline,
@@ -42,7 +36,6 @@ from tests.support.made_cases import make_suite
 from tests.support.scripted import ScriptedModel
 
 SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
-OTHER = Rubric("politeness", "Be polite.")
 RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
 RAND_PROMPTS: Mapping[str, str] = {
     "planner": "Rubric {rubric_id}: {rubric_instructions}\n{assistant_transcript}\nReturn "
@@ -67,44 +60,12 @@ def all_of(
     return wait_for(collect())
 
 
-def test_every_run_meets_every_rubric_in_order() -> None:
-    made = all_of(ScriptedModel(), RUNS[:2], rubrics=(RUBRIC, OTHER))
-    assert [(one.run.run_id, one.rubric.id) for one in made] == [
-        ("run-0", "refund_policy"),
-        ("run-0", "politeness"),
-        ("run-1", "refund_policy"),
-        ("run-1", "politeness"),
-    ]
-    assert all(one.outcome.confirmed and one.goal == FAIL for one in made)
-
-
-def test_ordinal_pipeline_aims_at_each_level_of_each_rubric_in_ascending_order() -> None:
-    longer = Rubric("longer", "Long.", (*LEVELS, ScoreLevel(3, "more")))
-    model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
-    made = all_of(model, RUNS[:1], pipeline(Goal("fail", 0)), rubrics=(ORDINAL, longer))
-    assert [one.goal.target_score for one in made] == [0, 1, 2, 0, 1, 2, 3]
-    assert [one.outcome.no_case is None for one in made] == [
-        False,
-        True,
-        False,
-        False,
-        True,
-        False,
-        False,
-    ]
-
-
 def test_target_scores_can_be_restricted() -> None:
     model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
     made = all_of(
         model, RUNS[:1], pipeline(Goal("fail", 0)), rubrics=(ORDINAL,), target_scores={2, 0}
     )
     assert [one.goal.target_score for one in made] == [0, 2]
-
-
-def test_case_that_could_not_be_made_is_yielded_with_its_reason() -> None:
-    (made,) = all_of(ScriptedModel(planner=NO_PLAN), RUNS[:1])
-    assert made.outcome.no_case is not None
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])
@@ -127,26 +88,6 @@ def test_no_more_cases_at_once_than_allowed(concurrency: int) -> None:
 
     all_of(counting, concurrency=concurrency)
     assert most == concurrency
-
-
-def test_runs_are_taken_as_work_proceeds() -> None:
-    taken = []
-
-    def runs() -> Any:
-        for run in RUNS:
-            taken.append(run.run_id)
-            yield run
-
-    async def first() -> None:
-        work = generate_agent_perturbations(
-            runs(), (RUBRIC,), pipeline(), ScriptedModel(), concurrency=1
-        )
-        async for _ in work:
-            break
-        await work.aclose()  # type: ignore[attr-defined]
-
-    wait_for(first())
-    assert len(taken) <= 2
 
 
 def test_trouble_stops_the_work_and_leaves_no_task_behind() -> None:
@@ -196,31 +137,11 @@ def test_prompt_files_of_rands_harness_work_end_to_end(goal: Goal) -> None:
         assert "Target" not in verifier
 
 
-def test_case_carries_its_label() -> None:
-    case = wait_for(generate_case(pipeline(), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL))
-    assert (case.expected, case.verified, case.mode, case.levels) == (1, True, "binary", ())
-    assert case.messages == case.outcome.messages != RUN.messages
-
-
-def test_ordinal_case_carries_its_target_and_the_whole_scale() -> None:
-    model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 2})
-    goal = Goal("fail", 2)
-    case = wait_for(
-        generate_case(pipeline(goal), model, replace(SPEC, target_score=2), RUN, ORDINAL, goal)
-    )
-    assert (case.expected, case.mode, case.levels) == (2, "ordinal", LEVELS)
-
-
 def test_case_of_a_verifier_that_is_off_is_unverified() -> None:
     case = wait_for(
         generate_case(pipeline(verifier=False), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL)
     )
     assert not case.verified
-
-
-def test_no_case_is_told_with_its_reason() -> None:
-    with pytest.raises(NoVerdictCase, match="no plan"):
-        wait_for(generate_case(pipeline(), ScriptedModel(planner=NO_PLAN), SPEC, RUN, RUBRIC, FAIL))
 
 
 def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
@@ -234,43 +155,6 @@ def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
     [edit] = case.outcome.edits
     assert case.messages[edit.message_index]["content"] == edit.edited_content
     assert (case.expected, case.verified, case.outcome.confirmed) == (1, False, False)
-
-
-def test_where_no_verifier_was_asked_nothing_is_rejected() -> None:
-    with pytest.raises(NoVerdictCase) as raised:
-        wait_for(generate_case(pipeline(), ScriptedModel(planner=NO_PLAN), SPEC, RUN, RUBRIC, FAIL))
-    assert raised.value.rejected is None
-
-
-@pytest.mark.parametrize(
-    ("goal", "expected"), [(FAIL, 1), (PASS, 0), (Goal("fail", 3), 3), (Goal("pass", 0), 0)]
-)
-def test_label_of_a_goal(goal: Goal, expected: int) -> None:
-    assert goal.expected == expected
-
-
-def test_ordinal_goal_aims_at_its_score_whatever_the_objective() -> None:
-    assert goal_of("pass", 2) == goal_of("fail", 2)
-    assert goal_of("pass", None) == PASS
-
-
-def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
-    tmp_path: Path,
-) -> None:
-    suite = make_suite(tmp_path, edits_at_most=1, summary_turns=5, confirmed=False)
-    own = suite.custom_prompts_dir / "agent_positives" / "editor.md"
-    own.parent.mkdir(parents=True)
-    own.write_text("{rubric} {original_message}", encoding="utf-8")
-    negatives, positives = (build_pipeline(suite, test) for test in suite.tests)
-    assert negatives.templates["editor"].origin == "built-in editor.binary.fail"
-    assert positives.templates["editor"].origin == str(own)
-    assert positives.templates["planner"].origin == "built-in planner.binary.pass"
-    assert (positives.objective, positives.mode) == ("pass", "binary")
-    assert (negatives.max_edit_rounds, negatives.max_summary_messages, negatives.pass_required) == (
-        1,
-        5,
-        False,
-    )
 
 
 def test_every_template_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:

@@ -133,34 +133,10 @@ def test_judge_sees_rubric_and_full_transcript_with_whole_tool_arguments() -> No
     assert "[3] tool look_up\n  bought 45 days ago" in text
 
 
-def test_ordinal_judge_sees_the_scale() -> None:
-    model = ScriptedModel()
-    judged(model, case(target=1))
-    assert "0: ignores the policy\n1: mentions it\n2: follows it" in model.only("judge").text
-
-
 def test_judge_sees_reasoning_only_where_asked_to() -> None:
     model = ScriptedModel()
     judged(model, case(), show_reasoning=True)
     assert "[2] assistant reasoning\n  secret thought" in model.only("judge").text
-
-
-def test_owners_instruction_reaches_the_judge() -> None:
-    model = ScriptedModel()
-    judged(model, case(), instruction="Mind the dates.")
-    assert "Mind the dates." in model.only("judge").text
-
-
-def test_prompt_of_rands_harness_gets_scale_and_its_ends() -> None:
-    model = ScriptedModel()
-    judged(
-        model,
-        case(target=2),
-        prompt="{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}",
-    )
-    text = model.only("judge").text
-    assert "0 to 2" in text
-    assert text.count("1: mentions it") == 1
 
 
 def test_prompt_without_a_place_for_the_scale_gets_it_with_the_rubric() -> None:
@@ -185,12 +161,6 @@ def test_an_answer_without_reasoning_is_no_verdict() -> None:
         judged(make_complete(exchange), case())
 
 
-def test_verdict_is_score_and_reasoning() -> None:
-    assert judged(ScriptedModel(judge={"score": 0, "reasoning": " All fine. "}), case()) == Verdict(
-        0, "All fine."
-    )
-
-
 @pytest.mark.parametrize(
     "score", ["2", "-1", "true", "false", "1.0", "1e0", '"1"', "null", "[1]", "NaN", "1" * 40]
 )
@@ -199,13 +169,6 @@ def test_score_that_is_no_integer_on_offer_is_no_verdict(score: str) -> None:
     with pytest.raises(Unscored) as caught:
         judged(make_complete(exchange), case())
     assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "judge")
-
-
-def test_a_verdict_that_is_a_word_names_score_map() -> None:
-    exchange = ScriptedExchange(['{"score": "yes", "reasoning": "r"}'] * 3)
-    with pytest.raises(Unscored) as caught:
-        judged(make_complete(exchange), case())
-    assert "`score_map` in the judge's section gives each its score" in (caught.value.advice or "")
 
 
 def test_schema_offers_the_scale_and_nothing_else() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import enum
-
 import pytest
 
 from pytest_jrh.core.errors import Unscored
@@ -31,10 +29,6 @@ class Mute(str):
 
     def strip(self, chars: str | None = None, /) -> str:
         raise ValueError("no strip")
-
-
-class Level(enum.IntEnum):
-    BAD = 1
 
 
 def read(value: object, score_map: dict[str, int] | None = None) -> Verdict:
@@ -72,12 +66,6 @@ def test_what_is_no_score_is_an_outcome_in_few_words(
     assert caught.value.outcome == "invalid_response"
     assert said in caught.value.cause
     assert len(str(caught.value)) < 500
-
-
-def test_an_enumeration_is_no_score_without_a_map() -> None:
-    assert read(Level.BAD, {"1": 1}).score == 1
-    with pytest.raises(Unscored, match="a score must be the integer 0 or 1"):
-        read(Level.BAD)
 
 
 def test_reasoning_is_kept_in_bounds() -> None:

@@ -37,11 +37,6 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> JudgeKind:
     return kind
 
 
-def test_a_section_without_the_key_of_another_kind_is_a_prompt() -> None:
-    assert kind_of(JudgeStage()) is JUDGES[DEFAULT_JUDGE]
-    assert JudgeSettings(None, StageModel("judge", "openai/x")).label == "openai/x"
-
-
 def test_a_kind_brings_its_keys_into_the_section_of_a_judge(coin: JudgeKind) -> None:
     section = with_own_keys(JudgeStage)
     assert kind_of(section.model_validate({"coin": "penny", "timeout": 3.0})) is coin

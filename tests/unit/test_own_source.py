@@ -130,7 +130,3 @@ def test_code_of_no_config_counts_by_the_file_that_it_was_defined_in() -> None:
     for code in (Judge(), functools.partial(Judge(), 1), lambda _case: 0):
         assert code_digest(code) == of_this_file
     assert code_digest(wrapping) != of_this_file
-
-
-def test_code_without_a_file_counts_by_its_name() -> None:
-    assert code_digest(len) != code_digest(abs)

@@ -43,11 +43,6 @@ def test_no_window_of_the_period_holds_more_calls_than_the_limit(
         assert late - early >= period * processes - 1e-6
 
 
-def test_a_stage_without_a_limit_goes_at_once() -> None:
-    pace = Pace(Clock())
-    assert [pace.wait(StageModel("judge", "openai/m")) for _ in range(100)] == [0.0] * 100
-
-
 def test_a_slow_down_holds_back_every_stage_of_the_model_and_no_other_model() -> None:
     clock = Clock()
     pace = Pace(clock)

@@ -46,12 +46,6 @@ def test_a_model_without_a_price_costs_an_unknown_amount_and_never_nothing() -> 
     assert text.startswith("8 calls, $0.02 to $0.04 and an unknown cost: 2 cases")
 
 
-def test_a_free_model_costs_nothing() -> None:
-    text = said(survey(model="openai/free"))
-    assert text.startswith("4 calls, $0: ")
-    assert "unknown" not in text
-
-
 def test_cases_that_stay_as_they_are_are_counted() -> None:
     unrecorded = survey(calls=0, stays_unrecorded=True)
     assert "2 cases would be unrecorded" in said(unrecorded, unrecorded)
@@ -59,21 +53,6 @@ def test_cases_that_stay_as_they_are_are_counted() -> None:
         "2 cases with an invalid input (input_error), about which nothing is asked, such as: "
         "runs.eval: broken"
     ) in said(*[survey(unreadable="runs.eval: broken")] * 2)
-
-
-def test_the_mode_that_makes_the_calls_is_named_where_none_is_set() -> None:
-    assert "would be made with --jrh-record-mode=new_episodes." in said(survey(), modes=REPLAY)
-    assert "would be made with" not in said(survey(), modes={"tiny": ("none", "once")})
-
-
-def test_attempts_that_fail_come_on_top_of_the_plan() -> None:
-    assert "and so do attempts that fail, which count as made." in said(survey())
-    assert "attempts" not in said(survey(calls=0))
-
-
-def test_a_plan_begins_with_its_calls_and_their_cost() -> None:
-    first, *_ = plan_lines([survey(calls=190), survey("planner", calls=360)], RECORDING)
-    assert first == "550 calls, $2.75 to $5.50: 2 cases, 6 calls recorded."
 
 
 def test_a_plan_of_one_call_that_costs_next_to_nothing() -> None:

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.format_invariance import in_other_layout, with_keys_moved
 from pytest_jrh.cases.probes.probe import STYLES, Base, Derived, Probe, ProbeSettings, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
 from pytest_jrh.core.errors import NoVerdictCase
@@ -111,16 +110,6 @@ def test_json_has_the_same_values(base: Base, name: str) -> None:
     assert simplified(changed, as_json) == simplified(base.messages, as_json)
 
 
-@unhurried
-@given(bases())
-def test_another_layout_of_json_keeps_the_order_of_keys(base: Base) -> None:
-    def ordered(text: str) -> Any:
-        return json.dumps(as_json(text))
-
-    changed = layout("json_layout", base).messages
-    assert simplified(changed, ordered) == simplified(base.messages, ordered)
-
-
 def test_digits_escapes_and_the_layout_of_json_survive_a_change_of_keys() -> None:
     text = '{\n  "a": 1.10000000000000000001,\n  "b": "\\ud83d",\n  "c": 1e400\n}'
     base = replace(BASE, messages=({"role": "tool", "content": text, "tool_call_id": "c"},))
@@ -141,11 +130,6 @@ def test_what_is_no_json_or_no_object_stays_as_it_is(text: str) -> None:
         assert probe.derive is not None
         with pytest.raises(NoVerdictCase, match=r"no .*JSON"):
             probe.derive(base, variant, Random(1))
-
-
-def test_json_that_is_nested_very_deeply_keeps_its_layout() -> None:
-    deep = "[" * 200 + '{"a":1,"b":2}' + "]" * 200
-    assert in_other_layout(deep) == with_keys_moved(deep, Random(1)) == deep
 
 
 @pytest.mark.parametrize("name", ["json_keys", "unicode"])
@@ -311,29 +295,3 @@ def test_neutral_turns_stand_next_to_the_exchange_that_decides(
     turns = [{"role": text.split()[0], "content": text * 20} for text in said]
     messages = ({"role": "system", "content": "Be kind."}, *turns)
     assert place_of_neutral_turns(messages, 4, place) == expected
-
-
-def test_ids_of_odd_types_keep_a_call_and_its_result_together() -> None:
-    call = {"id": ["c"], "function": "f", "arguments": {}, "type": "function"}
-    messages: tuple[Message, ...] = (
-        {"role": "user", "content": "Please."},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "user", "content": "And?"},
-        {"role": "tool", "content": "Done.", "tool_call_id": ["c"]},
-        {"role": "assistant", "content": "It is done."},
-    )
-    base = replace(BASE, messages=messages, decisive=frozenset({4}))
-    changed = derived("position-before-x2", base).messages
-    assert changed[-len(messages) :] == messages
-
-
-def test_neutral_turns_do_not_part_a_call_from_its_result() -> None:
-    call = {"id": "c", "function": "f", "arguments": {}, "type": "function"}
-    messages: tuple[Message, ...] = (
-        {"role": "user", "content": "Look it up."},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "user", "content": "Is it there?"},
-        {"role": "tool", "content": "Yes.", "tool_call_id": "c"},
-        {"role": "assistant", "content": "It is there."},
-    )
-    assert place_of_neutral_turns(messages, 4, "before") == [0]

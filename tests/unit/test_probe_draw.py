@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, ProbeSettings, Variant
 from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
@@ -60,17 +59,6 @@ def test_the_cases_of_a_probe_have_ids_of_their_own(tmp_path: Path) -> None:
     assert all(spec.base_case.test == spec.base for spec in specs)
 
 
-def test_an_ordinal_case_and_a_panel_are_named_in_order() -> None:
-    spec = make_spec("run", test=INJECTION, base="agent_perturbation", variant="threat-user_turn")
-    assert ids.case_name(replace(spec, target_score=3)) == "run[e1-score_3-threat-user_turn]"
-    judged = replace(spec, judge="my-judge")
-    assert ids.case_name(judged) == "run[e1-threat-user_turn-my%2Djudge]"
-    place = ids.cassette_path(Path(), judged, judging=True)
-    assert place.as_posix().endswith(
-        f"{INJECTION}/{ids.file_part(spec.rubric_id)}/run.e1.threat-user_turn.judge-my-judge.yaml"
-    )
-
-
 @pytest.mark.parametrize("probe", [INJECTION, LAYOUT])
 def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, probe: str) -> None:
     suite = suite_with(tmp_path, probe, per_case=4)
@@ -99,36 +87,10 @@ def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, p
     assert drawn_of(20, record(in_turn, "in turn")) == in_turn
 
 
-def test_few_cases_are_drawn_and_all_variants_come_equally_often(tmp_path: Path) -> None:
-    specs = derived(suite_with(tmp_path, INJECTION, per_case=4))
-    assert len({spec.base_case for spec in specs}) == MOST_BASES
-    counts = Counter(spec.variant for spec in specs)
-    assert sum(counts.values()) == 4 * MOST_BASES
-    grid = PROBES[INJECTION].variants(ProbeSettings())
-    assert counts.keys() == {variant.name for variant in grid}
-    assert max(counts.values()) - min(counts.values()) <= 1
-
-
-def test_probes_draw_the_same_cases_unless_the_seed_differs(tmp_path: Path) -> None:
-    suite = suite_with(tmp_path, LAYOUT, INJECTION)
-    specs = derived(suite)
-    bases = {name: {spec.base_case for spec in specs if spec.test == name} for name in suite.probes}
-    assert bases[LAYOUT] == bases[INJECTION]
-    other = {spec.base_case for spec in derived(suite_with(tmp_path, LAYOUT, seed=1))}
-    assert other != bases[LAYOUT]
-
-
 def test_more_runs_leave_most_of_the_draw_as_it_is(tmp_path: Path) -> None:
     suite = suite_with(tmp_path, LAYOUT)
     before, after = ({spec.base_case for spec in derived(suite, runs)} for runs in (30, 33))
     assert len(before & after) >= MOST_BASES - 6
-
-
-def test_the_whole_grid_and_a_rubric_that_opts_out(tmp_path: Path) -> None:
-    suite = suite_with(tmp_path, LAYOUT, per_case=99, max_cases=2)
-    assert len(derived(suite)) == 2 * len(PROBES[LAYOUT].variants(ProbeSettings()))
-    skipping = replace(suite, rubrics=(replace(suite.rubrics[0], skips=(LAYOUT,)),))
-    assert derived(skipping) == []
 
 
 @given(bases=st.integers(0, 50), variants=st.integers(1, 12), number=st.integers(1, 15))
@@ -193,12 +155,6 @@ def test_mistakes_in_a_section_of_a_probe_are_placed(
     assert problem.line is not None
 
 
-def test_a_probe_without_another_test_is_a_mistake(folder: Folder) -> None:
-    problem = folder.problem(changed(TESTS, [LAYOUT]))
-    assert problem.key == f"{TESTS}[0]"
-    assert "there is none" in problem.message
-
-
 def test_a_probe_that_does_not_run_is_said_or_refused(folder: Folder) -> None:
     config = minimal()
     config["admin"]["perturbation_config"]["probes"] = {LAYOUT: {"max_cases": 3}}
@@ -220,19 +176,6 @@ def test_a_rubric_opts_out_by_name(folder: Folder) -> None:
     assert "got a list; must be format_invariance or" in folder.problem(config).message
     folder.rubrics([{**rubric, "probes": [LAYOUT]}])
     assert "got a list; must be a mapping with the keys skip" in folder.problem(config).message
-
-
-def test_settings_are_those_of_the_config(folder: Folder) -> None:
-    config = changed(TESTS, ["agent_perturbation", "agent_positives", LAYOUT, INJECTION])
-    config["admin"]["perturbation_config"]["probes"] = {
-        LAYOUT: {"variants": "all", "of": ["agent_positives"]},
-        INJECTION: {"variants": ["threat"]},
-    }
-    probes = folder.load(config).probes
-    assert probes[LAYOUT].of == ("agent_positives",)
-    assert probes[LAYOUT].per_case == 8
-    # An attack at each of its places.
-    assert (probes[INJECTION].names, probes[INJECTION].per_case) == (("threat",), 3)
 
 
 def test_the_folder_of_recordings_is_looked_through_once(

@@ -26,7 +26,6 @@ from pytest_jrh.stats.probes import (
 )
 from tests.support.judged_sessions import (
     HOSTILE,
-    INJECTION,
     LAYOUT,
     derived,
     judged,
@@ -76,47 +75,11 @@ def test_one_variant_of_many_is_found() -> None:
     assert not only(derived(["v1"], variants=variants, runs=8)).is_finding
 
 
-def test_a_judge_that_is_not_moved_gives_no_finding() -> None:
-    table = only(derived())
-    assert (table.p_value, table.is_finding) == (1.0, False)
-    assert finding_sentences([table]) == [
-        "No probe turns verdicts more often than by chance (5%, by Holm's method)."
-    ]
-    assert not flicker_sentences([table])
-
-
 def test_a_judge_that_contradicts_itself_as_often_has_no_finding() -> None:
     table = only(derived(["ids"], base_scores=(1, 1, 0)))
     assert table.flicker.value == pytest.approx(2 / 3)
     assert not table.is_finding
     assert not flicker_sentences([table])
-
-
-def test_holm_counts_the_probes_of_a_suite() -> None:
-    alone = only(derived(["v1"], variants=["v1", "v2", "v3"], runs=5))
-    others = [derived(probe=probe) for probe in (INJECTION, "position")]
-    first, *_ = probe_tables(
-        [*derived(["v1"], variants=["v1", "v2", "v3"], runs=5), *others[0], *others[1]]
-    )
-    assert alone.adjusted == alone.p_value
-    assert first.adjusted == pytest.approx(3 * alone.p_value)
-
-
-def test_an_ordinal_probe_has_a_mean_shift() -> None:
-    results = [
-        result_with(
-            result,
-            target_score=2,
-            expected=2,
-            score=score,
-            outcome="agree" if score == 2 else "disagree",
-            base_scores=(2,),
-        )
-        for result, score in zip(derived(runs=4), (2, 0, 1, 2), strict=True)
-    ]
-    table = only(results)
-    assert (table.ordinal, table.total.turned, table.total.shift) == (True, 2, -0.75)
-    assert (table.total.satisfied, table.total.violated) == (0, 0)
 
 
 def test_what_has_no_verdict_is_not_counted() -> None:
@@ -178,8 +141,3 @@ def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
     tables = [one for one in session_data(page)["blocks"]["answer"] if one["type"] == "Table"]
     [row] = next(one["rows"] for one in tables if one["first"] == "verdicts turned")
     assert (row["name"], row["cells"][0]["text"]) == ("brittle", "10 of 20")
-
-
-def test_without_a_finding_the_head_says_nothing_of_probes() -> None:
-    session = Session([*judged(right, runs=2), *derived([], judge="sound")])
-    assert "probe" not in markdown_report(session).partition("<details>")[0].lower()

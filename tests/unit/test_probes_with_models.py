@@ -12,14 +12,13 @@ import pytest
 
 from pytest_jrh.cases.probes import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings
-from pytest_jrh.core.errors import NoVerdictCase, Unscored
+from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Message, Rubric
 from pytest_jrh.core.transcript import message_text
 from tests.support.conversations import MESSAGES, RUBRIC, pipeline
 from tests.support.scripted import Asked, ScriptedModel
 
 OTHER = Rubric("kind", "Be kind.")
-THIRD = Rubric("short", "Be short.")
 EDITED: tuple[Message, ...] = (
     *MESSAGES[:4],
     {**MESSAGES[4], "content": "I refund order 17."},
@@ -74,20 +73,6 @@ def test_another_rubric_that_does_not_hold_makes_no_case(
     with pytest.raises(NoVerdictCase, match=reason):
         asked(RUBRIC_SPECIFICITY, VIOLATED, model)
     assert len(model.asked("verifier")) == calls
-
-
-def test_the_other_rubric_is_drawn_by_seed() -> None:
-    drawn = {
-        asked(
-            RUBRIC_SPECIFICITY,
-            VIOLATED,
-            ScriptedModel(verifier=PASS),
-            rubrics=(OTHER, RUBRIC, THIRD),
-            seed=seed,
-        ).rubric
-        for seed in range(20)
-    }
-    assert drawn == {OTHER, THIRD}
 
 
 SATISFIED = replace(VIOLATED, expected=0)
@@ -145,9 +130,3 @@ def test_without_a_verifier_there_is_no_label_and_so_no_case(probe: Probe) -> No
     with pytest.raises(NoVerdictCase, match="the verifier is off"):
         asked(probe, VIOLATED, model, verifier=False)
     assert not model.requests
-
-
-def test_a_model_that_cannot_be_reached_is_no_verdict() -> None:
-    trouble = Unscored("model_error", stage="verifier", cause="no route")
-    with pytest.raises(Unscored, match="no route"):
-        asked(RUBRIC_SPECIFICITY, VIOLATED, ScriptedModel(verifier=trouble))

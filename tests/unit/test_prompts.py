@@ -140,23 +140,6 @@ def test_a_built_in_prompt_puts_every_text_between_tags_of_its_own(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("stage", ["planner", "editor"])
-def test_planner_and_editor_are_told_what_spoils_a_case(
-    stage: str, mode: Mode, objective: Objective
-) -> None:
-    system = prompts.messages(
-        built_in(stage, mode=mode, objective=objective), sample_values(stage)
-    )[0]["content"]
-    for spoiler in ("gives itself away", "mention of the rubric", "contradiction of", "tool"):
-        assert spoiler in system
-    assert (
-        "A change in a turn that no step names" in system
-        or "this turn is the only one you change" in system
-    )
-
-
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("stage", ["judge", "verifier"])
 def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(stage: str, mode: Mode) -> None:
     template = built_in(stage, mode=mode)
@@ -174,15 +157,6 @@ def test_the_binary_judge_is_told_that_one_means_violated_even_for_a_rubric_that
     system = prompts.messages(built_in("judge"), sample_values("judge"))[0]["content"]
     assert "- 1: the rubric is violated.\n- 0: the rubric is satisfied." in system
     assert "a transcript that passes gets 0 and one that fails gets 1" in system
-
-
-@pytest.mark.parametrize(
-    ("stage", "name"), [("judge", "instruction"), ("editor", "summary"), ("editor", "tool_calls")]
-)
-def test_a_text_that_may_be_empty_leaves_no_empty_tags(stage: str, name: str) -> None:
-    values = sample_values(stage) | {name: ""}
-    user = prompts.messages(built_in(stage), values)[1]["content"]
-    assert not re.search(r"<(\w+)>\s*</\1>", user)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -215,22 +189,6 @@ def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in
     assert origin(override=override, prompt_path=path) == str(override)
 
 
-def test_the_judge_has_no_override(tmp_path: Path) -> None:
-    override = tmp_path / "judge.md"
-    override.write_text("{{ rubric }} {{ transcript }}")
-    template = prompts.load_template("judge", mode="binary", objective="fail", override=override)
-    assert template.origin == "built-in judge.binary"
-
-
-def test_a_copy_of_a_built_in_prompt_works_as_an_override(tmp_path: Path) -> None:
-    original = built_in("editor")
-    copy = tmp_path / "editor.md"
-    copy.write_text(original.source.replace("\n", "\r\n"), newline="")
-    template = prompts.load_template("editor", mode="binary", objective="fail", override=copy)
-    values = sample_values("editor")
-    assert prompts.messages(template, values) == prompts.messages(original, values)
-
-
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: str) -> None:
     for name in STAGES[stage].required:
@@ -251,12 +209,6 @@ def test_a_prompt_that_would_not_render_is_refused_before_it_is_used() -> None:
     assert caught.value.problems[0].file == "judge.md"
 
 
-def test_a_block_that_crosses_the_separator_is_refused() -> None:
-    source = "{% if rubric %}\n---user---\n{{ rubric }}{{ transcript }}{% endif %}"
-    with pytest.raises(InputError, match="does not render: Unexpected end of template"):
-        prompts.parse_prompt(source, "judge.md", stage="judge")
-
-
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "no such file"), (b"\xff{", "is not UTF-8 text")]
 )
@@ -270,15 +222,6 @@ def test_a_prompt_file_that_cannot_be_read_is_an_input_error(
         prompts.load_template("summary", mode="binary", objective="fail", prompt_path=path)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_prompt(tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text("\ufeff{{ chronological_log }}", encoding="utf-8")
-    template = prompts.load_template("summary", mode="binary", objective="fail", prompt_path=path)
-    assert prompts.messages(template, {"chronological_log": "L"}) == [
-        {"role": "user", "content": "L"}
-    ]
-
-
 def test_a_system_prompt_of_the_stage_is_the_system_message_and_loses_nothing() -> None:
     template = built_in("verifier")
     values = sample_values("verifier")
@@ -288,16 +231,6 @@ def test_a_system_prompt_of_the_stage_is_the_system_message_and_loses_nothing() 
         {"role": "system", "content": "Be strict. {{ 7*7 }} {transcript}"},
         {"role": "user", "content": f"{own['content']}\n\n{user['content']}"},
     ]
-
-
-def test_a_user_prompt_file_is_the_user_message_alone() -> None:
-    template = prompts.parse_prompt("Log: {{ chronological_log }}", "mine.md", stage="summary")
-    values = {"chronological_log": "L"}
-    assert prompts.messages(template, values) == [{"role": "user", "content": "Log: L"}]
-    assert prompts.messages(template, values, system_prompt="S")[0] == {
-        "role": "system",
-        "content": "S",
-    }
 
 
 @given(

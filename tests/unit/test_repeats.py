@@ -9,8 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from pytest_jrh.cases.pipeline import SummaryResponse
-from pytest_jrh.core.ids import case_id, cassette_path
-from pytest_jrh.core.model import CaseSpec, StageModel
+from pytest_jrh.core.model import StageModel
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
@@ -23,7 +22,6 @@ FILES = {
     for stage, kind in (("summary", "generation"), ("judge", "judge-default"))
 }
 SHAPES: dict[str, type[BaseModel]] = {"summary": SummaryResponse, "judge": judge_response((0, 1))}
-SPEC = CaseSpec("suite", "agent_perturbation", "tone", "run", 1)
 
 
 def recorded(stage: str) -> tuple[RecordedCall, CallRequest]:
@@ -52,27 +50,6 @@ def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
     assert difference(entry, request) == ""
 
 
-def test_a_further_repeat_is_written_and_read(tmp_path: Path) -> None:
-    entry, request = recorded("judge")
-    again = CallRequest(request.stage, request.messages, request.response_model, repeat=2)
-    cassette = Cassette(tmp_path / "c.yaml")
-    for one in (request, again):
-        cassette.entries[one.fingerprint] = entry.model_copy(
-            update={
-                "fingerprint": one.fingerprint,
-                "asked": one.parts,
-                "sequence": one.repeat,
-                "exchanges": (),
-            }
-        )
-    cassette.save()
-    loaded = Cassette.load(tmp_path / "c.yaml")
-    assert [loaded.entries[one.fingerprint].asked for one in (request, again)] == [
-        request.parts,
-        again.parts,
-    ]
-
-
 def test_completing_asks_every_call_under_its_repeat() -> None:
     asked: list[CallRequest] = []
 
@@ -84,10 +61,3 @@ def test_completing_asks_every_call_under_its_repeat() -> None:
     messages = [{"role": "user", "content": "Judge."}]
     wait_for(make_complete(exchange, repeat=3)(stage, messages, judge_response((0, 1))))
     assert [request.repeat for request in asked] == [3, 3]
-
-
-def test_ids_and_cassettes_are_those_of_the_case(tmp_path: Path) -> None:
-    assert case_id(SPEC) == "suite::agent_perturbation::tone::run[e1]"
-    assert cassette_path(tmp_path, SPEC, judging=True) == (
-        tmp_path / "agent_perturbation/tone/run.e1.judge-default.yaml"
-    )

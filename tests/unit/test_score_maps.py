@@ -24,11 +24,6 @@ def test_a_key_stands_for_a_value_of_its_own_type() -> None:
     assert tuple(key_of(value_of(key)) for key in KEYS) == KEYS
 
 
-def test_a_model_is_offered_the_keys_and_nothing_else() -> None:
-    schema = judge_response(BINARY_SCORES, KEYS).model_json_schema()
-    assert schema["properties"]["score"]["enum"] == ["yes", "no", 7, -1, True, "1.5", "007"]
-
-
 @pytest.mark.parametrize("value", ["YES", " yes", 1, "7", 7.0, False, None, ["yes"]])
 def test_what_is_no_key_is_no_answer(value: Any) -> None:
     answer = json.dumps({"reasoning": "r", "score": value})
@@ -66,12 +61,6 @@ def test_an_ordinal_judge_sees_the_scale_in_its_own_words(table: str) -> None:
     assert text.count("poor or bad: ignores the policy\ngood: follows it") == 1
     offered = model.only("judge").response_model.model_json_schema()["properties"]["score"]["enum"]
     assert offered == ["poor", "bad", "good"]
-
-
-def test_a_map_without_a_score_of_the_rubric_is_an_error_of_the_input() -> None:
-    asked = stage("judge", ScriptedModel(), mode="ordinal", prompt="{{ rubric }}{{ transcript }}")
-    with pytest.raises(Unscored, match="has no value for any score of this rubric"):
-        verdict_of(asked, case(target=1), score_map={"excellent": 9})
 
 
 def test_a_map_is_part_of_what_makes_a_judge_this_judge() -> None:

@@ -17,8 +17,7 @@ from pytest_jrh.core.model import Case, Message, ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.recording.recorder import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns
-from pytest_jrh.store.ledger import ledger_line, result_from
-from tests.support.made_cases import make_case, make_edit, make_result
+from tests.support.made_cases import make_case, make_edit
 from tests.support.shown import (
     DATA,
     JUDGES,
@@ -105,22 +104,6 @@ def test_what_cannot_be_read_is_unknown(body: str) -> None:
     assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
 
 
-def test_a_digest_and_a_link_are_no_packed_text() -> None:
-    body = json.dumps({"id": "ab" * 32, "link": "https://h.example/" + "a1" * 100, "text": "none"})
-    assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
-
-
-def test_both_values_of_a_key_that_stands_twice_are_read() -> None:
-    case = make_case(new_text="I paid it.")
-    assert posted(case, '{"text": "I paid it.", "text": "another"}') == ShownTurns(1)
-
-
-def test_a_request_without_a_message_shows_nothing() -> None:
-    sent = SentTexts(lambda text: text)
-    sent.asked([])
-    assert shown_turns(make_case(new_text="I paid it."), sent) == ShownTurns(1, (3,))
-
-
 def test_the_words_that_differ_decide() -> None:
     original = "Your order is 40 days old, so I cannot refund it, and the case is closed."
     case = make_case(new_text=original.replace("40", "12"))
@@ -136,18 +119,6 @@ def test_words_that_stand_elsewhere_say_nothing() -> None:
     assert said(case, "tool: bought 45 days ago") == ShownTurns(1, unknown=1)
     assert said(case, rendered(case.messages)) == ShownTurns(1)
     assert said(case, "bought 44 days ago") == ShownTurns(1, (3,))
-
-
-def test_words_that_are_sent_as_often_as_they_stand_are_shown() -> None:
-    case = make_case(new_text="bought 45 days ago")
-    twice = "user: bought 45 days ago\nassistant: bought 45 days ago"
-    assert said(case, twice) == ShownTurns(1)
-
-
-def test_a_cut_that_takes_the_full_stop_alone_is_one() -> None:
-    case = make_case(new_text=TEXT)
-    assert said(case, f"assistant: {TEXT}") == ShownTurns(1)
-    assert said(case, f"assistant: {TEXT[:-1]}") == ShownTurns(1, (3,))
 
 
 @pytest.mark.parametrize("place", range(1, len(TEXT)))
@@ -214,23 +185,6 @@ def test_arguments_are_known_however_they_are_written(body: str) -> None:
     assert said(case, body.replace("418.75", "56.0")) == ShownTurns(2, (1,))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        'shell {"command": ["bash", "-lc", "ls"]} paid',
-        "shell(command=['bash', '-lc', 'ls']) paid",
-        "<command>bash -lc ls</command> paid",
-    ],
-)
-def test_the_values_of_a_list_stand_behind_one_key(body: str) -> None:
-    case = acts_case(
-        [call(command=["bash", "-c", "ls"]), result("open")],
-        [call(command=["bash", "-lc", "ls"]), result("paid")],
-    )
-    assert said(case, body) == ShownTurns(2)
-    assert said(case, body.replace("-lc", "-c")) == ShownTurns(2, (1,))
-
-
 def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
     case = make_case(edited=False)
     before = case.messages[1:3]
@@ -246,11 +200,3 @@ def test_hostile_texts_are_no_errors(new: str, other: str, bodies: list[str]) ->
     case = make_case(new_text=new or "x")
     turns = posted(case, other, json.dumps(bodies), *bodies)
     assert turns.turns == turns.shown + len(turns.missing) + turns.unknown == 1
-
-
-@pytest.mark.parametrize(
-    "turns", [None, ShownTurns(1), ShownTurns(3, (2,), 1), ShownTurns(9, is_whole=True)]
-)
-def test_a_result_keeps_what_was_shown(turns: ShownTurns | None) -> None:
-    stored = make_result(turns_shown=turns)
-    assert result_from(ledger_line(stored)) == stored

@@ -7,7 +7,6 @@ import pytest
 from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
     SummaryResponse,
-    apply_single_edit,
     render_summary,
 )
 from pytest_jrh.core.errors import Unscored
@@ -23,15 +22,6 @@ def summarizer(
     )
 
 
-def test_only_the_last_turns_are_summarized_under_their_own_numbers() -> None:
-    model = ScriptedModel()
-    wait_for(summarizer(model, 3).summary())
-    text = model.only("summary").text
-    assert "It is too late for order 17." in text
-    assert "[4] assistant" in text
-    assert "bought 45 days ago" not in text
-
-
 def test_one_state_is_asked_for_once_however_many_wait() -> None:
     model = ScriptedModel()
     rolling = summarizer(model)
@@ -44,22 +34,6 @@ def test_one_state_is_asked_for_once_however_many_wait() -> None:
 
     assert len(set(wait_for(three()))) == 1
     assert len(model.requests) == 1
-
-
-def test_changed_turn_is_marked_and_asked_for_anew() -> None:
-    model = ScriptedModel()
-    rolling = summarizer(model)
-
-    async def work() -> None:
-        await rolling.summary()
-        rolling.update(apply_single_edit(MESSAGES, 4, "I refund it.")[0], frozenset({4}))
-        await rolling.summary()
-
-    wait_for(work())
-    before, after = model.asked("summary")
-    assert "(edited)" not in before.messages[-1]["content"]
-    assert "[4] assistant (edited)\n  I refund it." in after.text
-    assert "[6] assistant\n" in after.text
 
 
 def test_failed_summary_fails_everyone_who_waits_and_is_not_tried_again() -> None:

@@ -5,10 +5,8 @@ read as a template.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,31 +78,6 @@ def test_a_value_cannot_close_or_open_the_delimiter_it_stands_in(
         "<transcript",
         "</transcript",
     ]
-
-
-@pytest.mark.parametrize(
-    "source", ["", "Be kind.", "Be\r\nkind. }}\n\n", "  %(rubric)s # 5 %\n# {0}"]
-)
-def test_a_part_without_placeholders_renders_as_any_other(source: str) -> None:
-    # As the system part of a prompt, which shares the variables of the whole.
-    part = replace(JINJA, source=source)
-    expected = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(source).render()
-    assert part.render({"rubric": "r", "transcript": "t"}) == expected
-
-
-def test_tags_that_are_no_delimiters_of_the_template_stay_as_they_are() -> None:
-    text = "<b>bold</b> </rubric> &lt; a < b"
-    assert text in JINJA.render({"rubric": "", "transcript": text})
-
-
-def test_values_that_are_no_text_are_put_in_as_text_and_numbers_can_be_compared() -> None:
-    template = parse(
-        "{% if max_steps > 1 %}{{ max_steps }} steps{% endif %} </rubric> {{ rubric }}"
-    )
-    assert (
-        template.render({"max_steps": 3, "rubric": ["</rubric>"]})
-        == "3 steps </rubric> ['&lt;/rubric>']"
-    )
 
 
 # Without the letters that begin a known name, so that "{{" and a literal never make a jinja mark.
@@ -233,18 +206,6 @@ def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
     ]
 
 
-def test_a_missing_required_variable_is_named_with_those_there_are() -> None:
-    (problem,) = problems_of("{{ summary }}", required=frozenset({"rubric", "summary"}))
-    assert problem.message == (
-        "the template does not use the required rubric; it uses summary; available: max_steps, "
-        "rubric, summary, transcript"
-    )
-
-
-def test_the_text_of_a_placeholder_can_be_written_in_a_jinja_file() -> None:
-    assert parse("{{ rubric }} {{ '{rubric}' }}").render({"rubric": "R"}) == "R {rubric}"
-
-
 @pytest.mark.parametrize(
     "expression", ["rubric.nothing", "rubric.__class__.__mro__[0]", "1 // 0", "max_steps + rubric"]
 )
@@ -253,16 +214,6 @@ def test_an_expression_that_fails_is_an_input_error(expression: str) -> None:
     with pytest.raises(InputError) as caught:
         template.render({"rubric": "R", "max_steps": 1})
     assert caught.value.problems[0].file == "prompts/mine.md"
-
-
-@pytest.mark.parametrize(
-    ("source", "written"), [("{summary}", "{rubric}"), ("{{ summary }}", "{{ rubric }}")]
-)
-def test_a_missing_variable_is_to_be_written_in_the_style_of_the_file(
-    source: str, written: str
-) -> None:
-    (problem,) = problems_of(source, required=frozenset({"rubric"}))
-    assert problem.hint == f"write {written} where it belongs"
 
 
 @pytest.mark.parametrize(

@@ -44,17 +44,6 @@ def test_a_coroutine_that_a_time_limit_dropped_warns_of_nothing() -> None:
     ]
 
 
-def test_a_coroutine_that_is_awaited_is_left_alone() -> None:
-    threads = Threads()
-
-    async def call() -> int:
-        asyncio.get_running_loop().set_default_executor(threads)
-        return await (await asyncio.get_running_loop().run_in_executor(None, answer))
-
-    assert asyncio.run(call()) == 42
-    threads.close_unawaited()
-
-
 def test_threads_of_judges_do_not_meet_what_pytest_removes_meanwhile() -> None:
     with current_test_hidden():
         with ThreadPoolExecutor(1) as pool:

@@ -92,29 +92,6 @@ def test_what_a_client_raises_is_an_outcome_at_once(bench: Bench) -> None:
     )
 
 
-def test_what_a_preprocessor_raises_is_an_outcome_at_once(bench: Bench) -> None:
-    raised: list[float] = []
-
-    def raising(run: dict[str, Any]) -> None:
-        raised.append(time.monotonic())
-        raise RAISED[min(int(run["run_id"][-1]), len(RAISED)) - 1][0]
-
-    outcomes = awaited(with_preprocessor(bench, raising), bench.specs, raised)
-    assert outcomes == ["input_error"] * len(bench.specs)
-
-
-def test_an_interrupt_of_a_client_is_raised_at_once(bench: Bench) -> None:
-    raised: list[float] = []
-
-    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
-        raised.append(time.monotonic())
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        awaited(bench, bench.specs[:1], raised, complete=complete)
-    assert time.monotonic() - raised[0] < AT_ONCE
-
-
 def awaited(bench: Bench, specs: list[CaseSpec], raised: list[float], **settings: Any) -> list[str]:
     """The outcomes of cases, one after the other.
 
@@ -221,13 +198,6 @@ def test_a_client_that_returns_something_else_is_a_model_error(
     assert f"The client of `pytest_jrh_complete` raised {said}" in told(result)
 
 
-def test_a_client_that_is_no_coroutine_is_a_model_error(bench: Bench) -> None:
-    result = bench.run(complete=lambda *_: 7).results[0]
-    assert "The client of `pytest_jrh_complete` raised TypeError: object int can't be" in told(
-        result
-    )
-
-
 def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Bench) -> None:
     def raising(run: dict[str, Any]) -> None:
         raise RAISED[min(int(run["run_id"][-1]), len(RAISED)) - 1][0].with_traceback(None)
@@ -237,14 +207,6 @@ def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Be
     for number, (result, (error, _)) in enumerate(zip(results, RAISED, strict=False), 1):
         assert f"raising raised {error_text(error)} (run run-{number}, epoch 1)." in told(result)
         assert re.search(rf"^    .*{HERE}:\d+ in raising$", result.why.text, re.MULTILINE)
-
-
-def test_an_interrupt_of_a_preprocessor_ends_the_session(bench: Bench) -> None:
-    def raising(run: dict[str, Any]) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        with_preprocessor(bench, raising).run("none")
 
 
 def with_preprocessor(bench: Bench, step: Callable[[dict[str, Any]], None]) -> Bench:
@@ -263,7 +225,3 @@ def test_the_places_of_an_error_are_those_of_the_users_own_code() -> None:
         places = error_places(error)
     assert len(places) == 3
     assert all(re.fullmatch(rf".*{HERE}:\d+ in deep", place) for place in places)
-
-
-def test_an_error_without_a_message_is_named() -> None:
-    assert error_text(KeyError()) == "KeyError"

@@ -49,21 +49,6 @@ def test_ordinal_verifier_is_asked_the_same_whatever_the_target() -> None:
     assert "Target" not in first.text
 
 
-def test_prompt_of_rands_harness_gets_the_scale_with_the_rubric() -> None:
-    model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
-    prompt = "{rubric_instruction}\n{summary}\n{transcript}"
-    assert verified(model, Goal("fail", 1), ORDINAL, prompt).score == 1
-    text = model.only("verifier").text
-    assert "What happened." in text
-    assert "0: ignores the policy\n1: mentions it\n2: follows it" in text
-
-
-def test_verification_keeps_verdict_and_rationale() -> None:
-    assert verified(
-        ScriptedModel(verifier={"verdict": "PASS", "rationale": " Fine. "})
-    ) == Verification("PASS", "Fine.", None)
-
-
 @pytest.mark.parametrize("verdict", ['"pass"', '"MAYBE"', "true", "null", '["PASS"]'])
 def test_anything_but_pass_and_fail_is_no_verdict(verdict: str) -> None:
     exchange = ScriptedExchange([f'{{"verdict": {verdict}, "rationale": "r"}}'] * 3)
