@@ -205,6 +205,14 @@ def exists(path: Path) -> bool:
         return False
 
 
+def is_missing(path: Path) -> bool:
+    """Whether there is no such file; where nobody may look, whoever reads it says so."""
+    try:
+        return not path.exists()
+    except OSError:
+        return False
+
+
 def absolute(path: Path) -> Path:
     """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
     they are.
