@@ -42,7 +42,7 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
             "*_ rubric-1: As planned (run-2) *_",
             "The judge gave 0 (satisfied); the right answer is 1 (violated).",
             "    judge: Nothing is wrong with this.",
-            "    label: violated, verifier: The closing words of the assistant show it.",
+            "    label violated (verifier): The closing words of the assistant show it.",
             "    + I have thought about it again and did it that way: ok-marker-violation",
         ]
     )
