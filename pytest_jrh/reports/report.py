@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from pytest_jrh.core.files import absolute, atomic_write
 from pytest_jrh.core.text import Styled
-from pytest_jrh.reports.session import Session
+
+# A project's report is imported before its rows are added to tables, and with a session come those
+# who read them.
+if TYPE_CHECKING:
+    from pytest_jrh.reports.session import Session
 
 
 @dataclass(frozen=True, slots=True)
