@@ -88,313 +88,192 @@ def got(content: Any, call_id: str | None = None) -> Json:
 
 ORDER = call("find_order", "c1", {"order": 7})
 SHIP = call("find_shipment", "c2", {"order": 7, "since": None})
-SCHEMA_OF_ORDER = {"type": "object", "properties": {"order": {"type": "integer"}}}
 TOOL: Json = {
     "type": "function",
-    "function": {"name": "find_order", "description": "Find one.", "parameters": SCHEMA_OF_ORDER},
-}
-IMAGE: Json = {"type": "image", "source": {"media_type": "image/png", "path": "images/a.png"}}
-URL_IMAGE: Json = {
-    "type": "image",
-    "source": {"media_type": "image/webp", "path": "https://example.org/b.webp"},
-}
-SHOWN_IMAGE: Json = {"type": "image_url", "image_url": {"url": "images/a.png"}}
-SHOWN_URL: Json = {"type": "image_url", "image_url": {"url": "https://example.org/b.webp"}}
-METRICS: Json = {
-    "prompt_tokens": 520,
-    "completion_tokens": 3,
-    "cached_tokens": 200,
-    "cost_usd": 0.00045,
-    "prompt_token_ids": [1, 2, 3],
-    "completion_token_ids": [4, 5, 6],
-    "logprobs": [-0.5, -1, 0.0],
-    "extra": {"reasoning_tokens": 12},
+    "function": {
+        "name": "find_order",
+        "description": "Find one.",
+        "parameters": {"type": "object", "properties": {"order": {"type": "integer"}}},
+    },
 }
 HELLO = (user("Where is order 7?"), agent("It was shipped."))
-HELLO_MESSAGES = [asked("Where is order 7?"), said("It was shipped.")]
-SUBAGENT = trajectory(user("Find it."), agent("Found."), trajectory_id="sub-1")
 
 
-def _examples() -> list[Example]:
-    return [
-        Example(
-            "one-id-of-two-calls",
-            trajectory(
-                user("Go."),
-                agent(
-                    "Both.",
-                    tool_calls=[ORDER, call("find_order", "c1", {"order": 8})],
-                    observation=results(
-                        {"source_call_id": "c1", "content": "shipped"},
-                        {"source_call_id": "c1", "content": "on Monday"},
-                    ),
-                ),
-                trajectory_id="one-id-of-two-calls",
-            ),
-            [
-                asked("Go."),
-                said("Both.", ORDER, call("find_order", "c1", {"order": 8})),
-                got("shipped", "c1"),
-                got("on Monday", "c1"),
-            ],
+def image(path: str) -> Json:
+    return {"type": "image", "source": {"media_type": "image/png", "path": path}}
+
+
+def shown(path: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": path}}
+
+
+def _every_field() -> Example:
+    metrics = {"prompt_tokens": 520, "cost_usd": 0.00045, "logprobs": [-0.5, 0.0], "extra": {}}
+    value = trajectory(
+        system("Be brief."),
+        user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, is_copied_context=True),
+        agent(
+            "Gone.",
+            timestamp="2026-05-01T12:00:00.123456+02:00",
+            model_name="other-model",
+            reasoning_effort="high",
+            reasoning_content="First think.",
+            metrics=metrics,
+            llm_call_count=2,
         ),
-        Example("smallest", trajectory(*HELLO, trajectory_id="smallest"), HELLO_MESSAGES),
-        Example(
-            "every-agent-field",
-            trajectory(
-                system("Be brief."),
-                *HELLO,
-                trajectory_id="every-agent-field",
-                agent={
-                    **AGENT,
-                    "model_name": "some-model",
-                    "tool_definitions": [TOOL],
-                    "extra": {"temperature": 0},
-                },
-            ),
-            [told("Be brief."), *HELLO_MESSAGES],
-        ),
-        Example(
-            "one-call",
-            trajectory(
-                user("Where is order 7?"),
-                agent(
-                    "I look.",
-                    tool_calls=[ORDER],
-                    observation=results({"source_call_id": "c1", "content": "shipped"}),
-                ),
-                agent("It was shipped."),
-                trajectory_id="one-call",
-            ),
-            [
-                asked("Where is order 7?"),
-                said("I look.", ORDER),
-                got("shipped", "c1"),
-                said("It was shipped."),
-            ],
-        ),
-        Example(
-            "parallel-calls",
-            trajectory(
-                user("Where is order 7?"),
-                agent(
-                    "",
-                    tool_calls=[ORDER, SHIP],
-                    observation=results(
-                        {"source_call_id": "c2", "content": "on Monday"},
-                        {"source_call_id": "c1", "content": "shipped"},
-                    ),
-                ),
-                version="ATIF-v1.6",
-                session_id="parallel-calls",
-            ),
-            [
-                asked("Where is order 7?"),
-                said("", ORDER, SHIP),
-                got("on Monday", "c2"),
-                got("shipped", "c1"),
-            ],
-        ),
-        Example(
-            "every-step-field",
-            trajectory(
-                user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, llm_call_count=None),
-                agent(
-                    "Gone.",
-                    timestamp="2026-05-01T12:00:00.123456+02:00",
-                    model_name="other-model",
-                    reasoning_effort="high",
-                    reasoning_content="First think.",
-                    metrics=METRICS,
-                    llm_call_count=2,
-                    is_copied_context=False,
-                    extra={"n": 2},
-                ),
-                agent("And again.", reasoning_effort=0.5),
-                trajectory_id="every-step-field",
-            ),
-            [
-                asked("Go."),
-                said("Gone.", reasoning_content="First think."),
-                said("And again."),
-            ],
-        ),
-        Example(
-            "images",
-            trajectory(
-                user([{"type": "text", "text": "What is it?"}, IMAGE]),
-                agent(
-                    [{"type": "text", "text": "I look."}],
-                    tool_calls=[ORDER],
-                    observation=results({"source_call_id": "c1", "content": [URL_IMAGE]}),
-                ),
-                version="ATIF-v1.6",
-                session_id="images",
-            ),
-            [
-                asked([{"type": "text", "text": "What is it?"}, SHOWN_IMAGE]),
-                said([{"type": "text", "text": "I look."}], ORDER),
-                got([SHOWN_URL], "c1"),
-            ],
-        ),
-        Example(
-            "result-of-no-call",
-            trajectory(
-                user("Go."),
-                agent("ls", observation=results({"content": "a.txt"})),
-                trajectory_id="result-of-no-call",
-            ),
-            [asked("Go."), said("ls"), got("a.txt")],
-        ),
-        Example(
-            "one-screen-for-two-calls",
-            trajectory(
-                user("Go."),
-                agent(
-                    "Typing.",
-                    tool_calls=[ORDER, SHIP],
-                    observation=results({"source_call_id": None, "content": "$ done"}),
-                ),
-                agent("More.", tool_calls=[call("find_order", "c3")]),
-                agent(
-                    "And more.",
-                    tool_calls=[call("find_order", "c4")],
-                    observation=results({"content": "found"}),
-                ),
-                trajectory_id="one-screen-for-two-calls",
-            ),
-            [
-                asked("Go."),
-                said("Typing.", ORDER, SHIP),
-                got("$ done"),
-                said("More.", call("find_order", "c3")),
-                said("And more.", call("find_order", "c4")),
-                got("found", "c4"),
-            ],
-        ),
-        Example(
-            "same-id-in-two-steps",
-            trajectory(
-                user("Go."),
-                agent("One.", tool_calls=[ORDER]),
-                agent(
-                    "Two.",
-                    tool_calls=[call("find_shipment", "c1")],
-                    observation=results({"source_call_id": "c1", "content": "on Monday"}),
-                ),
-                trajectory_id="same-id-in-two-steps",
-            ),
-            [
-                asked("Go."),
-                said("One.", ORDER),
-                said("Two.", call("find_shipment", "c1")),
-                {**got("on Monday", "c1"), "name": "find_shipment"},
-            ],
-        ),
-        Example(
-            "results-of-the-system",
-            trajectory(
-                user("Go."),
-                system(
-                    "The context was compacted.",
-                    observation=results({"content": "Summary: order 7."}),
-                    extra={"context_management": {"type": "compaction", "boundary": "replace"}},
-                ),
-                agent("Gone."),
-                trajectory_id="results-of-the-system",
-            ),
-            [
-                asked("Go."),
-                told("The context was compacted."),
-                got("Summary: order 7."),
-                said("Gone."),
-            ],
-        ),
-        Example(
-            "subagent-inside",
-            trajectory(
-                user("Go."),
-                agent(
-                    "I ask another.",
-                    tool_calls=[call("delegate", "c1")],
-                    observation=results(
-                        {
-                            "source_call_id": "c1",
-                            "subagent_trajectory_ref": [
-                                {
-                                    "trajectory_id": "sub-1",
-                                    "session_id": "s",
-                                    "extra": {"summary": "found"},
-                                }
-                            ],
-                        }
-                    ),
-                ),
-                trajectory_id="subagent-inside",
-                subagent_trajectories=[SUBAGENT],
-            ),
-            [
-                asked("Go."),
-                said("I ask another.", call("delegate", "c1")),
-                got("[subagent: sub-1]", "c1"),
-            ],
-        ),
-        Example(
-            "subagent-in-a-file",
-            trajectory(
-                user("Go."),
-                agent(
-                    "I ask another.",
-                    tool_calls=[call("delegate", "c1")],
-                    observation=results(
-                        {
-                            "source_call_id": "c1",
-                            "content": "It was found.",
-                            "subagent_trajectory_ref": [
-                                {"session_id": "s2", "trajectory_path": "sub.json"}
-                            ],
-                        }
-                    ),
-                ),
-                version="ATIF-v1.6",
-                session_id="subagent-in-a-file",
-            ),
-            [
-                asked("Go."),
-                said("I ask another.", call("delegate", "c1")),
-                got("It was found.", "c1"),
-            ],
-        ),
-        Example(
-            "subagent-by-session",
-            trajectory(
-                user("Go."),
-                system(
-                    "Delegated.",
-                    observation=results({"subagent_trajectory_ref": [{"session_id": "s2"}]}),
-                ),
-                agent("Gone."),
-                version="ATIF-v1.6",
-                session_id="subagent-by-session",
-            ),
-            [asked("Go."), told("Delegated."), got("[subagent: s2]"), said("Gone.")],
-        ),
-        Example(
-            "copied-context",
-            trajectory(
-                user("Go.", is_copied_context=True),
-                agent("Gone.", is_copied_context=True, extra={"note": "no metrics"}),
-                user("Now report."),
-                agent("Reported."),
-                version="ATIF-v1.6",
-                session_id="copied-context",
-            ),
-            [asked("Go."), said("Gone."), asked("Now report."), said("Reported.")],
-        ),
+        trajectory_id="every-field",
+        agent={**AGENT, "model_name": "m", "tool_definitions": [TOOL], "extra": {"n": 0}},
+    )
+    turns = [told("Be brief."), asked("Go."), said("Gone.", reasoning_content="First think.")]
+    return Example("every-field", value, turns)
+
+
+def _one_call() -> Example:
+    result = results({"source_call_id": "c1", "content": "shipped"})
+    value = trajectory(
+        user("Where is order 7?"),
+        agent("I look.", tool_calls=[ORDER], observation=result),
+        agent("It was shipped."),
+        trajectory_id="one-call",
+    )
+    turns = [
+        asked("Where is order 7?"),
+        said("I look.", ORDER),
+        got("shipped", "c1"),
+        said("It was shipped."),
     ]
+    return Example("one-call", value, turns)
 
 
-EXAMPLES: Sequence[Example] = tuple(_examples())
+def _parallel_calls() -> Example:
+    """Results in another order, and one id of two calls."""
+    again = call("find_order", "c1", {"order": 8})
+    value = trajectory(
+        user("Where is order 7?"),
+        agent(
+            "",
+            tool_calls=[ORDER, SHIP],
+            observation=results(
+                {"source_call_id": "c2", "content": "on Monday"},
+                {"source_call_id": "c1", "content": "shipped"},
+            ),
+        ),
+        agent(
+            "Both.",
+            tool_calls=[ORDER, again],
+            observation=results(
+                {"source_call_id": "c1", "content": "shipped"},
+                {"source_call_id": "c1", "content": "lost"},
+            ),
+        ),
+        version="ATIF-v1.6",
+        session_id="parallel-calls",
+    )
+    turns = [
+        asked("Where is order 7?"),
+        said("", ORDER, SHIP),
+        got("on Monday", "c2"),
+        got("shipped", "c1"),
+        said("Both.", ORDER, again),
+        got("shipped", "c1"),
+        got("lost", "c1"),
+    ]
+    return Example("parallel-calls", value, turns)
+
+
+def _images() -> Example:
+    text, url = {"type": "text", "text": "What is it?"}, "https://example.org/b.webp"
+    result = results({"source_call_id": "c1", "content": [image(url)]})
+    value = trajectory(
+        user([text, image("images/a.png")]),
+        agent([text], tool_calls=[ORDER], observation=result),
+        session_id="images",
+    )
+    turns = [asked([text, shown("images/a.png")]), said([text], ORDER), got([shown(url)], "c1")]
+    return Example("images", value, turns)
+
+
+def _results_of_no_call() -> Example:
+    """One screen for two calls, a call without a result, and a result that must be its call's."""
+    third, fourth = call("find_order", "c3"), call("find_order", "c4")
+    value = trajectory(
+        user("Go."),
+        agent(
+            "Typing.",
+            tool_calls=[ORDER, SHIP],
+            observation=results({"source_call_id": None, "content": "$ done"}),
+        ),
+        agent("More.", tool_calls=[third]),
+        agent("And more.", tool_calls=[fourth], observation=results({"content": "found"})),
+        trajectory_id="results-of-no-call",
+    )
+    turns = [
+        asked("Go."),
+        said("Typing.", ORDER, SHIP),
+        got("$ done"),
+        said("More.", third),
+        said("And more.", fourth),
+        got("found", "c4"),
+    ]
+    return Example("results-of-no-call", value, turns)
+
+
+def _same_id_in_two_steps() -> Example:
+    again = call("find_shipment", "c1")
+    result = results({"source_call_id": "c1", "content": "on Monday"})
+    value = trajectory(
+        user("Go."),
+        agent("One.", tool_calls=[ORDER]),
+        agent("Two.", tool_calls=[again], observation=result),
+        trajectory_id="same-id-in-two-steps",
+    )
+    turns = [
+        asked("Go."),
+        said("One.", ORDER),
+        said("Two.", again),
+        {**got("on Monday", "c1"), "name": "find_shipment"},
+    ]
+    return Example("same-id-in-two-steps", value, turns)
+
+
+def _subagents() -> Example:
+    """One inside of the trajectory, one in another file, and one that is known by its session."""
+    delegate = call("delegate", "c1")
+    inside = {"source_call_id": "c1", "subagent_trajectory_ref": [{"trajectory_id": "sub-1"}]}
+    in_a_file = {"session_id": "s2", "trajectory_path": "sub.json"}
+    found = {"source_call_id": "c1", "content": "Found.", "subagent_trajectory_ref": [in_a_file]}
+    by_session = {"subagent_trajectory_ref": [{"session_id": "s2"}]}
+    value = trajectory(
+        user("Go."),
+        agent("I ask another.", tool_calls=[delegate], observation=results(inside)),
+        agent("And one more.", tool_calls=[delegate], observation=results(found)),
+        system("Compacted.", observation=results(by_session)),
+        agent("Gone."),
+        trajectory_id="subagents",
+        subagent_trajectories=[trajectory(*HELLO, trajectory_id="sub-1")],
+    )
+    turns = [
+        asked("Go."),
+        said("I ask another.", delegate),
+        got("[subagent: sub-1]", "c1"),
+        said("And one more.", delegate),
+        got("Found.", "c1"),
+        told("Compacted."),
+        got("[subagent: s2]"),
+        said("Gone."),
+    ]
+    return Example("subagents", value, turns)
+
+
+EXAMPLES: Sequence[Example] = (
+    _every_field(),
+    _one_call(),
+    _parallel_calls(),
+    _images(),
+    _results_of_no_call(),
+    _same_id_in_two_steps(),
+    _subagents(),
+)
 
 
 def write(path: Path, value: Any) -> Path:
@@ -420,15 +299,9 @@ def write_trial(job: Path, name: str, value: Mapping[str, Any] | None, **result:
     write(
         trial / "result.json",
         {
-            "id": "3b8c5b1e-0000-4000-8000-000000000000",
             "task_name": task,
             "trial_name": name,
-            "trial_uri": f"file:///jobs/{name}",
-            "task_id": {"path": f"tasks/{task}"},
             "source": "orders",
-            "task_checksum": "0",
-            "config": {},
-            "agent_info": AGENT,
             "verifier_result": {"rewards": {"reward": 1.0}},
             "exception_info": None,
             "started_at": "2026-05-01T10:00:00Z",

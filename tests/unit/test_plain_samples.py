@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.sources.eval_logs import EvalLog, is_plain
+from pytest_jrh.sources.eval_logs import is_plain
 from tests.support.logs import assistant, call, conversation, sample, tool, user, write_log
-
-DEMO = Path(__file__).parents[2] / "inputs/data/refund_agent/refund_agent.eval"
-RUN_FIELDS = ("id", "epoch", "input", "target", "messages", "metadata")
 
 texts = st.text(max_size=8).map(lambda text: text.encode("utf-8", "ignore").decode()) | (
     st.sampled_from(["attachment://x", "tc://x", "attachment://none"])
@@ -102,30 +99,24 @@ def told(data: dict[str, Any]) -> str:
     return json.dumps([data["id"], *(data.get(name, {}) for name in FIELDS)], sort_keys=True)
 
 
-@given(samples)
-@settings(max_examples=100, deadline=None)
-def test_what_is_read_without_inspect_is_what_inspect_reads(data: dict[str, Any]) -> None:
-    if is_plain(data):
-        assert told(data) == told(as_inspect_reads(data))
-
-
 @given(samples, st.data())
-@settings(max_examples=100, deadline=None)
-def test_a_sample_with_anything_else_in_it_is_left_to_inspect_or_read_alike(
+@settings(max_examples=150, deadline=None)
+def test_what_is_read_without_inspect_is_what_inspect_reads(
     data: dict[str, Any], draw: st.DataObject
 ) -> None:
-    places = [data, *_objects(data["messages"])]
-    place = draw.draw(st.sampled_from(places))
-    key = draw.draw(st.sampled_from([*place, "citations", "view", "tool_error", "transcript"]))
-    place[key] = draw.draw(json_values)
+    """Also where a value of any kind is put anywhere."""
+    if draw.draw(st.booleans()):
+        place = draw.draw(st.sampled_from([data, *objects_in(data["messages"])]))
+        key = draw.draw(st.sampled_from([*place, "citations", "view", "tool_error", "transcript"]))
+        place[key] = draw.draw(json_values)
     if is_plain(data):
         assert told(data) == told(as_inspect_reads(data))
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def objects_in(value: Any) -> list[dict[str, Any]]:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     own = [value] if isinstance(value, dict) else []
-    return own + [found for item in inner for found in _objects(item)]
+    return own + [found for item in inner for found in objects_in(item)]
 
 
 REASONING = {"type": "reasoning", "reasoning": "hm", "redacted": False, "signature": "s"}
@@ -149,18 +140,14 @@ def test_an_ordinary_run_needs_no_inspect(turns: list[dict[str, Any]]) -> None:
     "changed",
     [
         {"attachments": {"x": "y"}, "input": "attachment://x"},
-        {"attachments": {"x": "y"}, "messages": [user("tc://x")]},
         {"attachments": []},
-        {"attachments": {"x": 1}},
         {"transcript": {"events": [], "content": {}}},
         {"id": True},
-        {"target": None},
         {"messages": [user([{"type": "image", "image": "data:"}])]},
         {"messages": [assistant("", {**call("f"), "arguments": {"x": float("nan")}})]},
         {"messages": [assistant("", {**call("f"), "arguments": {"x": "attachment://x"}})]},
         {"messages": [assistant("", {**call("f"), "view": {"format": "text"}})]},
         {"messages": [{"role": "critic", "content": ""}]},
-        {"messages": [{"role": "user"}]},
     ],
 )
 def test_what_is_not_plain_is_left_to_inspect(changed: dict[str, Any]) -> None:
@@ -185,17 +172,3 @@ def test_inspect_is_imported_only_for_logs_that_need_it(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["False", "True"]
-
-
-def test_the_demos_runs_are_read_as_inspect_reads_them() -> None:
-    from inspect_ai.log import read_eval_log
-
-    theirs = {item.id: item for item in read_eval_log(DEMO, resolve_attachments=True).samples or []}
-    for summary in (log := EvalLog(DEMO)).summaries():
-        run, _ = log.read(summary.run_id, summary.epoch)
-        assert repr(list(run.messages)) == repr(
-            [
-                message.model_dump(mode="json", exclude_none=True)
-                for message in theirs[run.run_id].messages
-            ]
-        )

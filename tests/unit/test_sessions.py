@@ -4,7 +4,6 @@ Responses API."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
@@ -22,6 +21,7 @@ from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.transcripts import Transcripts
 from tests.support.sessions import as_claude_code, as_codex, as_items, as_text
 from tests.support.suites import run
+from tests.support.trajectories import EXAMPLES, write
 
 MESSAGES = run(1)["messages"][1:]
 
@@ -117,49 +117,23 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "tree",
+    [
+        pytest.param("u1- a1-u1 u2-a1 a2-u2 u3-a1 a3-u3", id="an edited prompt"),
+        pytest.param("u1- a1-u1 u2- a2-u2 u3-a1", id="the last message is on the older branch"),
+        pytest.param("u1- a1-x9 u2-x9", id="parents that the log does not have"),
+    ],
+)
+def test_branches_are_in_the_order_of_the_file(tmp_path: Path, tree: str) -> None:
+    pairs = [pair.split("-") for pair in tree.split()]
+    lines = [line(uuid, parent or None, f"Text of {uuid}") for uuid, parent in pairs]
+    turns = [text.partition(" | ")[2] for text in said(written(tmp_path / "s.jsonl", lines))]
+    assert turns == [f"Text of {uuid}" for uuid, _ in pairs]
+
+
+@pytest.mark.parametrize(
     ("lines", "turns"),
     [
-        pytest.param(
-            [
-                line("u1", None, "Hi."),
-                line("a1", "u1", "Hello."),
-                line("u2", "a1", "First try"),
-                line("a2", "u2", "First answer"),
-                line("u3", "a1", "Second try"),
-                line("a3", "u3", "Second answer"),
-            ],
-            ["Hi.", "Hello.", "First try", "First answer", "Second try", "Second answer"],
-            id="an edited prompt",
-        ),
-        pytest.param(
-            [
-                line("u1", None, "Hi."),
-                line("a1", "u1", "Hello."),
-                line("a2", "u1", "Good morning."),
-            ],
-            ["Hi.", "Hello.", "Good morning."],
-            id="an answer asked for again",
-        ),
-        pytest.param(
-            [
-                line("u1", None, "First"),
-                line("a1", "u1", "Old"),
-                line("u2", None, "Edited"),
-                line("a2", "u2", "New"),
-                line("u3", "a1", "Back to the first"),
-            ],
-            ["First", "Old", "Edited", "New", "Back to the first"],
-            id="the last message is on the older branch",
-        ),
-        pytest.param(
-            [
-                line("u1", None, "Hi."),
-                line("a1", "never written", "Hello."),
-                line("u2", "never written", "Thanks."),
-            ],
-            ["Hi.", "Hello.", "Thanks."],
-            id="parents that the log does not have",
-        ),
         pytest.param(
             [
                 line("u1", None, "Hi."),
@@ -200,7 +174,7 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_messages_are_in_the_order_of_the_file(
+def test_what_else_a_session_has_is_read_in_its_order(
     tmp_path: Path, lines: list[Any], turns: list[str]
 ) -> None:
     source = written(tmp_path / "s.jsonl", lines)
@@ -208,11 +182,11 @@ def test_messages_are_in_the_order_of_the_file(
 
 
 def test_no_prompt_under_one_root_is_lost_and_forks_are_said(tmp_path: Path) -> None:
-    prompts = [line(f"u{number}", None, f"Prompt {number}") for number in range(5_000)]
+    prompts = [line(f"u{number}", None, f"Prompt {number}") for number in range(2_000)]
     source = written(tmp_path / "s.jsonl", prompts)
-    assert len(source.read("s", 1)[0].messages) == 5_000
+    assert len(source.read("s", 1)[0].messages) == 2_000
     assert source.notices() == (
-        "s.jsonl: 4,999 times a prompt was edited, or an answer asked for again; what was there "
+        "s.jsonl: 1,999 times a prompt was edited, or an answer asked for again; what was there "
         "before is in the conversation too, in the order of the file",
     )
 
@@ -266,15 +240,10 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     ("content", "is_prompt"),
     [
         ("<div> is not closed: why?", True),
-        ("<skill> what is this tag?", True),
         ("# AGENTS.md is wrong, mend it", True),
         ("# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>", False),
-        ("<ENVIRONMENT_CONTEXT>\n<cwd>/</cwd>\n</environment_context>", False),
         (" <turn_aborted>\nThe user interrupted.\n</turn_aborted>\n", False),
-        ('<hook_prompt hook_run_id="1">Again.</hook_prompt>', False),
         ('<codex_internal_context source="goal">\nGo.\n</codex_internal_context>', False),
-        ("<external_browser>x</external_browser>", False),
-        ("<user_instructions>\nBe kind.\n</user_instructions>", False),
         ([{"type": "input_text", "text": "Hi."}], True),
         ([{"type": "input_text", "text": t} for t in ("Hi.", "<skill>x</skill>")], False),
     ],
@@ -293,27 +262,15 @@ def test_what_codex_says_in_the_users_place_begins_no_turn(
     assert len(source.read(run.run_id, 1)[0].messages) == (2 if is_prompt else 0)
 
 
-def test_turns_that_codex_rolled_back_are_left_out(tmp_path: Path) -> None:
-    def item(role: str, text: str) -> dict[str, Any]:
-        return {"type": "response_item", "payload": {"role": role, "content": text, **MESSAGE}}
-
+def test_the_instructions_of_codex_and_its_agents_messages_are_turns(tmp_path: Path) -> None:
+    sealed = {"type": "encrypted_content", "encrypted_content": "x"}
     lines = [
         {"type": "session_meta", "payload": {"id": "s", "base_instructions": {"text": "Be kind."}}},
-        item("user", "<environment_context>x</environment_context>"),
-        item("user", "One"),
-        item("assistant", "1"),
-        item("user", "<div> is not closed: why?"),
-        item("assistant", "2"),
-        {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
-        item("user", "Three"),
-        {"type": "response_item", "payload": {"type": "agent_message", "content": [SEALED]}},
+        {"type": "response_item", "payload": {**MESSAGE, "role": "user", "content": "One"}},
+        {"type": "response_item", "payload": {"type": "agent_message", "content": [sealed]}},
     ]
     turns = [text.partition(" | ")[2] for text in said(written(tmp_path / "s.jsonl", lines))]
-    assert turns[0] == "Be kind."
-    assert turns[2:] == ["One", "1", "Three", "[encrypted_content: x]"]
-
-
-SEALED = {"type": "encrypted_content", "encrypted_content": "x"}
+    assert turns == ["Be kind.", "One", "[encrypted_content: x]"]
 
 
 def test_the_summary_of_a_compaction_of_codex_is_a_message(tmp_path: Path) -> None:
@@ -449,10 +406,6 @@ CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{
     [
         ({"message": {"role": "user"}}, ":2: message: is of an unknown form (KeyError: 'content')"),
         ({"message": {"role": 1, "content": ""}}, ":2: message: has the role 1; must be one of"),
-        ({"message": [1]}, ":2: message: is of an unknown form (TypeError: list indices must be"),
-        ({"message": {"role": "user", "content": [7]}}, ":2: message: has a part that is 7"),
-        ({"uuid": [7]}, ":2: is of an unknown form (TypeError: unhashable type: 'list')"),
-        ({"type": 7}, ":2: type: got 7; must be one of user, assistant with a message"),
         ({"type": "asistant"}, ':2: type: got "asistant"; must be one of user, assistant'),
         ({"uuid": "u1"}, ":2: uuid: another line has the same uuid, and another message"),
         ({"deep": json.loads("[" * 200 + "]" * 200)}, ":2: is nested more than 100 levels deep"),
@@ -469,85 +422,63 @@ def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
 @pytest.mark.parametrize(
     ("item", "problem"),
     [
-        ({"type": "functon_call"}, '[1].type: got "functon_call"; must be one of message, functio'),
-        ({"type": "functon_call"}, "\n    function_call is the nearest"),
-        ({"type": ["message"]}, "[1].type: got a list; must be one of message"),
-        ({}, "[1].type: got nothing; must be one of message"),
-        (7, "[1]: got 7; must be an object with a type"),
-        ({**CALL, "name": None}, "[1]: has a tool call with the name nothing; must be text"),
-        ({"role": 1, "content": ""}, "[1]: has the role 1; must be one of system, user"),
-        ({"role": "user", "content": {}}, "[1]: has a mapping of keys as its content; must be"),
-        ({"role": "user", "content": [[]]}, "[1]: has a part that is a list; must be an object"),
-        ({"role": "user", "content": [{"text": 7, "type": 7}]}, "[1]: has a part without a type"),
-        ({"type": "item_reference", "id": "x"}, "[1]: refers to an item that is not in the log"),
+        ({"type": "functon_call"}, '.type: got "functon_call"; must be one of message, functio'),
+        (7, ": got 7; must be an object with a type"),
+        ({**CALL, "name": None}, ": has a tool call with the name nothing; must be text"),
+        ({"role": "user", "content": [{"text": 7, "type": 7}]}, ": has a part without a type"),
+        ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the log"),
     ],
 )
 def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
     tmp_path: Path, item: Any, problem: str
 ) -> None:
     listed = refusal(written(tmp_path / "run.json", [CALL, item]))
-    assert problem in listed
+    assert f"[1]{problem}" in listed
     assert int(listed.split(":")[1]) >= 7  # the line of the second item, or of the field in it
-    rows: list[Any] = [{"input": "Hi.", "output": [CALL]}]
-    rows.append({"input": "Hi.", "output": [CALL, item]})
+    rows = [{"input": "Hi.", "output": [CALL]}, {"input": "Hi.", "output": [CALL, item]}]
     row = refusal(written(tmp_path / "rows.jsonl", rows))
-    assert f":2: output{problem}" in row or ("\n" in problem and problem in row)
+    assert f":2: output[1]{problem}" in row
     codex = [{"type": "session_meta", "payload": {"id": "s"}}]
     codex.append({"type": "response_item", "payload": item})
     session = refusal(written(tmp_path / "session.jsonl", codex))
-    if isinstance(item, dict):
-        assert f":2: payload{problem[3:]}" in session or ("\n" in problem and problem in session)
-    else:
-        assert ":2: payload: got 7; must be an object" in session
+    assert f":2: payload{problem}" in session or item == 7
 
 
-def test_a_part_of_an_unknown_type_keeps_its_content(tmp_path: Path) -> None:
-    said = {"role": "assistant", "content": [{"type": "output_new", "said": "Hello."}]}
-    source = written(tmp_path / "run.json", [CALL, said])
-    content = source.read("run", 1)[0].messages[-1]["content"]
-    assert content == '[output_new: {"said": "Hello."}]'
+BEFORE = {"previous_response_id": "resp_1"}
+KEPT = {"conversation": {"id": "conv_1"}}
 
 
 @pytest.mark.parametrize(
-    ("row", "key"),
+    ("row", "problem"),
     [
-        ({"object": "response", "input": "", "output": [CALL]}, "previous_response_id"),
-        ({"input": "Go on.", "output": [CALL]}, "previous_response_id"),
-        ({"request": {"input": "Go on."}, "response": {"body": {}}}, "response.body.previous_"),
         (
-            {"request": {"input": []}, "response": {"output": [CALL]}},
-            "request.previous_response_id",
+            {"input": "Go on.", "output": [CALL], **BEFORE},
+            "previous_response_id: continues a response whose items are not here",
         ),
+        (
+            {"request": {"input": [], **BEFORE}, "response": {"output": [CALL]}},
+            "request.previous_response_id: continues",
+        ),
+        (
+            {"request": {"input": "Hi."}, "response": {"body": {"output": [CALL], **BEFORE}}},
+            "response.body.previous_response_id: continues",
+        ),
+        (
+            {"input": "Go on.", "output": [CALL], **KEPT},
+            "conversation: is kept by the provider, and its items are not here",
+        ),
+        ({"object": "response", "output": [CALL], "conversation": "conv_1"}, "conversation: is k"),
     ],
 )
 def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
-    tmp_path: Path, row: dict[str, Any], key: str
+    tmp_path: Path, row: dict[str, Any], problem: str
 ) -> None:
-    for link, is_whole in ((None, True), ("resp_1", False)):
-        linked: dict[str, Any] = json.loads(json.dumps(row))
-        part = linked
-        for name in key.split(".")[:-1]:
-            part = part[name]
-        part["previous_response_id"] = link
-        if "body" in key:
-            part |= {"object": "response", "output": [CALL]}
-        source = written(tmp_path / "rows.jsonl", [linked])
-        if is_whole:
-            assert len(source.summaries()) == 1
-        else:
-            assert f":1: {key}" in (text := refusal(source))
-            assert "continues a response whose items are not here" in text
+    assert f":1: {problem}" in refusal(written(tmp_path / "rows.jsonl", [row]))
 
 
-@pytest.mark.parametrize("conversation", [{"id": "conv_1"}, "conv_1"])
-@pytest.mark.parametrize("row", [{"input": "Go on."}, {"object": "response"}])
-def test_a_response_of_a_conversation_that_the_provider_keeps_is_refused(
-    tmp_path: Path, row: dict[str, Any], conversation: Any
-) -> None:
-    row = {**row, "output": [CALL], "conversation": conversation}
-    text = refusal(written(tmp_path / "rows.jsonl", [row]))
-    assert ":1: conversation: " in text
-    assert "is kept by the provider, and its items are not here" in text
+def test_a_response_without_a_link_is_whole(tmp_path: Path) -> None:
+    row = {"input": "Hi.", "output": [CALL], "previous_response_id": None, "conversation": None}
+    assert len(written(tmp_path / "rows.jsonl", [row]).summaries()) == 1
 
 
 @pytest.mark.parametrize(
@@ -581,11 +512,6 @@ def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ('{"object": "response",\n "output": [}', ".json:2: is not valid JSON"),
-        ('{"object": "response",\n "output": ' + "[" * 5000, ".json: is nested more than 100"),
-        (
-            '{"object": "response", "input": "",\n "output": 1}',
-            ".json:2: output: got 1; must be an object with",
-        ),
         ('[{"role": "user", "content": "a"},\n {"role": "user", "content": 7}]', ".json:2: [1]: h"),
     ],
 )
@@ -593,26 +519,6 @@ def test_a_damaged_response_is_refused(tmp_path: Path, text: str, problem: str) 
     path = tmp_path / "run.json"
     path.write_text(text, encoding="utf-8")
     assert problem in refusal(open_source(path))
-
-
-def test_a_file_that_is_too_big_is_refused_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Source, "most_mb", 1)
-    path = tmp_path / "s.jsonl"
-    written(path, as_claude_code("s", MESSAGES))
-    with path.open("ab") as file:
-        file.truncate(2_000_000)
-    assert "is more than 1 MB" in refusal(open_source(path))
-
-
-def test_a_session_that_changed_is_not_read_wrongly(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    source = written(path, as_claude_code("s", MESSAGES))
-    source.summaries()
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(Unscored, match="cannot be read"):
-        source.read("s", 1)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -646,22 +552,29 @@ def check_read_or_refused(source: Source) -> None:
         refused = error.problems
     else:
         refused = ()
-    assert all(problem.line is not None for problem in refused)
+    for problem in refused:
+        assert problem.file == str(source.path)
+        assert problem.line is not None or source.path.suffix == ".json"
 
 
-@pytest.mark.parametrize("make", [as_claude_code, as_codex])
+@pytest.mark.parametrize("form", ["claude code", "codex", "trajectory"])
 @given(data=st.data())
 def test_any_change_is_read_or_refused_with_its_place(
-    tmp_path_factory: pytest.TempPathFactory,
-    make: Callable[..., list[dict[str, Any]]],
-    data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject
 ) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    if form == "trajectory":
+        whole: Any = data.draw(st.sampled_from(EXAMPLES)).trajectory
+        place = data.draw(st.sampled_from(places(whole)[1:]))
+        path = write(folder / "t.json", changed(whole, place, data.draw(VALUES)))
+        check_read_or_refused(open_source(path))
+        return
+    make = as_codex if form == "codex" else as_claude_code
     lines = make("s", MESSAGES)
     at = data.draw(st.integers(1, len(lines) - 1))
     place = data.draw(st.sampled_from(places(lines[at])))
     lines[at] = changed(lines[at], place, data.draw(VALUES))
-    source = written(tmp_path_factory.mktemp("any") / "s.jsonl", lines)
-    check_read_or_refused(source)
+    check_read_or_refused(written(folder / "s.jsonl", lines))
 
 
 @given(data=st.data())

@@ -45,12 +45,6 @@ def test_a_further_source_is_used_where_it_recognizes_the_path(
     assert isinstance(open_source(log), EvalLog)
 
 
-def test_what_no_source_recognizes_is_refused_by_the_last(tmp_path: Path) -> None:
-    (tmp_path / "text.json").write_text('"Done."')
-    with pytest.raises(InputError, match="is not an Inspect log"):
-        open_source(tmp_path / "text.json").summaries()
-
-
 def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "runs.jsonl"
     os.mkfifo(pipe)

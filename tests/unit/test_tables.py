@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 HOSTILE = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x08\x0b\x0e\ufffe\ud800 </td>"
 
 
-@pytest.fixture(autouse=True)
-def _large_fields() -> Any:
-    old = csv.field_size_limit(10_000_000)
-    yield
-    csv.field_size_limit(old)
-
-
 def written(path: Path, *rows: dict[str, Any]) -> list[list[Any]]:
     path.write_bytes(table_bytes(["a", "b"], rows))
     with path.open(newline="", encoding="utf-8") as file:
@@ -58,11 +51,6 @@ def test_numbers_stay_numbers(tmp_path: Path, number: float) -> None:
     assert cell(float("nan")) is None
 
 
-def test_long_cell_is_whole(tmp_path: Path) -> None:
-    text = "x" * 200_000
-    assert written(tmp_path / "t.csv", {"a": text})[0][0] == text
-
-
 @given(st.text(max_size=40))
 @settings(max_examples=100)
 def test_csv_gives_back_any_plain_text(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
@@ -74,29 +62,12 @@ def test_csv_gives_back_any_plain_text(tmp_path_factory: pytest.TempPathFactory,
 def test_synthetic_row_fills_rands_columns() -> None:
     row = synthetic_row(make_case(), temperature=0.7)
     assert row.keys() - SYNTHETIC_COLUMNS == {"plan_thesis"}
-    assert SYNTHETIC_COLUMNS[:22] == (
-        "perturbed_idx",
-        "rubric_id",
-        "expected",
-        "test_name",
-        "original_request",
-        "original_response",
-        "original_idx",
-        "original_expected",
-        "generation_prompt",
-        "generation_response",
-        "generation_completion",
-        "generation_reasoning",
-        "generation_temp",
-        "generation_mode",
-        "validation_score",
-        "validation_reasoning",
-        "validated_bucket",
-        "rubric_text",
-        "score_levels_table",
-        "transcript",
-        "prompted_bucket",
-        "human_reviewed",
+    assert ",".join(SYNTHETIC_COLUMNS[:22]) == (
+        "perturbed_idx,rubric_id,expected,test_name,original_request,original_response,"
+        "original_idx,original_expected,generation_prompt,generation_response,"
+        "generation_completion,generation_reasoning,generation_temp,generation_mode,"
+        "validation_score,validation_reasoning,validated_bucket,rubric_text,"
+        "score_levels_table,transcript,prompted_bucket,human_reviewed"
     )
     assert row["original_request"] == f"{RUBRIC.id}: {RUBRIC.instructions}"
     assert row["generation_response"] == "[3] I have refunded order 17 in full."
@@ -108,46 +79,22 @@ def test_unverified_label_is_marked() -> None:
     case = make_case()
     outcome = replace(case.outcome, verification=None, confirmed=False)
     row = synthetic_row(replace(case, verified=False, outcome=outcome), temperature=None)
-    assert (row["verified"], row["validation_score"], row["validated_bucket"]) == (
-        False,
-        None,
-        None,
-    )
+    assert row["verified"] is False
+    assert (row["validation_score"], row["validated_bucket"]) == (None, None)
 
 
 def test_result_row_fills_rands_columns() -> None:
     made = synthetic_row(make_case(), temperature=None)
     row = result_row(make_result(outcome="disagree"), made)
     assert row.keys() == {*RESULT_COLUMNS}
-    assert RESULT_COLUMNS[:18] == (
-        "idx",
-        "rubric_id",
-        "expected",
-        "autograder_score",
-        "outcome",
-        "perturbed_idx",
-        "rubric",
-        "transcript",
-        "generation_response",
-        "original_request",
-        "original_idx",
-        "validation_score",
-        "agent_mode",
-        "plan_thesis",
-        "planned_steps",
-        "test_name",
-        "score_levels_table",
-        "autograder_reasoning",
+    assert ",".join(RESULT_COLUMNS[:18]) == (
+        "idx,rubric_id,expected,autograder_score,outcome,perturbed_idx,rubric,transcript,"
+        "generation_response,original_request,original_idx,validation_score,agent_mode,"
+        "plan_thesis,planned_steps,test_name,score_levels_table,autograder_reasoning"
     )
     assert (row["expected"], row["autograder_score"], row["outcome"]) == (1, 0, "disagree")
     assert row["planned_steps"] == "[3] grant the refund (the decision is here)"
     assert (row["tokens"], row["cost"]) == (120, 0.002)
-
-
-def test_case_that_was_not_made_has_its_outcome_and_reason() -> None:
-    row = result_row(make_result(outcome="no_case"), None)
-    assert (row["outcome"], row["autograder_reasoning"]) == ("no_case", "no_case for a reason")
-    assert row.get("transcript") is None
 
 
 def test_unpriced_call_leaves_the_cost_empty() -> None:
@@ -159,7 +106,3 @@ def test_ordinal_rows_show_the_scale() -> None:
     row = synthetic_row(make_case(make_spec(target_score=2)), temperature=None)
     assert row["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
     assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)
-
-
-def test_a_table_without_rows_has_its_header() -> None:
-    assert table_bytes(["a", "b"], []) == b"a,b\n"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
-from pytest_jrh.sources.source import Head, Source, with_clusters
+from pytest_jrh.sources.source import Head, with_clusters
 from pytest_jrh.sources.transcripts import Trajectory, is_trajectory
 from tests.support.trajectories import (
     EXAMPLES,
@@ -40,10 +37,6 @@ def refusal(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         open_sources([path]).summaries()
     return str(caught.value)
-
-
-def texts(source: Source, run_id: str) -> list[Any]:
-    return [message["content"] for message in source.read(run_id, 1)[0].messages]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.run_id)
@@ -101,7 +94,7 @@ def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path
     assert open_source(write(tmp_path / "b.json", both)).summaries()[0].run_id == "t"
 
 
-@pytest.mark.parametrize("version", [f"ATIF-v1.{minor}" for minor in range(9)])
+@pytest.mark.parametrize("version", [f"ATIF-v1.{minor}" for minor in (0, 5, 8)])
 def test_all_versions_up_to_18_are_read(tmp_path: Path, version: str) -> None:
     sound = {
         "type": "audio",
@@ -110,12 +103,6 @@ def test_all_versions_up_to_18_are_read(tmp_path: Path, version: str) -> None:
     value = trajectory(user([sound]), agent("Heard."), version=version, session_id="s")
     run, _ = open_source(write(tmp_path / "a.json", value)).read("s", 1)
     assert "[audio: a.mp3]" in render_transcript(run.messages)
-
-
-def test_a_part_of_an_unknown_type_keeps_its_content(tmp_path: Path) -> None:
-    value = trajectory(user([{"type": "film", "title": "a"}]), agent("Seen."), session_id="s")
-    run, _ = open_source(write(tmp_path / "a.json", value)).read("s", 1)
-    assert run.messages[0]["content"] == '[film: {"title": "a"}]'
 
 
 def at(*path: Any, **fields: Any) -> Callable[[Json], object]:
@@ -135,36 +122,22 @@ STEP = ("steps", 1)
 RESULT = (*STEP, "observation", "results", 0)
 BROKEN: dict[str, tuple[Callable[[Json], object], str]] = {
     "an unknown version": (at(schema_version="ATIF-v2.0"), "must be ATIF-v1.0 to ATIF-v1.8"),
-    "no steps": (at(steps=[]), "is of an unknown form (IndexError"),
     "a continuation": (
         at(continued_trajectory_ref="more.json"),
         "continued_trajectory_ref: goes on in another file, which is not read",
     ),
-    "no agent": (at(agent=3), "is of an unknown form (TypeError"),
     "a step that is none": (
         lambda value: value["steps"].append(3),
         "steps[3]: is of an",
     ),
-    "no source": (at(*STEP, source=None), "steps[1]: is of an unknown form (KeyError"),
     "an unknown source": (
         at(*STEP, source="robot"),
-        "steps[1]: is of an unknown form (KeyError",
-    ),
-    "no message": (
-        at(*STEP, message=None),
         "steps[1]: is of an unknown form (KeyError",
     ),
     "a message that is no text": (at(*STEP, message=3), "steps[1]: is of an unknown form"),
     "an unknown field": (
         at(*STEP, mesage="a"),
         "steps[1]: unknown fields: mesage",
-    ),
-    "a call without a name": (at(*STEP, "tool_calls", 0, function_name=None), "'function_name'"),
-    "no part": (at(*STEP, message=[{"text": "a"}]), "steps[1]: is of an unknown form (KeyError"),
-    "an image of nowhere": (at(*STEP, message=[{"type": "image", "source": {}}]), "'path'"),
-    "a result that is none": (
-        at(*STEP, observation={"results": [3]}),
-        "steps[1]: is of an unknown form",
     ),
     "an unknown field of a result": (
         at(*RESULT, text="a"),
@@ -187,19 +160,10 @@ def test_a_broken_trajectory_is_refused_with_its_place(tmp_path: Path, how: str)
     ("data", "complaint"),
     [
         (b'{"schema_version": "ATIF-v1.7", "steps": [', "is not valid JSON: expecting value"),
-        (b'{"schema_version": "ATIF-v1.7", "a": 1, "a": 2}', "duplicate key 'a'"),
-        (b'{"schema_version": "ATIF-v1.7", "n": NaN}', "NaN is not JSON"),
-        (b'{"schema_version": "ATIF-v1.7", "n": 1e999}', "the number 1e999 is too large"),
-        (b'{"schema_version": "ATIF-v1.7", "n": "\xff"}', "is not UTF-8"),
-        (
-            b'{"schema_version": "ATIF-v1.7", "extra": ' + b"[" * 200 + b"]" * 200 + b"}",
-            "is nested more than 100 levels deep",
-        ),
         (
             b'{"schema_version": "ATIF-v1.7", "extra": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
             "is nested more than 100 levels deep",
         ),
-        (b'{"schema_version": "ATIF-v1.7"} {}', "is not valid JSON: extra data"),
     ],
 )
 def test_what_is_no_json_is_refused(tmp_path: Path, data: bytes, complaint: str) -> None:
@@ -215,63 +179,6 @@ def test_a_file_that_claims_a_gigabyte_is_refused_unread(tmp_path: Path) -> None
         file.truncate(1_000_000_000)
     with pytest.raises(InputError, match=r"is more than 256 MB when unpacked"):
         open_source(path).summaries()
-
-
-def test_lone_surrogates_and_nulls_are_replaced_as_in_other_sources(tmp_path: Path) -> None:
-    value = trajectory(user("a\ud800b\x00"), trajectory_id="t\x00")
-    source = open_source(write(tmp_path / "run.json", value))
-    assert [run.run_id for run in source.summaries()] == ["t"]
-    run, _ = source.read("t", 1)
-    assert run.messages[0]["content"] == "a\ufffdb"
-    assert "3 characters" in " ".join(run.notes)
-
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 3)
-    | st.floats(-2, 2)
-    | st.text("agent1", max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["step_id", "type", "text", "x"]), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
-
-
-def places_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of a JSON value, those of its parts with it."""
-    if path:
-        yield path
-    keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
-    for key in keys:
-        yield from places_in(value[key], (*path, key))
-
-
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_change_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    value = json.loads(json.dumps(data.draw(st.sampled_from(EXAMPLES)).trajectory))
-    *above, last = data.draw(st.sampled_from([place for place in places_in(value) if place]))
-    parent = value
-    for part in above:
-        parent = parent[part]
-    parent[last] = data.draw(VALUES)
-    source = open_source(write(tmp_path / "a.json", value))
-    with contextlib.suppress(InputError):
-        (run,) = source.summaries()
-        source.read(run.run_id, 1)
-
-
-def test_a_folder_of_trajectories_is_read_file_by_file(tmp_path: Path) -> None:
-    for name in ("one-call", "images", "parallel-calls"):
-        write(tmp_path / f"{name}.json", NAMED[name])
-    write(tmp_path / "notes.json", {"steps": 3})
-    source = open_sources([tmp_path])
-    assert [run.run_id for run in source.summaries()] == ["images", "one-call", "parallel-calls"]
-    assert texts(source, "one-call")[1:3] == ["I look.", "shipped"]
-    assert "left out 1 file that does not look like transcripts: notes.json" in source.notices()[0]
 
 
 def job_of(tmp_path: Path, **result: Any) -> Path:
@@ -359,12 +266,6 @@ def result_of_trial(**fields: Any) -> Callable[[Path], object]:
     ("change", "complaint"),
     [
         (result_of_trial(verifier_result={"rewards": [1]}), "is not as Harbor writes it"),
-        (result_of_trial(verifier_result=1), "is not as Harbor writes it"),
-        (result_of_trial(exception_info=1), "is not as Harbor writes it"),
-        (
-            lambda trial: (trial / "result.json").write_text("true"),
-            "result.json: is no JSON object",
-        ),
         (
             lambda trial: (trial / "result.json").write_text('{"trial_name": "x", '),
             "result.json: is not valid JSON",
@@ -389,24 +290,11 @@ def test_a_trial_that_is_broken_is_refused_with_its_file(
     assert complaint in refusal(job)
 
 
-def test_a_file_that_changed_since_is_an_input_error_of_its_cases(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.json", trajectory(*HELLO, trajectory_id="a"))
-    source = open_source(path)
-    source.summaries()
-    write(path, trajectory(user(3), trajectory_id="a"))
-    with pytest.raises(Unscored, match="is of an unknown form"):
-        source.read("a", 1)
-    with pytest.raises(Unscored, match="the file has no such conversation"):
-        source.read("b", 1)
-
-
 @pytest.mark.parametrize(
     "text",
     [
         '{"version": 2, "eval": {}, "input": "{\\"schema_version\\": \\"ATIF-v1.7\\"}"}',
         '{"a": "\\"steps\\": [{\\"step_id\\": 1"}',
-        '{"schema_version": 1, "steps": []}',
-        "[]",
         "",
     ],
 )
