@@ -20,18 +20,11 @@ ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
 # What is in the file, the options, and what the message says; a line of `{` begins JSON lines.
 BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "empty": ("", [], ":1: is empty"),
-    "blank": ("\n \n\n", [], ":1: is empty"),
     "header_only": (HEAD, [], ":1: has no row"),
     "no_label": (
         "case,lable,verdict\na,x,1\n",
         [],
         ":1: no column of labels; its",
-    ),
-    "label_by_another_name": ("case,people,verdict\na,1,1\n", [], "--label people"),
-    "no_label_before_a_gate": (
-        "case,old,verdict\na,1,1\n",
-        ["--baseline=old"],
-        "no column of labels; its",
     ),
     "no_verdict": ("case,label\na,1\n", [], ":1: no column of verdicts; its columns are"),
     "two_labels": ("label,human,verdict\n1,1,1\n", [], ":1: several columns may be the label"),
@@ -41,20 +34,12 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
         [],
         "--cluster run or --cluster task",
     ),
-    "unknown_word": (HEAD + "a,1,1\nb,0,vioalted\n", [], ":3: verdict: got"),
-    "unknown_label": (HEAD + "a,fine,pass\n", [], ":2: label: got"),
     "mixed_scales": (HEAD + "a,1,5\nb,0,2\n", ["--scale=1-5"], ":3: label: got"),
-    "half_scores": (HEAD + "a,1,3.5\nb,5,2\n", ["--scale=1-5"], ":2: verdict: got"),
-    "no_scale_given": (HEAD + "a,1,5\nb,7,2\n", [], "on what scale: --scale 2-5"),
     "off_the_scale": (HEAD + "a,1,9\nb,5,2\n", ["--scale=1-5"], ":2: verdict: got"),
     "nan": (HEAD + "a,1,NaN\n", [], "--map NaN= counts it as missing"),
-    "overflow": (HEAD + "a,1,1e999\n", [], ":2: verdict: got"),
-    "long_number": (HEAD + f"a,1,{'9' * 5_000}\n", [], ":2: verdict: got"),
-    "open_quote": (HEAD + 'a,1,"1\nb,0,0\n', [], "is not valid CSV"),
     "quote_inside": (HEAD + 'a,1,"1"x\n', [], ":2: is not valid CSV"),
     "nul": (HEAD + "a,1,1\nb,\x000,0\n", [], ":3: has a NUL character"),
     "binary": (bytes(range(256)) * 20, [], "is not UTF-8 text"),
-    "xlsx": (b"PK\x03\x04" + bytes(range(128, 256)), [], "is not UTF-8 text"),
     "latin_1": (HEAD.encode() + b"\xe9,1,1\n", [], ":2: is not UTF-8"),
     "two_columns_of_a_name": ("case,label,verdict,label\na,1,1,0\n", [], ":1: duplicate column"),
     "case_twice": (HEAD + "a,1,1\na,1,0\n", [], ":3: case: the case"),
@@ -62,21 +47,10 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "too_many_cells": (HEAD + "a,1,1,1\n", [], ":2: has 4 cells"),
     "huge_cell": (HEAD + f"{'x' * 10_000_000},1,1\n", [], ":2: is not valid CSV: field larger"),
     "json_array_cell": ('{"label": 1, "verdict": [1]}', [], ':1: verdict: got "[1]"'),
-    "json_object_cell": ('{"label": {"a": 1}, "verdict": 1}', [], ":1: label: got"),
     "json_broken_line": ('{"label": 1, "verdict": 1}\n{"label": 1,\n', [], ":2: is not valid JSON"),
-    "json_not_objects": ('{"label": 1, "verdict": 1}\n[1]\n', [], ":2: got a list"),
-    "json_array_file": ('[{"label": 1, "verdict": 1}]', [], ":1:"),
-    "json_duplicate_key": ('{"label": 1, "label": 0, "verdict": 1}', [], ":1: is not valid JSON"),
-    "json_nan": ('{"label": 1, "verdict": NaN}', [], ":1: is not valid JSON"),
     "json_deep": ('{"a":' * 5_000, [], ":1: is nested more"),
     "no_label_where_a_verdict_is": (HEAD + "a,,1\nb,1,\n", [], "no row has both a label and a"),
-    "no_label_on_a_scale": (
-        HEAD + "a,,1\nb,,4\n",
-        ["--scale=1-5"],
-        "no row has both a label and a verdict",
-    ),
     "utf_16_cut": (HEAD.encode("utf-16")[:-1], [], ":1: is not UTF-16 text"),
-    "no_verdict_given": (HEAD + "a,1,\n", [], "no row has both a label and a verdict"),
     "no_such_column": (
         HEAD + "a,1,1\n",
         ["--verdict=verdikt"],
@@ -84,15 +58,10 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     ),
     "no_such_baseline": (HEAD + "a,1,1\n", ["--baseline=verdit"], "is no column, and no such"),
     "no_mapping": (HEAD + "a,1,1\n", ["--map=good"], "must be WORD=VALUE"),
-    "no_scale": (HEAD + "a,1,1\n", ["--scale=5"], "--scale: got"),
     "no_drop": (HEAD + "a,1,1\n", ["--baseline=label", "--max-drop=nan"], "--max-drop: got"),
     "drop_of_nothing": (HEAD + "a,1,1\n", ["--max-drop=0"], "needs a baseline"),
     "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),
-    "escapes_in_words": (HEAD + f"a,1,{ESCAPES}\n", [], ":2: verdict: got"),
-    "escapes_in_names": (f"case,lab{ESCAPES}el,verdict\na,1,1\n", [], "no column of labels"),
     "escapes_in_cases": (HEAD + f"{ESCAPES},1,1\n{ESCAPES},1,1\n", [], ":3: case: the case"),
-    "formula": (HEAD + "a,1,=HYPERLINK(1)\n", [], ":2: verdict: got"),
-    "workflow_command": (HEAD + "a,1,::error::x\n", [], ":2: verdict: got"),
 }
 
 
@@ -148,6 +117,38 @@ def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert table.read_text() == '{"label": 1, "verdict": 1}'
 
 
+@pytest.mark.parametrize("content", [b"PK\x03\x04 no table", b"id,label\n"])
+def test_a_log_is_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    log = tmp_path / "runs.eval"
+    log.write_bytes(content)
+    code, text = checked(capsys, str(log))
+    assert code == 4
+    assert "runs.eval: is a log; must be CSV or JSON lines" in text
+    assert "inspect_ai.analysis.samples_df makes a table of it" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("table", "labels", "expected"),
+    [
+        ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the label of"),
+        ("id,verdict\na,0\n", "id,target\nb,0\n", "has no label of a case"),
+        ("name,verdict\na,0\n", "id,target\na,0\n", "name the column of their ids: --case COL"),
+        ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
+    ],
+)
+def test_labels_that_do_not_fit_the_table_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, labels: str, expected: str
+) -> None:
+    for name, text in (("table.csv", table), ("labels.csv", labels)):
+        (tmp_path / name).write_text(text, "utf-8")
+    options = [str(tmp_path / "table.csv"), f"--labels={tmp_path / 'labels.csv'}"]
+    code, text = checked(capsys, *options)
+    assert code == 4
+    assert expected in text
+
+
 def test_no_name_of_a_table_reaches_the_terminal_or_the_page_as_more_than_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,26 +193,8 @@ def test_no_name_begins_a_line_as_a_command_of_github_does(
 _ROLES = ("case", "id", "label", "gold", "verdict", "score", "judge", "run", "task", "rubric")
 _OTHERS = ("epoch", "repeat", "reasoning", "x", "")
 _NAMES = st.sampled_from((*_ROLES, *_OTHERS))
-_CELLS = st.sampled_from(
-    [
-        "0",
-        "1",
-        "2",
-        "5",
-        "pass",
-        "fail",
-        "yes",
-        "",
-        " ",
-        "a",
-        "b",
-        "1.0",
-        "nan",
-        '"',
-        "\x1b[1m",
-        "=1",
-    ]
-)
+_WORDS = ("pass", "fail", "yes", "", " ", "a", "b", "nan", '"', "\x1b[1m", "=1")
+_CELLS = st.sampled_from(("0", "1", "2", "5", "1.0", *_WORDS))
 
 
 @settings(

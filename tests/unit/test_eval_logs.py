@@ -24,24 +24,6 @@ from tests.support.logs import (
 )
 
 AGENTHARM = Path(__file__).parents[3] / "shared/data/agentharm/inputs/data/agentharm/agentharm.eval"
-AGENTHARM_IDS = [
-    "17-2",
-    "17-3",
-    "2-2",
-    "2-3",
-    "20-2",
-    "21-3",
-    "22-1",
-    "22-4",
-    "23-2",
-    "30-4",
-    "33-3",
-    "37-3",
-    "44-2",
-    "44-4",
-    "49-3",
-    "53-3",
-]
 HOSTILE_IDS = ("../../x", "a::b[c]", "n" * 300, "Case", "case", "a b/ç")
 
 needs_agentharm = pytest.mark.skipif(not AGENTHARM.exists(), reason="the shared data is not there")
@@ -55,19 +37,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def made(folder: Path) -> Path:
     picture = user([{"type": "text", "text": "Look:"}, {"type": "image", "image": IMAGE}])
+    about = {"store": {"seen": 3}, "metadata": {"tier": "gold", "tags": [1, None]}}
     samples = [
         sample("zulu"),
-        sample(
-            "alpha",
-            1,
-            conversation("Bo"),
-            store={"seen": 3},
-            metadata={"tier": "gold", "tags": [1, None]},
-        ),
+        sample("alpha", 1, conversation("Bo"), **about),
         sample("alpha", 2, conversation("Cy"), target=["shipped", "sent"]),
         sample(7, input=[user("first"), assistant("no"), user("second")]),
         sample("dead", messages=[], error="the sandbox did not start\nat line 3"),
-        sample("silent", messages=[user("hello?")]),
         sample("late", error="failed at the end"),
         sample("picture", messages=[picture, assistant("Nice.", call("zoom", by=2))]),
         *(sample(name) for name in HOSTILE_IDS),
@@ -229,28 +205,17 @@ def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "a truncated or damaged .eval archive (File is not a zip file)"),
-        (b"hello", "a truncated or damaged .eval archive (File is not a zip file)"),
         (b"{}", "it has no header with `eval`\n    conversations are one with `messages`"),
-        (b'{"version": 2, "eval": 3}', "it has no header with `eval`"),
         (b'{"version": 2, "eval": {}}', "it has no list of samples"),
-        (b'{"version": 2, "eval": {}, "samples": null}', "it has no list of samples"),
         (
             b'{"version": 2, "eval": {}, "samples": [{"id": 1}]}',
             "sample 1 has the id 1 and the epoch nothing",
         ),
-        (b'{"version": 2, "eval": {}, "samples": [[1]]}', "sample 1 has the id nothing"),
-        (b'{"version": 2, "eval": {"task": "x', "truncated or damaged JSON"),
         (b'{"version": 2, "eval": {}, "samples": []} x', "truncated or damaged JSON: Extra data"),
-        (b'{"eval": ' + b"[" * 100_000, "truncated or damaged JSON"),
         (
             b'{"eval": {}, "samples": [{"id": "x", "epoch": 1}, {"id": "x", "epoch": 1}]}',
             "two samples have the ids 'x' and 'x', epoch 1",
         ),
-        (
-            b'{"version": 2, "eval": {}, "samples": [{"id": 1, "epoch": true}]}',
-            "sample 1 has the id 1 and the epoch true",
-        ),
-        (b"PK\x03\x04" + b"x" * 500, "a truncated or damaged .eval archive"),
         (b"PK\x05\x06" + b"\0" * 18, "no item named 'header.json'"),
     ],
 )
@@ -266,10 +231,9 @@ def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
     assert "cannot be read: Is a directory" in refusal(tmp_path)
 
 
-@pytest.mark.parametrize("part", [0.01, 0.5, 0.99])
-def test_a_truncated_archive_is_refused(made: Path, tmp_path: Path, part: float) -> None:
+def test_a_truncated_archive_is_refused(made: Path, tmp_path: Path) -> None:
     data = made.read_bytes()
-    (tmp_path / "cut.eval").write_bytes(data[: int(len(data) * part)])
+    (tmp_path / "cut.eval").write_bytes(data[: len(data) // 2])
     assert "a truncated or damaged .eval archive" in refusal(tmp_path / "cut.eval")
 
 
@@ -287,11 +251,7 @@ def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
         ),
         (without("summaries.json"), "no item named 'summaries.json'"),
         (replaced("header.json", b"{"), "header.json: Expecting property name"),
-        (replaced("header.json", b"[]"), "it has no header with `eval`"),
         (replaced("summaries.json", b"[{]"), "summaries.json: Expecting property name"),
-        (replaced("summaries.json", b"{}"), "it has no list of samples"),
-        (replaced("summaries.json", b"[]"), "it has no list of samples"),
-        (replaced("summaries.json", b"[3]"), "sample 1 has the id nothing"),
         (replaced("summaries.json", b'[{"id": true, "epoch": 1}]'), "sample 1 has the id true"),
     ],
 )
@@ -306,11 +266,6 @@ def test_a_damaged_archive_is_refused(
     [
         (lambda data: data.pop("input"), "input Field required"),
         (
-            lambda data: data["messages"][2].update(content=5),
-            "Input should be a valid string",
-        ),
-        (lambda data: data.update(messages=3), "messages Input should be a valid list"),
-        (
             lambda data: data.update(attachments=[]),
             "attachments Input should be a valid dictionary",
         ),
@@ -324,7 +279,7 @@ def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(
     assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"[" * 100_000])
 def test_a_sample_that_is_no_json_object_is_an_input_error(content: bytes, log_copy: Path) -> None:
     rewrite(log_copy, replaced("samples/zulu_epoch_1.json", content))
     assert "The run zulu (epoch 1)" in fault(log_copy, "zulu")
@@ -421,14 +376,14 @@ def test_a_json_log_of_too_much_is_refused(
 
 @pytest.mark.parametrize(
     ("compression", "most"),
-    [(zipfile.ZIP_DEFLATED, 10_000_000), (zipfile.ZIP_LZMA, 150_000_000), (93, 150_000_000)],
+    [(zipfile.ZIP_DEFLATED, 10_000_000), (93, 150_000_000)],
 )
 def test_an_archive_that_understates_a_size_unpacks_to_little_more(
     log_copy: Path, compression: int, most: int
 ) -> None:
-    path = bomb(log_copy, "samples/zulu_epoch_1.json", 300, compression)
+    path = bomb(log_copy, "samples/zulu_epoch_1.json", 200, compression)
     data = path.read_bytes()
-    size = (300 * 10**6 + 2).to_bytes(4, "little")
+    size = (200 * 10**6 + 2).to_bytes(4, "little")
     assert data.count(size) == 2
     path.write_bytes(data.replace(size, (1000).to_bytes(4, "little")))
     log = EvalLog(path)
