@@ -66,14 +66,17 @@ async def surveyed(
     say: Callable[[CaseSpec, str], None],
 ) -> Survey:
     """Replay a case as far as its cassettes reach; `judged` makes and judges it."""
-    spec, judge = attempt.spec, ready.judges[attempt.spec.judge]
+    spec = attempt.spec
+    # Of a case that is made and not judged a panel has no judge.
+    evaluates = ready.test(spec.test).evaluate or spec in ready.bases
+    judge = ready.judges[spec.judge] if evaluates else None
     ended, letters, unreadable = True, 0, ""
     try:
         await judged(attempt)
     except Unrecorded:
         messages = _messages(attempt, ready)
         ended, letters = False, len(render_transcript(messages))
-        if has_media(messages) and judge.settings.sends_images:
+        if judge is not None and judge.settings.sends_images and has_media(messages):
             say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
     except Unscored as trouble:
         if trouble.outcome == "input_error":
@@ -82,21 +85,22 @@ async def surveyed(
         pass
     except InputError as error:
         unreadable = str(error)
-    # A judge that has not been reached is asked through a tape of its own.
-    judging = attempt.judging or tapes.tape(Attempt(spec), ready, judging=True)
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
-    evaluates = ready.test(spec.test).evaluate or spec in ready.bases
-    can_be_judged = judging.records or not evaluates
+    can_be_judged = True
+    if judge is not None:
+        # A judge that has not been reached is asked through a tape of its own.
+        judging = attempt.judging or tapes.tape(Attempt(spec), ready, judging=True)
+        can_be_judged = judging.records
     to_make: dict[str, Bounds] = {}
     if not ended and can_be_made:
         to_make = _making(attempt, ready)
-        if evaluates and can_be_judged:
+        if judge is not None and can_be_judged:
             repeats = attempt.missing_repeats or judge.settings.repeats
             calls = judge.calls.times(repeats, repeats)
             # There may be no case of a probe: models are asked whether there is one.
             is_sure = attempt.case is not None or not _asking(spec)
             to_make[JUDGE.name] = calls if is_sure else Bounds(0, calls.high)
-    models = [*ready.suite.stages.values(), *judge.models]
+    models = [*ready.suite.stages.values(), *(judge.models if judge is not None else ())]
     return Survey(
         spec=spec,
         recorded=_answered(attempt.tapes).total(),

@@ -229,6 +229,16 @@ def test_a_test_that_is_not_evaluated_is_made_and_passes(
     assert json.loads(record)["run_id"] == "run-1"
 
 
+def test_a_plan_counts_no_judge_of_a_panel_for_what_is_not_judged(
+    pytester: pytest.Pytester,
+) -> None:
+    judges = [{"name": name, "model": "openai/a", "template": "agent_judge"} for name in "ab"]
+    judged = {"judges": judges, "tests_to_evaluate": ["agent_positives"]}
+    suite = write_suite(pytester.path, runs=1, overrides={"admin": {"evaluation_config": judged}})
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-plan")
+    assert "2 verifier, 2 judge)" in " ".join(result.stdout.str().split())
+
+
 @pytest.mark.parametrize("distributed", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 def test_a_bug_keeps_its_traceback(
     pytester: pytest.Pytester, recorded: Recorded, distributed: list[str]
