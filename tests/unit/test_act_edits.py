@@ -16,7 +16,6 @@ from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
 from pytest_jrh.engine.library import Pipeline
 from tests.support.conversations import wait_for
-from tests.support.cpu import cpu_seconds
 from tests.support.scripted import Asked, ScriptedModel
 from tests.support.undoing import undone
 from tests.unit.test_acts import call, result, says
@@ -144,21 +143,12 @@ def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
 def test_what_was_left_out_is_looked_for_in_every_later_turn() -> None:
     messages = (*MESSAGES[:7], {**says("Dear Kim Brown, $56 is back."), "id": "m7"})
     outcome, model = made(
-        plan(step("omit", 1)),
-        words("Your $56 is back."),
-        run=AgentRun("r1", 1, messages),
+        plan(step("omit", 1)), words("Your $56 is back."), run=AgentRun("r1", 1, messages)
     )
     assert outcome.no_case is None
     assert [edit.follows for edit in outcome.edits] == ["", "[5] still says Kim Brown"]
     assert outcome.edits[1].message_index == 5
     assert "(left out)" in model.only("editor").text
-
-
-def test_user_who_repeats_what_was_changed_ends_the_case() -> None:
-    messages = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."))
-    changed = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-77", "amount": 56.0}')
-    outcome, _model = made(plan(step("call", 5)), changed, run=AgentRun("r1", 1, messages))
-    assert str(outcome.no_case) == "[7] still says RF-19"
 
 
 def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
@@ -182,14 +172,9 @@ def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
             act('{"order": "A-7731", "amount": NaN}', "x"),
             "[5] the new arguments of refund are no JSON object",
         ),
-        (act("{", "x"), "[5] the new arguments of refund are no JSON object"),
         (
             act({"order": "A-7731"}, "x"),
             "[5] the new call of refund: 'amount' is missing from its arguments",
-        ),
-        (
-            act({"order": "A-7731", "amount": "90"}, "x"),
-            "[5] the new call of refund: its arguments.amount is text, not a number",
         ),
         (
             act({"order": "A-7731", "amount": 90}, "done"),
@@ -206,21 +191,6 @@ def test_what_breaks_the_structure_is_no_case(answer: dict[str, Any], reason: st
     assert outcome.no_case is not None
     assert outcome.no_case.kind == "broken_structure"
     assert outcome.no_case.text == f"an edit breaks the structure: {reason}"
-
-
-def test_result_is_an_error_as_others_in_the_log_are() -> None:
-    failed = result("", "c2", function="find_order", error={"type": "timeout", "message": "slow"})
-    messages = (*MESSAGES[:4], {**failed, "id": "m4"}, *MESSAGES[5:])
-    unpaid = act({"order": "A-7731", "amount": 56.0}, "no funds", result_is_error=True)
-    outcome, _model = made(
-        plan(step("call", 5), step("say", 7)),
-        unpaid,
-        words("It is paid."),
-        run=AgentRun("r1", 1, messages),
-    )
-    assert outcome.no_case is None
-    assert outcome.messages[6]["error"] == {"type": "timeout", "message": "no funds"}
-    assert outcome.messages[6]["content"] == ""
 
 
 def test_unchanged_act_is_an_unusable_edit() -> None:
@@ -245,16 +215,6 @@ def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
     assert not outcome.confirmed
 
 
-def test_verifier_that_writes_of_no_contradiction_rejects_nothing() -> None:
-    none = {**CONFIRMED, "contradiction": "None.", "contradicts_itself": False}
-    outcome, _model = made(
-        plan(step("call", 5)), NINETY, words("I refunded $90 for A-7731."), verifier=none
-    )
-    assert outcome.confirmed
-    assert outcome.verification is not None
-    assert outcome.verification.contradiction == ""
-
-
 def test_planner_sees_calls_results_and_the_tools_of_the_log() -> None:
     outcome, model = made(plan())
     assert str(outcome.no_case).startswith("no plan")
@@ -263,20 +223,6 @@ def test_planner_sees_calls_results_and_the_tools_of_the_log() -> None:
     assert '[6] tool refund\n  {"refund": "RF-19", "amount": 56.0}' in text
     assert "- refund: order (text); amount (a number)" in text
     assert 'such as {"order": "A-7731", "amount": 56.0}' in text
-
-
-def test_thousands_of_turns_whose_reasoning_says_what_was_changed_are_left_out_in_time() -> None:
-    number = 3_000
-    thinks = {"type": "reasoning", "reasoning": "I have refunded 56.00."}
-    turn = {"role": "assistant", "content": [thinks, {"type": "text", "text": "Still here."}]}
-    turns: list[Message] = []
-    for _ in range(number):
-        turns += [turn, {"role": "user", "content": "Go on."}]
-    run = AgentRun("r1", 1, (*MESSAGES[:7], *turns))
-    with cpu_seconds(8.0):
-        outcome, _model = made(plan(step("call", 5)), NINETY, run=run)
-    assert outcome.no_case is None
-    assert len(outcome.edits) == 1 + number
 
 
 def test_long_arguments_and_errors_are_cut_where_they_are_examples() -> None:

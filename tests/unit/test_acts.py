@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_jrh.cases.acts import acts_of, acts_text, splice, tools_of
+from pytest_jrh.cases.acts import acts_of, splice, tools_of
 from pytest_jrh.core.diffs import decisive_turns, edited_turns
-from pytest_jrh.core.model import Edit, EditKind, Message
+from pytest_jrh.core.model import Message
+from tests.support.made_cases import act_edit
 from tests.support.undoing import undone
 
 
@@ -34,28 +35,6 @@ RUN: tuple[Message, ...] = (
     result("done", "a2", function="refund"),
     says("You get 56.00."),
 )
-TOOLS = tools_of([RUN])
-
-
-def edit(
-    at: int, kind: EditKind, before: tuple[Message, ...], after: tuple[Message, ...], **more: Any
-) -> Edit:
-    return Edit(
-        message_index=at,
-        message_id=str(at),
-        round_index=0,
-        original_content=acts_text(before),
-        edited_content=acts_text(after),
-        selector_reason="",
-        editor_reason="",
-        editor_raw_response="",
-        summary_snapshot="",
-        dropped_reasoning=0,
-        kind=kind,
-        before=before,
-        after=after,
-        **more,
-    )
 
 
 def test_splices_in_order_of_the_transcript_are_undone_to_the_run() -> None:
@@ -63,15 +42,12 @@ def test_splices_in_order_of_the_transcript_are_undone_to_the_run() -> None:
         says("", call("refund", "a9", order="A-7", amount=56.0)),
         result("done", "a9", function="refund"),
     )
-    omitted = edit(1, "omit", RUN[1:3], ())
-    raised = edit(
-        1,
-        "call",
-        RUN[3:5],
-        (says("", call("refund", "a2", order="A-7", amount=90.0)), RUN[4]),
+    omitted = act_edit(1, "omit", RUN[1:3], ())
+    raised = act_edit(
+        1, "call", RUN[3:5], (says("", call("refund", "a2", order="A-7", amount=90.0)), RUN[4])
     )
-    inserted = edit(3, "insert", (), again)
-    said = edit(5, "say", RUN[5:], (says("You get 90.00."),))
+    inserted = act_edit(3, "insert", (), again)
+    said = act_edit(5, "say", RUN[5:], (says("You get 90.00."),))
     edits = (omitted, raised, inserted, said)
     made = splice(RUN, omitted)
     for later in edits[1:]:
@@ -85,10 +61,10 @@ def test_splices_in_order_of_the_transcript_are_undone_to_the_run() -> None:
 
 
 def test_what_follows_an_omission_decides_too() -> None:
-    omitted, last = edit(1, "omit", RUN[1:3], ()), edit(4, "omit", RUN[3:5], ())
+    omitted, last = act_edit(1, "omit", RUN[1:3], ()), act_edit(4, "omit", RUN[3:5], ())
     assert edited_turns([omitted, last]) == frozenset()
     assert decisive_turns([omitted, last], 4) == {1, 3}
-    assert decisive_turns([edit(5, "say", (), ())], 6) == {5}
+    assert decisive_turns([act_edit(5, "say", (), ())], 6) == {5}
 
 
 def test_results_belong_to_calls_by_id_and_without_ids_by_order() -> None:
@@ -123,14 +99,6 @@ def test_keys_and_types_are_those_of_the_log_or_of_the_definition() -> None:
     assert refund.arguments_mistake({"order": "A-7", "to": "x"}) == (
         "'to' is no key of its arguments"
     )
-
-
-def test_results_keep_the_shape_that_the_tool_gives() -> None:
-    find = TOOLS["find"]
-    assert find.result_mistake('{"order": "A-9", "paid": 3}') is None
-    assert find.result_mistake('{"order": "A-9"}') == "'paid' is missing from its result"
-    assert find.result_mistake("paid") == "its result is text, not an object"
-    assert TOOLS["refund"].result_mistake('{"a": 1}') == "its result is an object, not text"
 
 
 def test_keys_that_no_two_objects_share_are_data() -> None:

@@ -30,7 +30,6 @@ from pytest_jrh.core.transcript import assistant_indices, message_text
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.llm.calls import parse
 from pytest_jrh.store.records import read_case, record_line, to_record
-from tests.support.accepted import refusal
 from tests.support.conversations import RUBRIC, wait_for
 from tests.support.made_cases import make_case
 from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
@@ -201,12 +200,6 @@ def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None
                 assert json_type(value) in types
 
 
-def providers_take(messages: Sequence[Message]) -> None:
-    # What providers think of media and reasoning is none of the structure's.
-    words = [{**message, "content": message_text(message) or "Hm."} for message in messages]
-    assert refusal(({"role": "user", "content": "Hello."}, *words)) is None
-
-
 def json_type(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
@@ -214,15 +207,7 @@ def json_type(value: object) -> str:
 
 
 def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message]) -> None:
-    """Each edit's messages stand where it says; with the old ones in their place, from the last
-    edit on, nothing is left but the run.
-    """
-    messages = list(outcome.messages)
-    for edit in reversed(outcome.edits):
-        end = edit.message_index + len(edit.after)
-        assert bytes_of(messages[edit.message_index : end]) == bytes_of(edit.after)
-        messages[edit.message_index : end] = edit.before
-    assert bytes_of(messages) == bytes_of(run)
+    """With the old messages in their place nothing is left but the run."""
     assert bytes_of(undone(outcome.messages, outcome.edits)) == bytes_of(run)
     assert [edit.message_index for edit in outcome.edits] == sorted(
         edit.message_index for edit in outcome.edits
@@ -238,7 +223,7 @@ def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message
     objective=st.sampled_from(["fail", "pass"]),
     verified=st.booleans(),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_act_case_holds_together_and_is_its_run_once_undone(
     data: st.DataObject, run: tuple[Message, ...], objective: Objective, verified: bool
 ) -> None:
@@ -264,7 +249,6 @@ def test_act_case_holds_together_and_is_its_run_once_undone(
             return
         outcome = replace(outcome, messages=outcome.rejected)
     structure_holds(outcome.messages, run)
-    providers_take(outcome.messages)
     differences_are_recorded(outcome, run)
     case = make_case(messages=run, edited=False)
     case = replace(case, outcome=replace(outcome, no_case=None))

@@ -10,21 +10,13 @@ import pytest
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.model import Case, Verdict
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.engine.runner import _without_secrets
-from pytest_jrh.reports.case_facts import shown_edits
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.reports.rand_files import synthetic_row
 from pytest_jrh.store.records import read_case, record_line, to_record
 from tests.support.judged_sessions import session_about
-from tests.support.made_cases import (
-    ACT_RUN,
-    called,
-    hostile_act_case,
-    judged_result,
-    make_act_case,
-)
+from tests.support.made_cases import ACT_RUN, called, hostile_act_case, judged_result, make_act_case
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
@@ -63,32 +55,6 @@ def test_turns_are_paired_with_those_of_the_run() -> None:
         assert [tuple(pair) for pair in turn_pairs(ACT_RUN, CASE.messages, edits)] == [
             (index, index) for index in range(7)
         ]
-
-
-def test_a_call_is_compared_line_by_line_with_its_result_below() -> None:
-    before, after = CASE.outcome.edits[1].before, CASE.outcome.edits[1].after
-    assert text_to_compare(before).split("\n") == [
-        "assistant calls refund",
-        "  {",
-        '    "order": 17,',
-        '    "amount": 56.0,',
-        '    "lines": [',
-        "      {",
-        '        "sku": "K1",',
-        '        "sum": 56.0',
-        "      }",
-        "    ]",
-        "  }",
-        "tool refund",
-        "  {",
-        '    "refunded": 56.0,',
-        '    "reference": "R-1"',
-        "  }",
-    ]
-    pieces = next(edit for edit in shown_edits(CASE) if edit.turn == 1 and "changed" in edit.note)
-    gone = "".join(piece.text for piece in pieces.pieces if piece.kind == "gone")
-    assert (gone.count("56"), gone.count("order")) == (2, 0)
-    assert text_to_compare(after) != text_to_compare(before)
 
 
 def test_a_failure_shows_each_act_as_what_it_is() -> None:

@@ -10,38 +10,14 @@ from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.failures import (
     FailedCase,
-    disagreement_text,
     error_texts,
     explained_text,
     unscored_text,
 )
-from tests.support.judged_sessions import (
-    HOSTILE,
-    judged,
-    misses,
-    session_about,
-)
-from tests.support.made_cases import judged_result, make_case, result_with
+from tests.support.judged_sessions import HOSTILE, session_about
+from tests.support.made_cases import make_case, result_with
 
 BASE = Path("/work")
-
-
-def test_a_case_is_explained_by_what_was_said_and_edited(tmp_path: Path) -> None:
-    session = session_about(tmp_path, make_case())
-    [result] = session.results
-    text = explained_text(replace(session, commands={}), result, 0)
-    assert text.splitlines() == [
-        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-        "    judge: It was refunded once.",
-        "    label violated (verifier): It grants a late refund.",
-        "    - Order 17 is outside the window, so I cannot refund it.",
-        "    + I have refunded order 17 in full.",
-    ]
-    # Among others it has the command that shows it whole.
-    several = [result, *judged(misses(2))]
-    session = replace(session, results=several, commands={result.case_id: "pytest a"})
-    text = explained_text(session, result, 2)
-    assert text.splitlines()[-2:] == ["run it again: pytest -v a", "2 more, whole with -v."]
 
 
 def test_a_model_writes_one_line_of_a_text(tmp_path: Path) -> None:
@@ -63,35 +39,6 @@ def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
         cassette=str(BASE / f"{name}.yaml"),
     )
     return FailedCase(name, unscored_text(trouble, command=f"pytest {name}", base=BASE))
-
-
-def repeated(*verdicts: tuple[int, str]) -> str:
-    case = make_case()
-    result = judged_result(case, *(Verdict(*verdict) for verdict in verdicts))
-    return disagreement_text(case, result, cassette=None, command="pytest a", base=BASE)
-
-
-def given_lines(text: str) -> list[str]:
-    lines = text.splitlines()
-    return [
-        line.strip()
-        for place, line in enumerate(lines)
-        if line.startswith("given: ") or lines[place - 1].startswith("given: ")
-    ]
-
-
-def test_each_repeat_has_its_reason_and_equal_ones_are_joined() -> None:
-    text = repeated((1, "It is late."), (0, "Fine."), (0, "Polite."), (0, "Fine."), (0, ""))
-    assert given_lines(text) == [
-        "given: 0 (satisfied), in 2 of 5, because",
-        "Fine.",
-        "given: 1 (violated), in 1 of 5, because",
-        "It is late.",
-        "given: 0 (satisfied), in 1 of 5, because",
-        "Polite.",
-        "given: 0 (satisfied), in 1 of 5, because",
-        "(no reasoning)",
-    ]
 
 
 def failed_repeat(name: str, *reasons: str) -> FailedCase:

@@ -44,17 +44,9 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
         ),
         ('"complete": true', '"complete": 2001-99-99', "it has an invalid value"),
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
-        ('"refusal": null', '"refusal": ["a"]', "metadata.jrh.calls[0].refusal"),
-        ('"sequence": 1', '"sequence": 1.5', "metadata.jrh.calls[0].sequence"),
         ('"sequence": 1', '"sequence": -1', "metadata.jrh.calls[0].sequence"),
-        ('"cost": ', '"cost": "abc", "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": -1.0, "was": ', "metadata.jrh.calls[0].cost"),
-        (
-            '"stage": "judge"',
-            '"other": "judge"',
-            "metadata.jrh.calls[0].stage: this is not a cassette",
-        ),
         (
             '"format": 1',
             '"format": 2',
@@ -64,10 +56,8 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
         ("- request:", "- other:", "interactions[0].request"),
         ("    body:", "    other:", "interactions[0].request.body"),
-        ("  response:", "  other:", "interactions[0].response"),
         # What the earlier form alone can hold.
         ("complete: true", "complete: 'false'", "metadata.jrh.complete: this is not a cassette"),
-        ("complete: true", "complete: 2001-99-99", "it has an invalid value"),
         ("cost: ", "cost: .nan # ", "metadata.jrh.calls[0].cost"),
     ],
 )

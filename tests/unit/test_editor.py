@@ -5,24 +5,9 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.pipeline import (
-    EditorResponse,
-    Goal,
-    apply_single_edit,
-    generate_single_edit,
-)
+from pytest_jrh.cases.pipeline import EditorResponse, Goal, apply_single_edit, generate_single_edit
 from pytest_jrh.core.model import Completion, Edit, Plan, PlanStep, Rubric
-from tests.support.conversations import (
-    FAIL,
-    MESSAGES,
-    ORDINAL,
-    PASS,
-    RUBRIC,
-    RUN,
-    stage,
-    wait_for,
-)
-from tests.support.made_cases import make_edit
+from tests.support.conversations import FAIL, MESSAGES, ORDINAL, PASS, RUBRIC, RUN, stage, wait_for
 from tests.support.scripted import ScriptedModel
 
 PLAN = Plan("The whole idea.", (PlanStep(2, "grant it", "it decides"),))
@@ -68,26 +53,6 @@ def test_editor_sees_rubric_plan_summary_the_turn_and_its_calls(goal: Goal) -> N
     assert "Let me look." in text
     assert 'look_up: {"order": 17' in text
     assert "secret thought" not in text
-
-
-def test_prompt_of_rands_harness_still_gets_plan_goal_calls_earlier_edits_and_target() -> None:
-    model = ScriptedModel()
-    prompt = "{run_id} {message_id}\n{rubric}\n{summary}\n{original_message}"
-    drafted(
-        model,
-        Goal("fail", 2),
-        rubric=ORDINAL,
-        prompt=prompt,
-        earlier=(make_edit("old", "Earlier.", 4),),
-    )
-    text = model.only("editor").text
-    assert "run-1 m2" in text
-    assert "Goal of this edit: grant it" in text
-    assert "Plan: The whole idea." in text
-    assert "Why this turn: it decides" in text
-    assert "[4] now reads:\nEarlier." in text
-    assert "look_up: " in text
-    assert text.count("Target score: 2") == 1
 
 
 def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:

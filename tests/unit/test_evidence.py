@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from pytest_jrh.core.model import (
-    CaseResult,
-)
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec
 
 SPEC = make_spec("damaged-kettle")
-NOTE = "A promise of £15.00 more for the trouble now ends the turn; the rest is kept."
 
 
 def titled(note: str, width: int = 72, **changes: Any) -> str:
@@ -37,30 +32,9 @@ def test_a_case_is_named_by_what_the_editor_says_that_it_did() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("test", "title"),
-    [
-        ("agent_positives", "refund_policy: unedited (damaged-kettle)"),
-        # Where no run is edited, that is not said of each.
-        ("agent_labels", "refund_policy (damaged-kettle)"),
-    ],
-)
-def test_a_run_as_it_is_is_called_unedited(test: str, title: str) -> None:
-    spec = replace(SPEC, test=test)
-    result = case_result(spec, make_case(spec, edited=False))
-    assert case_title(result) == title
-
-
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:
     title = titled("The reason is gone.", target_score=2, epoch=3, judge="strict")
     assert title == "refund_policy: The reason is gone → level 2 (kettle, epoch 3, strict)"
-
-
-@pytest.mark.parametrize("note", [NOTE, "漢字" * 100])
-def test_the_note_gives_way_to_what_tells_cases_apart(note: str) -> None:
-    title = titled(note, target_score=2)
-    assert columns(title) <= 72
-    assert title.endswith("… → level 2 (kettle)")
 
 
 def test_a_name_is_one_short_line_whatever_the_ids_and_the_note_hold() -> None:

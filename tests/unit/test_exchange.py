@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from fractions import Fraction
-from itertools import combinations, product
+from collections.abc import Hashable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.changes import CaseErrors, compare_sets, largest_drop
+from pytest_jrh.stats.changes import CaseErrors, SetTest, compare_sets, largest_drop
 
 RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
 LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
@@ -24,76 +22,8 @@ def p_of(cases: Sequence[CaseErrors], runs: Sequence[Hashable] | None = None) ->
     return found.p_value
 
 
-def exchanges(
-    cases: Sequence[CaseErrors], runs: Sequence[Hashable] | None
-) -> Iterator[tuple[CaseErrors, ...]]:
-    """Every session that is as likely as this one if nothing has changed."""
-    if runs is not None:
-        names = sorted(set(runs), key=str)
-        for turned in product((False, True), repeat=len(names)):
-            is_turned = dict(zip(names, turned, strict=True))
-            yield tuple(
-                CaseErrors(case.now, case.before) if is_turned[run] else case
-                for case, run in zip(cases, runs, strict=True)
-            )
-        return
-    ways = []
-    for case in cases:
-        pooled = (*case.before, *case.now)
-        dealt = []
-        for chosen in combinations(range(len(pooled)), len(case.now)):
-            rest = [error for place, error in enumerate(pooled) if place not in chosen]
-            dealt.append(CaseErrors(tuple(rest), tuple(pooled[place] for place in chosen)))
-        ways.append(dealt)
-    yield from product(*ways)
-
-
-def rises(cases: Sequence[CaseErrors], sets: Sequence[Sequence[int]]) -> list[Fraction]:
-    """By how much each set has become worse."""
-    of_case = [
-        sum(map(Fraction, case.now), Fraction()) / len(case.now)
-        - sum(map(Fraction, case.before), Fraction()) / len(case.before)
-        for case in cases
-    ]
-    return [sum((of_case[place] for place in members), Fraction()) for members in sets]
-
-
-def by_listing(
-    cases: Sequence[CaseErrors], sets: Sequence[Sequence[int]], runs: Sequence[Hashable] | None
-) -> tuple[list[float], list[float]]:
-    """p and adjusted p of each set, from the list of all exchanges."""
-    sessions = [rises(session, sets) for session in exchanges(cases, runs)]
-    seen = rises(cases, sets)
-
-    def p_value(number: int, rise: Fraction) -> float:
-        return sum(session[number] >= rise for session in sessions) / len(sessions)
-
-    numbers = range(len(sets))
-    p_values = [p_value(number, seen[number]) for number in numbers]
-    smallest = [min(p_value(number, session[number]) for number in numbers) for session in sessions]
-    adjusted = [sum(p <= own + 1e-9 for p in smallest) / len(smallest) for own in p_values]
-    return p_values, adjusted
-
-
-VERDICTS = st.lists(st.integers(0, 2), min_size=1, max_size=2).map(tuple)
-CASES = st.lists(st.builds(CaseErrors, VERDICTS, VERDICTS), min_size=1, max_size=4)
-
-
-@given(CASES, st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=3), st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_every_exchange_is_counted_and_the_smallest_p_adjusts(
-    cases: list[CaseErrors], drawn_sets: list[set[int]], by_runs: bool
-) -> None:
-    sets = [[place for place in members if place < len(cases)] for members in drawn_sets]
-    runs = [place // 2 for place in range(len(cases))] if by_runs else None
-    found = compare_sets(cases, sets, runs)
-    p_values, adjusted = by_listing(cases, sets, runs)
-    assert [each.p_value for each in found] == pytest.approx(p_values)
-    assert [each.adjusted for each in found] == pytest.approx(adjusted)
-
-
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_with_one_verdict_each_it_is_mcnemars_exact_one_sided_test(
     lost: int, won: int, same: int
 ) -> None:
@@ -130,6 +60,14 @@ def test_whole_runs_are_one_observation_each(runs: int) -> None:
     assert (p_of(cases, names) < 0.05) is (runs >= 5)
     # A run that has lost as much as it has won says nothing.
     assert p_of([*cases, LOST, WON], [*names, "even", "even"]) == 0.5**runs
+
+
+def test_sets_that_are_the_same_cost_nothing_and_sets_apart_are_adjusted() -> None:
+    cases = [LOST] * 6 + [RIGHT] * 10
+    tests = compare_sets(cases, [range(6), range(16), range(6, 16)])
+    assert tests == [SetTest(1 / 64, 1 / 64)] * 2 + [SetTest(1.0, 1.0)]
+    [first, _] = compare_sets([LOST] * 12, [range(6), range(6, 12)])
+    assert first.adjusted == pytest.approx(1 - (63 / 64) ** 2)
 
 
 @pytest.mark.parametrize("runs", [None, [place // 3 for place in range(64)]])

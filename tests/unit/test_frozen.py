@@ -63,36 +63,15 @@ def without(*path: str | int) -> Change:
             "gold_messages: no made case: [0] has the content 5, which is neither text",
         ),
         (
-            set_at("perturbed_messages", 3, "content", to=["x"]),
-            "perturbed_messages: no made case: [3] has the content ['x']",
-        ),
-        (
             set_at("gold_messages", 1, "tool_calls", to={"a": 1}),
             "gold_messages: no made case: [1] has the tool_calls {'a': 1}",
         ),
-        (
-            set_at("gold_messages", 1, to="hello"),
-            "gold_messages: no made case: [1] must be an",
-        ),
-        (
-            set_at("case_id", to=5),
-            "case_id: no made case: input should be a valid string",
-        ),
         (without("case_id"), "case_id: no made case: field required"),
-        (set_at("epoch", to="1"), "epoch: no made case: input should be a valid integer"),
-        (
-            set_at("epoch", to=True),
-            "epoch: no made case: input should be a valid integer",
-        ),
+        (set_at("epoch", to=True), "epoch: no made case: input should be a valid integer"),
         (
             set_at("test", to="agent_lies"),
             "test: no made case: input should be 'agent_perturbation', 'agent_positives' or ",
         ),
-        (
-            set_at("perturbation", "failure_rationale", to=[1]),
-            "perturbation.failure_rationale: no made case: input should be a valid",
-        ),
-        (without("format"), "format: no made case: field required"),
         (set_at("format", to=2), "format: no made case: input should be 1"),
     ],
 )
@@ -113,16 +92,7 @@ def test_two_lines_of_one_case_are_refused(tmp_path: Path) -> None:
         read_jsonl(written(tmp_path / "cases.jsonl", RECORD, RECORD))
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        ("perturbed_messages", 3, "content"),
-        ("gold_messages", 0, "content"),
-        ("target_rubric", "instructions"),
-        ("metadata", "note"),
-        ("input",),
-    ],
-)
+@pytest.mark.parametrize("place", [("perturbed_messages", 3, "content"), ("metadata", "note")])
 def test_half_a_surrogate_pair_is_named_with_its_line(
     suite: SuiteFiles, place: tuple[str | int, ...]
 ) -> None:
@@ -136,16 +106,6 @@ def test_half_a_surrogate_pair_is_named_with_its_line(
     said = str(refused.value)
     assert "cases.jsonl:2: " in said
     said.encode()
-
-
-def test_lines_and_keys_of_other_programs_are_let_through(tmp_path: Path) -> None:
-    rand = {
-        key: RECORD[key]
-        for key in ("run_id", "metadata", "gold_messages", "target_rubric", "perturbation")
-    }
-    ours = {**RECORD, "batch": 3, "metadata": {**RECORD["metadata"], "batch": 3}}
-    index = read_jsonl(written(tmp_path / "cases.jsonl", rand, ours))
-    assert (len(index.foreign), len(index.entries)) == (1, 1)
 
 
 def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -168,7 +128,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
     )
     | st.just(...),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     tmp_path_factory: pytest.TempPathFactory, path: tuple[str | int, ...], value: object
 ) -> None:
@@ -219,27 +179,14 @@ def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
         ready(suite, *WHOLE)
     assert str(refused.value).splitlines() == [
         'cases.jsonl:2: this case cannot be used: made for the rubric "rubric-2", '
-        "which is not in the rubric file; its ids are rubric-1, rubric-two",
+        "which is not in the rubric file; its ids are rubric-1, rubric-two"
     ]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "left"),
-    [
-        ("test_agent_perturbation_config: {target_rubric_ids: [rubric-1]}", 2),
-        ("tests", 2),
-    ],
-)
-def test_what_the_config_leaves_out_is_no_mistake(
-    tmp_path: Path, overrides: str, left: int
-) -> None:
-    tests = ["agent_positives"] if overrides == "tests" else BOTH
-    suite = write_suite(
-        tmp_path, runs=1, rubrics=2, tests=tests, overrides={"replay": {"frozen": "cases.jsonl"}}
-    )
-    if overrides != "tests":
-        suite.config.write_text(f"{suite.config.read_text('utf-8')}{overrides}\n", "utf-8")
-    assert len(list(ready(suite, *WHOLE).specs())) == left
+def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
+    left = "test_agent_perturbation_config: {target_rubric_ids: [rubric-1]}\n"
+    suite.config.write_text(suite.config.read_text("utf-8") + left, "utf-8")
+    assert len(list(ready(suite, *WHOLE).specs())) == 2
 
 
 def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
@@ -262,14 +209,7 @@ def ordinal_case(target: int, test: str = "agent_perturbation", **changes: Any) 
     ("case", "words"),
     [
         (ordinal_case(5), "target_score is 5; in this suite it is 0, 1, 2"),
-        (
-            ordinal_case(1, expected=4),
-            "expected is 4; in this suite it is 0, 1, 2",
-        ),
-        (
-            ordinal_case(1, "agent_positives"),
-            "target_score is 1; in this suite it is 2",
-        ),
+        (ordinal_case(1, "agent_positives"), "target_score is 1; in this suite it is 2"),
     ],
 )
 def test_scores_that_the_rubric_does_not_have_are_named(

@@ -9,13 +9,7 @@ import pytest
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.core.model import (
-    AgentRun,
-    CaseSpec,
-    Completion,
-    ResponseT,
-    StageModel,
-)
+from pytest_jrh.core.model import AgentRun, CaseSpec, Completion, ResponseT, StageModel
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import (
     Perturbation,
@@ -23,15 +17,7 @@ from pytest_jrh.engine.library import (
     build_pipeline,
     generate_agent_perturbations,
 )
-from tests.support.conversations import (
-    FAIL,
-    MESSAGES,
-    ORDINAL,
-    RUBRIC,
-    RUN,
-    pipeline,
-    wait_for,
-)
+from tests.support.conversations import FAIL, MESSAGES, ORDINAL, RUBRIC, RUN, pipeline, wait_for
 from tests.support.made_cases import make_suite
 from tests.support.scripted import ScriptedModel
 

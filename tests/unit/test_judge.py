@@ -18,15 +18,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import make_complete
-from tests.support.conversations import (
-    LEVELS,
-    MESSAGES,
-    ORDINAL,
-    RUBRIC,
-    RUN,
-    stage,
-    verdict_of,
-)
+from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 SECRETS = {

@@ -49,7 +49,6 @@ def read(value: object, score_map: dict[str, int] | None = None) -> Verdict:
     ("value", "said"),
     [
         (float("inf"), "gave inf"),
-        ("fail", "gave 'fail'"),
         (Number(), f"a value of the type {__name__}.Number"),
         (Mute("x"), "gave a value that cannot be read: ValueError: no repr"),
         (b"1", "a value of the type bytes"),

@@ -13,8 +13,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
-from pytest_jrh.reports.session import case_key
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, PromptChange, Scope, short
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short
 from pytest_jrh.store.ledger import (
     LONGEST_PROMPT,
     LONGEST_REASONING,
@@ -32,7 +31,7 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import result_with
-from tests.support.page_reader import Page, bodies, session_data
+from tests.support.page_reader import Page, bodies
 
 SECRET = "sk-0123456789abcdef"
 PROMPT = JudgePrompt("refunds", "", short(DIGEST), "Be strict.\nSay why.", "/repo/judge.md")
@@ -130,54 +129,6 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
     text = (tmp_path / "base.json").read_text("utf-8")
     assert SECRET not in text
     assert not set(text) & set("\x00\x1b\u202e\u2066")
-
-
-@pytest.mark.parametrize(
-    ("before", "lines"),
-    [
-        ("Be kind.\nSay why.", (1, 1)),
-        ("Be strict.\nBe brief.", (2, 2)),
-        ("Be kind.\nBe brief.", (1, 2)),
-        ("Be strict.\nBe brief.\nSay why.", (2, 2)),
-        ("Be strict.\nSay why.\nBe brief.", (2, 2)),
-        (None, (1, 1)),
-    ],
-)
-def test_a_changed_prompt_is_placed_at_its_changed_lines(
-    before: str | None, lines: tuple[int, int]
-) -> None:
-    assert PromptChange(PROMPT, before).lines == lines
-
-
-def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path) -> None:
-    before, now = judged(right, runs=4), judged(wrong_on("run-003"), runs=4)
-    session = session_of(
-        now,
-        before,
-        said_before="It was late, and no refund was due.",
-        prompt_before="Be kind.\nSay why.",
-        prompts=[PROMPT],
-    )
-    markdown = markdown_report(session)
-    assert "changed in judge.md:" in markdown
-    assert "<del>kind" in markdown
-    assert "<strong>strict" in markdown
-    # The worst case is open, and two are folded.
-    # The first case is open and, whole, folded; two more are folded.
-    assert markdown.count("It was late, and no refund was due.") == 4
-    assert "| **all** | 16 | 75.0% | " in markdown
-
-    path = tmp_path / "report.html"
-    write_page(path, replace(session, records=spooled(tmp_path / "spool", now)))
-    page = Page.of(path.read_text("utf-8"))
-    blocks = session_data(page)["blocks"]
-    [change] = [block for block in blocks["answer"] if block["type"] == "Diff"]
-    gone = [piece["text"].strip() for piece in change["pieces"] if piece["kind"] == "gone"]
-    assert gone == ["kind."]
-    wrong = next(each for each in now if each.outcome == "disagree")
-    before_voice = bodies(page)[case_key(wrong.case_id)]["voices"][1]
-    assert before_voice["who"] == "old prompt"
-    assert before_voice["why"] == "It was late, and no refund was due."
 
 
 def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path) -> None:

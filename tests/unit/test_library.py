@@ -36,8 +36,7 @@ def judged(
 
 
 @pytest.mark.parametrize(
-    ("value", "reasoning"),
-    [(1, ""), ((1, " why "), "why"), (Verdict(1, "because"), "because")],
+    ("value", "reasoning"), [(1, ""), ((1, " why "), "why"), (Verdict(1, "because"), "because")]
 )
 def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> None:
     async def later(case: JudgedCase) -> object:

@@ -95,14 +95,10 @@ def test_own_preprocessors_are_imported(
     ("name", "said"),
     [
         ("drop_reasoning_trace", "drop_reasoning_traces is the nearest"),
-        ("agent_helpers.preprocessors.drop_tools", "drop_tool_messages is the nearest"),
         ("nonsense", "built in: drop_tool_messages, strip_tool_call_outputs"),
         ("no_such_module_here.fn", "No module named 'no_such_module_here'"),
-        ("no_such_module_here.fn", "pythonpath"),
         ("json.loadz", "has no attribute 'loadz'"),
-        ("", "unknown built-in preprocessor ''"),
         ("..", "'..' cannot be imported"),
-        (":fn", "unknown built-in preprocessor ':fn'"),
     ],
 )
 def test_a_name_that_finds_nothing_is_explained(name: str, said: str) -> None:
@@ -145,18 +141,11 @@ def forget(run: dict[str, Any]) -> None:
         (explode, "explode raised KeyError: 'nothing here'"),
         (forget, "forget left the keys run_id, epoch, input, messages, metadata; a run has"),
         (lambda _: 3, "returned int 3"),
-        (lambda _: "text", "returned str 'text'"),
         (lambda _: {"mesages": []}, "messages, metadata, mesages; a run has run_id, epoch, input"),
         (lambda _: {"messages": None}, "left 'messages' as NoneType instead of list"),
-        (lambda _: {"metadata": []}, "left 'metadata' as list instead of dict"),
         (lambda _: {"metadata": {"when": object()}}, "left a value that is not JSON"),
-        (lambda _: ["text"], "left message 0 as str instead of a dict"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
         (lambda _: [{"role": "user"}], "left message 0 with the content None, which is neither"),
-        (
-            lambda _: [{"role": "user", "content": ["x"]}],
-            "left message 0 with the content ['x'], which is neither",
-        ),
         (
             lambda _: [{"role": "assistant", "content": "", "tool_calls": ["x"]}],
             "left message 0 with the tool_calls ['x'], which is no list",

@@ -17,10 +17,8 @@ from pytest_jrh.config.probes import drawn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import ids
 from pytest_jrh.core.model import CaseSpec, RunSummary
-from pytest_jrh.engine.suite import make_ready
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite
-from tests.support.suites import write_suite
 
 LAYOUT, INJECTION = "format_invariance", "prompt_injection"
 TESTS = "admin.perturbation_config.tests_to_run"
@@ -122,12 +120,6 @@ def folder(tmp_path: Path) -> Folder:
             "json_layout is the nearest name",
         ),
         (
-            {LAYOUT: {"variants": "every"}},
-            f"{LAYOUT}.variants[0]",
-            'got "every"; the variants of format_invariance are json_layout',
-            None,
-        ),
-        (
             {"format_invarience": {}},
             "format_invarience",
             'got "format_invarience"; must be a probe (format_invariance, ',
@@ -140,7 +132,6 @@ def folder(tmp_path: Path) -> Folder:
             "agent_perturbation",
             "add agent_labels to admin.perturbation_config.tests_to_run",
         ),
-        ({LAYOUT: {"max_cases": 0}}, f"{LAYOUT}.max_cases", "got 0; must be an integer >= 1", None),
     ],
 )
 def test_mistakes_in_a_section_of_a_probe_are_placed(
@@ -176,19 +167,3 @@ def test_a_rubric_opts_out_by_name(folder: Folder) -> None:
     assert "got a list; must be format_invariance or" in folder.problem(config).message
     folder.rubrics([{**rubric, "probes": [LAYOUT]}])
     assert "got a list; must be a mapping with the keys skip" in folder.problem(config).message
-
-
-def test_the_folder_of_recordings_is_looked_through_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    overrides = {"test_agent_perturbation_config": {"sampling": "kept"}}
-    suite = write_suite(tmp_path, overrides=overrides)
-    looked_through: list[Path] = []
-
-    def read(folder: Path) -> ids.Recorded:
-        looked_through.append(folder)
-        return ids.Recorded()
-
-    monkeypatch.setattr(ids.Recorded, "read", read)
-    ready = make_ready(suite.config, cwd=tmp_path, rootdir=tmp_path)
-    assert looked_through == [ready.suite.cassette_dir]

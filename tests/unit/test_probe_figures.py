@@ -9,30 +9,14 @@ import pytest
 
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
-from pytest_jrh.reports.markdown import markdown_report, prose
+from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
-from pytest_jrh.reports.probes import (
-    finding_sentences,
-    flicker_sentences,
-    probe_blocks,
-)
+from pytest_jrh.reports.probes import finding_sentences, flicker_sentences, probe_blocks
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
-from pytest_jrh.stats.probes import (
-    SUPPOSED_FLICKER,
-    ProbeTable,
-    chance_of,
-    probe_tables,
-)
-from tests.support.judged_sessions import (
-    HOSTILE,
-    LAYOUT,
-    derived,
-    judged,
-    right,
-)
+from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeTable, chance_of, probe_tables
+from tests.support.judged_sessions import HOSTILE, LAYOUT, derived, judged, right
 from tests.support.made_cases import make_result, make_spec, result_with
-from tests.support.page_reader import Page, session_data
 
 
 def only(results: Sequence[CaseResult]) -> ProbeTable:
@@ -125,19 +109,3 @@ def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> N
     assert "<script>alert" not in shown
     assert "<img src=x" not in shown
     assert "Probes: suite " in shown
-
-
-def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
-    tmp_path: Path,
-) -> None:
-    session = Session([*judged(right, runs=8), *derived(["json_layout"], judge="brittle")])
-    [finding] = finding_sentences(session.probes)
-    text = markdown_report(session)
-    assert prose(finding) in text
-    turned = r"⚠️ format\_invariance turns "
-    assert text.index(turned) < text.index("| rubric | n | accuracy |")
-    write_page(tmp_path / "report.html", session)
-    page = Page.of((tmp_path / "report.html").read_text("utf-8"))
-    tables = [one for one in session_data(page)["blocks"]["answer"] if one["type"] == "Table"]
-    [row] = next(one["rows"] for one in tables if one["first"] == "verdicts turned")
-    assert (row["name"], row["cells"][0]["text"]) == ("brittle", "10 of 20")

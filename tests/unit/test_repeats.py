@@ -11,10 +11,9 @@ from pydantic import BaseModel
 from pytest_jrh.cases.pipeline import SummaryResponse
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.judges.judge import judge_response
-from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
+from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.tapes import difference
-from tests.support.conversations import wait_for
 
 CASSETTES = Path(__file__).parents[2] / "inputs/cassettes/refund_agent"
 FILES = {
@@ -48,16 +47,3 @@ def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
     assert again.fingerprint != request.fingerprint
     assert difference(entry, again) == "repeat:\n-1\n+2"
     assert difference(entry, request) == ""
-
-
-def test_completing_asks_every_call_under_its_repeat() -> None:
-    asked: list[CallRequest] = []
-
-    async def exchange(request: CallRequest) -> Answer:
-        asked.append(request)
-        return Answer("no" if len(asked) == 1 else '{"reasoning": "r", "score": 1}')
-
-    stage = StageModel("judge", "m")
-    messages = [{"role": "user", "content": "Judge."}]
-    wait_for(make_complete(exchange, repeat=3)(stage, messages, judge_response((0, 1))))
-    assert [request.repeat for request in asked] == [3, 3]

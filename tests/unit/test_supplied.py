@@ -57,14 +57,7 @@ class Failing:
         (Unscored("refused", stage="judge", cause="no"), 1, 0),
         (Unscored("over_budget", stage="judge", cause="no"), 0, 0),
     ],
-    ids=[
-        "raises",
-        "skips",
-        "returns nothing",
-        "has no answer",
-        "was refused",
-        "has no budget",
-    ],
+    ids=["raises", "skips", "returns nothing", "has no answer", "was refused", "has no budget"],
 )
 def test_calls_of_a_client_that_fail_count_as_made(
     tmp_path: Path, failure: object, sent: int, lost: int

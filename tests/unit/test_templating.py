@@ -102,11 +102,8 @@ def test_single_brace_files_render_as_str_format_would(pieces: list[str], rubric
     [
         ("{rubric}", "braces"),
         ('{rubric} Answer {{"verdict": "PASS"}}', "braces"),
-        ("{{{rubric}}}", "braces"),
-        ("{rubric} {{%}}", "braces"),
         ("{rubric.id}", "braces"),
         ("{{ rubric }}", "jinja"),
-        ("{{rubric|trim}}", "jinja"),
         ("{{- rubric -}}", "jinja"),
         ('{{ rubric }} Answer {"verdict": "PASS"}', "jinja"),
         ("{% if summary %}x{% endif %}", "jinja"),
@@ -155,24 +152,10 @@ def test_json_in_a_single_brace_file_stands_for_itself(source: str, rendered: st
             "unknown variable {rubric.__class__}; available: max_steps,",
             "{{rubric.__class__}}",
         ),
-        ("{rubric}\n\n{ transcript }", 3, "unknown variable { transcript }", "transcript"),
-        ("{rubric!r}", 1, "unknown variable {rubric!r}", "rubric"),
-        (
-            "{rubric} {insert text here}",
-            1,
-            "unknown variable {insert text here}",
-            "{{insert text here}}",
-        ),
         (
             "{{ rubric }}\n{% if summary %}",
             2,
             "not a jinja template: Unexpected end of template",
-            None,
-        ),
-        (
-            "{{ rubric }}\n{{ summary | uper }}",
-            2,
-            "not a jinja template: No filter named 'uper'",
             None,
         ),
     ],
@@ -220,26 +203,12 @@ def test_an_expression_that_fails_is_an_input_error(expression: str) -> None:
     ("source", "rendered"),
     [
         ("{{ rubric | replace('a', 'b') | upper | indent(2, true) }}", "  BB"),
-        ("{{ '%05.1f|%s' % (1.25, rubric) }}", "001.2|ab"),
         ("{{ '{:>4}: {}'.format(rubric, 1) }}", "  ab: 1"),
-        (
-            "{{ rubric ~ 1 ~ [2] }} {{ [1, 2] + [3] }} {{ 2 ** 8 }} {{ '-' * 3 }}",
-            "ab1[2] [1, 2, 3] 256 ---",
-        ),
         (
             "{% for x in rubric %}{{ loop.index }}/{{ loop.length }}{{ x }} {% endfor %}",
             "1/2a 2/2b ",
         ),
-        ("{% for x in [3, 1, 2] | sort if x > 1 %}{{ x }}{% else %}none{% endfor %}", "23"),
-        (
-            "{{ range(3) | map('string') | join('+') }} {{ [1, 2] | sum }}",
-            "0+1+2 3",
-        ),
         ("{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m(rubric) }}", "<ab>"),
-        (
-            "{{ {'a': [1]} | tojson }} {{ ', '.join(['a', 'b']) }} {{ rubric.split('a') }}",
-            "{\"a\": [1]} a, b ['', 'b']",
-        ),
     ],
 )
 def test_ordinary_templates_render_as_in_jinja(source: str, rendered: str) -> None:

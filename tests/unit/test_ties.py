@@ -12,9 +12,8 @@ from pytest_jrh.core.model import CaseResult, CaseSpec, Judgment, Verdict, most_
 from pytest_jrh.core.model import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
-from pytest_jrh.stats.intervals import estimate_flicker
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.stats.statistics import repeated_case, tabulate
+from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import describe
 from tests.support.made_cases import result_with
@@ -117,16 +116,3 @@ def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:
         (("a", "c"), 1),
         (("b", "c"), 0),
     ]
-
-
-def test_the_flicker_of_a_set_is_that_of_its_cases() -> None:
-    cases = [result(n, 1, 1, 1, int(n > 0)) for n in range(5)]
-    found = describe(cases)
-    assert (found.flicker.n, found.flicker.count) == (5, 1)
-    assert found.flicker.value == pytest.approx(2 / 3 / 5)
-    assert found.flicker == estimate_flicker(map(repeated_case, cases))
-    assert [each.spec.run_id for each in cases if each.flickers] == ["r0"]
-    (section,) = sections(tabulate(cases))
-    assert [column.title for column in section.columns][-1] == "flicker"
-    assert section.columns[-1].cell(section.total).text == "13.3%"
-    assert repeated_case(cases[1], earlier=(0,)).scores == (0, 1, 1, 1)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,19 +13,14 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.errors import (
-    error_places,
-    error_text,
-)
-from pytest_jrh.core.model import CaseResult, CaseSpec, Completion, StageModel
+from pytest_jrh.core.errors import error_text
+from pytest_jrh.core.model import CaseResult, Completion, StageModel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.runner import Engine, _cancelled
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
 
 HERE = Path(__file__).name
-# "Within a second", on a machine that may be busy.
-AT_ONCE = 5
 SECRET = "sesame-open-sesame-4711"
 RAISED: tuple[tuple[BaseException, str], ...] = (
     (ValueError("no"), "ValueError: no"),
@@ -78,42 +72,6 @@ def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -
         assert len(result.why.text.splitlines()) <= 25
         assert SECRET not in result.why.text
         assert SECRET[:8] not in result.why.text
-
-
-def test_what_a_client_raises_is_an_outcome_at_once(bench: Bench) -> None:
-    raised: list[float] = []
-
-    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
-        raised.append(time.monotonic())
-        raise RAISED[min(number_of(messages), len(RAISED)) - 1][0]
-
-    assert awaited(bench, bench.specs, raised, complete=complete) == ["model_error"] * len(
-        bench.specs
-    )
-
-
-def awaited(bench: Bench, specs: list[CaseSpec], raised: list[float], **settings: Any) -> list[str]:
-    """The outcomes of cases, one after the other.
-
-    Each must come soon after what the user's code has raised.
-    """
-    engine = Engine(
-        {bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **settings)
-    )
-
-    def soon() -> None:
-        assert not raised or time.monotonic() - raised[0] < AT_ONCE
-
-    for spec in specs:
-        raised.clear()
-        engine.start([spec])
-        # An engine that hangs is left alone: to stop it would be to wait for it.
-        engine.wait(spec, soon)
-        soon()
-    try:
-        return [engine.result(spec).outcome for spec in specs]
-    finally:
-        engine.stop()
 
 
 def test_a_background_task_of_a_client_that_exits_ends_no_other_case(bench: Bench) -> None:
@@ -183,7 +141,6 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
     ("returned", "said"),
     [
         ({"score": 0}, "AttributeError: 'dict' object has no attribute 'text'"),
-        (None, "AttributeError: 'NoneType' object has no attribute 'text'"),
         (Completion(7, None), "TypeError: the client must return a `pytest_jrh.Completion`"),  # type: ignore[arg-type,type-var]
     ],
 )
@@ -213,15 +170,3 @@ def with_preprocessor(bench: Bench, step: Callable[[dict[str, Any]], None]) -> B
     copied = Bench(bench.files, bench.cassettes)
     copied.ready = replace(copied.ready, preprocessors=(step,))
     return copied
-
-
-def test_the_places_of_an_error_are_those_of_the_users_own_code() -> None:
-    def deep(depth: int) -> object:
-        return deep(depth - 1) if depth else re.compile("(")
-
-    try:
-        deep(9)
-    except re.error as error:
-        places = error_places(error)
-    assert len(places) == 3
-    assert all(re.fullmatch(rf".*{HERE}:\d+ in deep", place) for place in places)

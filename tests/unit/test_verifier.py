@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_jrh.cases.pipeline import Goal, confirms, make_llm_verifier
+from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Complete, Rubric, StageModel, Verification
 from pytest_jrh.llm.calls import load_template, make_complete, parse_prompt
@@ -62,21 +62,3 @@ def test_score_off_the_scale_is_no_verdict(score: str) -> None:
     with pytest.raises(Unscored) as caught:
         verified(make_complete(exchange), Goal("fail", 1), ORDINAL)
     assert caught.value.outcome == "invalid_response"
-
-
-@pytest.mark.parametrize(
-    ("goal", "verification", "confirmed"),
-    [
-        (FAIL, Verification("FAIL", "", None), True),
-        (FAIL, Verification("PASS", "", None), False),
-        (PASS, Verification("PASS", "", None), True),
-        (PASS, Verification("FAIL", "", None), False),
-        (Goal("fail", 1), Verification("FAIL", "", 1), True),
-        (Goal("fail", 0), Verification("PASS", "", 1), False),
-        (Goal("pass", 2), Verification("PASS", "", 2), True),
-    ],
-)
-def test_label_is_confirmed_by_its_own_verdict_alone(
-    goal: Goal, verification: Verification, confirmed: bool
-) -> None:
-    assert confirms(verification, goal) is confirmed
