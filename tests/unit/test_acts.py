@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_jrh.cases.acts import acts_of, splice, tools_of
+from pytest_jrh.cases.acts import acts_of, tools_of
 from pytest_jrh.core.diffs import decisive_turns, edited_turns
 from pytest_jrh.core.model import Message
 from tests.support.made_cases import act_edit
-from tests.support.undoing import undone
 
 
 def says(text: str, *calls: dict[str, Any]) -> Message:
@@ -35,29 +34,6 @@ RUN: tuple[Message, ...] = (
     result("done", "a2", function="refund"),
     says("You get 56.00."),
 )
-
-
-def test_splices_in_order_of_the_transcript_are_undone_to_the_run() -> None:
-    again = (
-        says("", call("refund", "a9", order="A-7", amount=56.0)),
-        result("done", "a9", function="refund"),
-    )
-    omitted = act_edit(1, "omit", RUN[1:3], ())
-    raised = act_edit(
-        1, "call", RUN[3:5], (says("", call("refund", "a2", order="A-7", amount=90.0)), RUN[4])
-    )
-    inserted = act_edit(3, "insert", (), again)
-    said = act_edit(5, "say", RUN[5:], (says("You get 90.00."),))
-    edits = (omitted, raised, inserted, said)
-    made = splice(RUN, omitted)
-    for later in edits[1:]:
-        made = splice(made, later)
-    assert [message["role"] for message in made] == [
-        "user",
-        *("assistant", "tool", "assistant", "tool", "assistant"),
-    ]
-    assert edited_turns(edits) == {1, 3, 4, 5}, "the result of the call stays as it was"
-    assert json.dumps(undone(made, edits)) == json.dumps(RUN)
 
 
 def test_what_follows_an_omission_decides_too() -> None:

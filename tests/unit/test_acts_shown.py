@@ -9,14 +9,12 @@ import pytest
 
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.model import Case, Verdict
-from pytest_jrh.core.redact import Redactor
-from pytest_jrh.engine.runner import _without_secrets
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.reports.rand_files import synthetic_row
 from pytest_jrh.store.records import read_case, record_line, to_record
 from tests.support.judged_sessions import session_about
-from tests.support.made_cases import ACT_RUN, called, hostile_act_case, judged_result, make_act_case
+from tests.support.made_cases import ACT_RUN, hostile_act_case, judged_result, make_act_case
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
@@ -109,13 +107,3 @@ def test_a_table_has_the_calls_in_rands_columns() -> None:
     assert row["original_response"].startswith("[1] Let me see who you are.\nverify: {")
     assert "[3] Once more.\nrefund: {" in row["generation_response"]
     assert row["generation_prompt"].startswith("[1] omit: leave out the check (")
-
-
-def test_a_secret_of_the_run_is_not_shown_in_a_call() -> None:
-    run = [dict(message) for message in ACT_RUN]
-    arguments = {"order": 17, "amount": 56.0, "lines": [{"sku": "k-0123456789abcdef", "sum": 1}]}
-    run[3] = called(ACT_RUN[3], arguments)
-    clean = _without_secrets(make_act_case(run=run), Redactor(("k-0123456789abcdef",)))
-    text = shown(clean)
-    assert "0123456789abcdef" not in text
-    assert '"sku": "[REDACTED]"' in text

@@ -99,9 +99,6 @@ def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
             [*judged(1, 0, 10), *judged(0, 0, 20), *judged(1, None, 500)], 0, id="no label"
         ),
         pytest.param(
-            [*judged(1, 1, 10), *judged(0, 1, 20), *judged(0, None, 500)], 0, id="all labels"
-        ),
-        pytest.param(
             [*cases(1, 1, 1, 4_000), *judged(0, 0, 30), *judged(1, None, 30)],
             4_000,
             id="one large cluster",

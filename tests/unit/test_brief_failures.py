@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.failures import (
     FailedCase,
@@ -39,28 +38,6 @@ def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
         cassette=str(BASE / f"{name}.yaml"),
     )
     return FailedCase(name, unscored_text(trouble, command=f"pytest {name}", base=BASE))
-
-
-def failed_repeat(name: str, *reasons: str) -> FailedCase:
-    trouble = Unscored("refused", stage="judge", cause="It would not.")
-    earlier = [Verdict(1, reason) for reason in reasons]
-    text = unscored_text(trouble, command=f"pytest {name}", base=BASE, earlier=earlier)
-    return FailedCase(name, text)
-
-
-def test_a_repeat_without_a_verdict_has_those_before_it_and_its_error() -> None:
-    case = failed_repeat("a", "It is late.", "It is late.", "Too late.")
-    assert case.text.splitlines()[2:] == [
-        "earlier: 1, in 2 of 3 before it, because",
-        "    It is late.",
-        "earlier: 1, in 1 of 3 before it, because",
-        "    Too late.",
-        "run it again: pytest a",
-    ]
-    [brief] = error_texts([case])
-    assert brief.text.startswith("No verdict (refused)")
-    same = [failed_repeat("a", "It is late."), failed_repeat("b"), failed_repeat("c", "Never.")]
-    assert [text.cases for text in error_texts(same)] == [(0, 1, 2)]
 
 
 def test_equal_errors_are_said_once_with_the_first_cases() -> None:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from hypothesis import assume, example, given
@@ -12,9 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config import probes as cases
 from pytest_jrh.core import ids
-from pytest_jrh.core.model import CaseSpec, RunSummary, Skip
-from pytest_jrh.judges.judge import JudgeSettings
-from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite, suite_with
+from pytest_jrh.core.model import CaseSpec, RunSummary
+from tests.support.made_cases import make_spec, make_suite, suite_with
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]
 AGENTHARM += ["23-2", "30-4", "33-3", "37-3", "44-2", "44-4", "49-3", "53-3"]
@@ -165,58 +163,6 @@ def test_which_runs_a_kept_sample_picks_never_changes() -> None:
         ("run-29", 2),
         ("run-36", 1),
     ]
-
-
-@pytest.mark.parametrize(("sampling", "stays"), [("rand", False), ("kept", True)])
-def test_the_config_says_how_runs_are_drawn(
-    tmp_path: Path, sampling: Literal["rand", "kept"], *, stays: bool
-) -> None:
-    suite = make_suite(tmp_path)
-    suite = suite_with(suite, sample=5, sampling=sampling)
-    new = [RunSummary(f"new-{number}", 1) for number in range(9)]
-    before = {spec.run_id for spec in cases.expand(suite, RUNS_100)}
-    after = {spec.run_id for spec in cases.expand(suite, [*new, *RUNS_100])}
-    assert (before == after) is stays
-
-
-def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
-    rubric = replace(RUBRIC, score_levels=LEVELS)
-    suite = make_suite(tmp_path, rubrics=(rubric, replace(rubric, id="other")), mode="ordinal")
-    lone = suite.judges[0].stage
-    tests = tuple(
-        replace(
-            test,
-            targets={rubric.id: (0, 2), "other": (1,)},
-            evaluate=test.name == "agent_perturbation",
-        )
-        for test in suite.tests
-    )
-    suite = replace(suite, tests=tests, judges=(JudgeSettings("a", lone), JudgeSettings("b", lone)))
-    runs = [RunSummary("r", 1), RunSummary("r", 2, Skip("no_messages"))]
-    specs = list(cases.expand(suite, runs))
-    names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {ids.case_name(spec)}" for spec in specs]
-    assert names == [
-        "per refun r[e1-score_0-a]",
-        "per refun r[e1-score_0-b]",
-        "per refun r[e1-score_2-a]",
-        "per refun r[e1-score_2-b]",
-        "per refun r[e2-score_0-a]",
-        "per refun r[e2-score_0-b]",
-        "per refun r[e2-score_2-a]",
-        "per refun r[e2-score_2-b]",
-        "per other r[e1-score_1-a]",
-        "per other r[e1-score_1-b]",
-        "per other r[e2-score_1-a]",
-        "per other r[e2-score_1-b]",
-        "pos refun r[e1-score_0]",
-        "pos refun r[e1-score_2]",
-        "pos refun r[e2-score_0]",
-        "pos refun r[e2-score_2]",
-        "pos other r[e1-score_1]",
-        "pos other r[e2-score_1]",
-    ]
-    assert [spec.skip for spec in specs[:4]] == [None] * 4
-    assert specs[4].skip == Skip("no_messages")
 
 
 def test_names_of_an_ordinary_case() -> None:

@@ -26,12 +26,6 @@ def made(reason: str) -> CaseResult:
     return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)))
 
 
-def test_a_case_is_named_by_what_the_editor_says_that_it_did() -> None:
-    assert case_title(made("Grants the refund.")) == (
-        "refund_policy: Grants the refund (damaged-kettle)"
-    )
-
-
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:
     title = titled("The reason is gone.", target_score=2, epoch=3, judge="strict")
     assert title == "refund_policy: The reason is gone → level 2 (kettle, epoch 3, strict)"

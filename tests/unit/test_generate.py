@@ -2,23 +2,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.core.model import AgentRun, CaseSpec, Completion, ResponseT, StageModel
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import (
     Perturbation,
     Pipeline,
-    build_pipeline,
     generate_agent_perturbations,
 )
 from tests.support.conversations import FAIL, MESSAGES, ORDINAL, RUBRIC, RUN, pipeline, wait_for
-from tests.support.made_cases import make_suite
 from tests.support.scripted import ScriptedModel
 
 SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
@@ -141,15 +138,3 @@ def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
     [edit] = case.outcome.edits
     assert case.messages[edit.message_index]["content"] == edit.edited_content
     assert (case.expected, case.verified, case.outcome.confirmed) == (1, False, False)
-
-
-def test_every_template_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    folder = suite.custom_prompts_dir / "agent_perturbation"
-    folder.mkdir(parents=True)
-    for stage in ("planner", "editor"):
-        (folder / f"{stage}.md").write_text("{{ nothing }}", encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        build_pipeline(suite, suite.tests[0])
-    files = {problem.file for problem in caught.value.problems}
-    assert files == {str(folder / "planner.md"), str(folder / "editor.md")}

@@ -21,46 +21,24 @@ from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
-SECRETS = {
-    "thesis": "PLAN-THESIS",
-    "goal": "STEP-GOAL",
-    "rationale": "STEP-RATIONALE",
-    "reason": "EDITOR-REASON",
-    "raw": "EDITOR-RAW",
-    "summary": "SUMMARY-SNAPSHOT",
-    "original": "ORIGINAL-TEXT",
-    "verifier": "VERIFIER-RATIONALE",
-    "metadata": "SAMPLE-METADATA",
-    "target": "SAMPLE-TARGET",
-}
+SECRET = "HIDDEN-WORD"
 
 
 def case(*, target: int | None = None, edited: bool = True) -> Case:
-    """A case in which everything that a judge may not see is a word to look for."""
-    edit = Edit(
-        4,
-        "m4",
-        0,
-        SECRETS["original"],
-        "New text.",
-        SECRETS["rationale"],
-        SECRETS["reason"],
-        SECRETS["raw"],
-        "",
-        0,
-    )
+    """A case in which everything that a judge may not see is one word."""
+    edit = Edit(4, "m4", 0, SECRET, "New text.", SECRET, SECRET, SECRET, SECRET, 0)
     outcome = PerturbationOutcome(
         messages=(*MESSAGES[:4], {**MESSAGES[4], "content": "New text."}, *MESSAGES[5:]),
-        plan=Plan(SECRETS["thesis"], (PlanStep(4, SECRETS["goal"], SECRETS["rationale"]),)),
-        edits=(replace(edit, summary_snapshot=SECRETS["summary"]),) if edited else (),
-        verification=Verification("FAIL", SECRETS["verifier"], target),
+        plan=Plan(SECRET, (PlanStep(4, SECRET, SECRET),)),
+        edits=(edit,) if edited else (),
+        verification=Verification("FAIL", SECRET, target),
         confirmed=True,
-        final_summary=SECRETS["summary"],
+        final_summary=SECRET,
     )
     return Case(
         spec=CaseSpec("the-suite", "agent_perturbation", RUBRIC.id, "run-1", 1, target),
         rubric=RUBRIC if target is None else ORDINAL,
-        run=replace(RUN, metadata={"note": SECRETS["metadata"]}, target=SECRETS["target"]),
+        run=replace(RUN, metadata={"note": SECRET}, target=SECRET),
         outcome=outcome,
         expected=1 if target is None else target,
         verified=True,
@@ -88,7 +66,7 @@ def test_judge_sees_nothing_of_how_the_case_was_made(target: int | None) -> None
     judged(model, case(target=target))
     text = model.only("judge").text
     for secret in (
-        *SECRETS.values(),
+        SECRET,
         "agent_perturbation",
         "agent_positives",
         "edited)",

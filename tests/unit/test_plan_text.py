@@ -13,7 +13,6 @@ from pytest_jrh.engine.planning import Survey, plan_lines
 from pytest_jrh.llm.limits import Price
 
 RECORDING = {"tiny": ("once", "once")}
-REPLAY = {"tiny": ("none", "none")}
 # In letters: what one call reads is at least a fifth as many tokens, and at most two fifths.
 LETTERS = 1_000
 PRICES = {"openai/x": 0.01 / 400, "openai/free": 0.0, "openai/cheap": 0.001 / 400}
@@ -46,24 +45,6 @@ def test_a_model_without_a_price_costs_an_unknown_amount_and_never_nothing() -> 
     assert text.startswith("8 calls, $0.02 to $0.04 and an unknown cost: 2 cases")
 
 
-def test_cases_that_stay_as_they_are_are_counted() -> None:
-    unrecorded = survey(calls=0, stays_unrecorded=True)
-    assert "2 cases would be unrecorded" in said(unrecorded, unrecorded)
-    assert (
-        "2 cases with an invalid input (input_error), about which nothing is asked, such as: "
-        "runs.eval: broken"
-    ) in said(*[survey(unreadable="runs.eval: broken")] * 2)
-
-
 def test_a_plan_of_one_call_that_costs_next_to_nothing() -> None:
     assert said(survey(calls=1, model="openai/cheap")).startswith("1 call, under $0.01: ")
     assert said(survey(calls=8, model="openai/cheap")).startswith("8 calls, up to $0.01: ")
-
-
-def test_each_suite_has_its_calls_by_stage_and_their_cost() -> None:
-    other = replace(survey(calls=2), spec=replace(survey().spec, suite="other"))
-    modes = {**RECORDING, "other": ("none", "once")}
-    lines = plan_lines([survey(), survey("planner", calls=0), other], modes)
-    assert "suite tiny, recording once: 4 calls, $0.02 to $0.04 (4 judge)" in lines
-    assert "suite other, recording none, judge once: 2 calls, $0.01 to $0.02 (2 judge)" in lines
-    assert "suite tiny, recording none: 0 calls, $0" in plan_lines([survey(calls=0)], REPLAY)

@@ -91,6 +91,12 @@ def test_more_runs_leave_most_of_the_draw_as_it_is(tmp_path: Path) -> None:
     assert len(before & after) >= MOST_BASES - 6
 
 
+def test_a_rubric_may_opt_out(tmp_path: Path) -> None:
+    suite = suite_with(tmp_path, LAYOUT)
+    assert derived(suite)
+    assert derived(replace(suite, rubrics=(replace(RUBRIC, skips=(LAYOUT,)),))) == []
+
+
 @given(bases=st.integers(0, 50), variants=st.integers(1, 12), number=st.integers(1, 15))
 def test_every_base_gets_distinct_variants(bases: int, variants: int, number: int) -> None:
     specs = [make_spec(f"run-{each}") for each in range(bases)]
@@ -155,15 +161,3 @@ def test_a_probe_that_does_not_run_is_said_or_refused(folder: Folder) -> None:
     problem = folder.problem(config)
     assert problem.key == f"gate.probes.{LAYOUT}"
     assert f'got "{LAYOUT}", which is not in {TESTS}' in problem.message
-
-
-def test_a_rubric_opts_out_by_name(folder: Folder) -> None:
-    config = changed(TESTS, ["agent_perturbation", LAYOUT])
-    rubric = {"id": "kind", "instructions": "Is it kind?"}
-    folder.rubrics([{**rubric, "probes": {"skip": ["positon"]}}])
-    problem = folder.problem(config)
-    assert (problem.hint, problem.key) == ("position is the nearest", "[0].probes.skip[0]")
-    folder.rubrics([{**rubric, "probes": {"skip": [[LAYOUT]]}}])
-    assert "got a list; must be format_invariance or" in folder.problem(config).message
-    folder.rubrics([{**rubric, "probes": [LAYOUT]}])
-    assert "got a list; must be a mapping with the keys skip" in folder.problem(config).message

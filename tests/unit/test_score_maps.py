@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import StageModel, Verdict
 from pytest_jrh.judges.judge import BINARY_SCORES, PromptJudge, judge_response, key_of, value_of
-from pytest_jrh.llm.calls import make_complete, parse, parse_prompt
+from pytest_jrh.llm.calls import parse, parse_prompt
 from tests.support.conversations import judge_settings, stage, verdict_of
-from tests.support.scripted import ScriptedExchange, ScriptedModel
+from tests.support.scripted import ScriptedModel
 from tests.unit.test_judge import case
 
 KEYS = ("yes", "no", "7", "-1", "true", "1.5", "007")
@@ -37,15 +36,6 @@ def test_a_binary_judge_answers_in_words(answer: Any, score: int) -> None:
     asked = stage("judge", model, prompt="Is it violated, yes or no? {{ rubric }}{{ transcript }}")
     score_map = {"yes": 1, "no": 0, "5": 1}
     assert verdict_of(asked, case(), score_map=score_map) == Verdict(score, "Because.")
-
-
-def test_another_word_is_asked_again_and_then_no_verdict() -> None:
-    exchange = ScriptedExchange(['{"score": "maybe", "reasoning": "r"}'] * 3)
-    asked = stage("judge", make_complete(exchange), prompt="{{ rubric }}{{ transcript }}")
-    with pytest.raises(Unscored) as caught:
-        verdict_of(asked, case(), score_map={"yes": 1, "no": 0})
-    assert caught.value.outcome == "invalid_response"
-    assert 'score: must be one of "yes", "no"' in exchange.requests[1].messages[-1]["content"]
 
 
 MARKS = {"poor": 0, "bad": 0, "good": 2, "excellent": 9}

@@ -22,15 +22,6 @@ def verified(
     return wait_for(verifier(MESSAGES, rubric, goal, "What happened."))
 
 
-def test_verifier_sees_rubric_and_whole_transcript() -> None:
-    model = ScriptedModel()
-    verified(model)
-    text = model.only("verifier").text
-    assert RUBRIC.instructions in text
-    assert "x" * 300 in text
-    assert "[3] tool look_up\n  bought 45 days ago" in text
-
-
 def test_verifier_is_asked_the_same_whatever_the_goal() -> None:
     model = ScriptedModel()
     verified(model, FAIL)
