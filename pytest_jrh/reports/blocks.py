@@ -172,7 +172,8 @@ class Cases:
         """The heading, and the first names."""
         names = [case.title or case.name for case in self.cases[:_MOST_IN_A_LINE]]
         more = len(self.cases) - len(names)
-        return f"{self.heading}: {', '.join(names)}{f' and {more:,} more' if more else ''}"
+        listed_names = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
+        return f"{self.heading.removesuffix('.')}: {listed_names}"
 
     def first(self, most: int) -> tuple[tuple[NamedCase, ...], int]:
         """At most so many cases, and how many more there are."""
