@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -32,67 +33,306 @@ def read(*turns: Any, system: Any = None) -> list[dict[str, Any]]:
     return list(messages)
 
 
+def transcript(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """The transcript of messages, each part in a line."""
+    rendered = render_transcript(messages, show_reasoning=True)
+    return rendered.replace("\n  ", " | ").splitlines()
+
+
+SAID = {"type": "text", "text": "It was shipped."}
+ASKED = {"role": "user", "content": "Where is order 7?"}
+
+
+def said(content: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **fields}
+
+
+def sdk_call(call_id: str, **fields: Any) -> dict[str, Any]:
+    """A part of the Vercel AI SDK."""
+    return {"type": "tool-call", "toolCallId": call_id, "toolName": "look_up", **fields}
+
+
+def sdk_result(call_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool-result", "toolCallId": call_id, "toolName": "look_up", **fields}
+
+
+def ui_call(call_id: str, order: int, **fields: Any) -> dict[str, Any]:
+    call = {"type": "tool-look_up", "toolCallId": call_id, "input": {"order": order}}
+    return {"state": "output-available", **call, **fields}
+
+
+def old_ui_call(call_id: str, order: int, result: str) -> dict[str, Any]:
+    call = {"toolCallId": call_id, "toolName": "look_up", "args": {"order": order}}
+    return {"state": "result", "step": 0, **call, "result": result}
+
+
+SEVEN, EIGHT = {"order": 7}, {"order": 8}
+STEP = {"type": "step-start"}
+SHIPPED, LOST = {"type": "text", "text": "shipped"}, {"type": "text", "text": "lost"}
+OLD_CALLS = [old_ui_call("a", 7, "shipped"), old_ui_call("b", 8, "lost")]
+USE = {"type": "tool_use", "name": "look_up"}
 OPENAI = (
-    {"role": "developer", "content": "Be brief."},
-    {"role": "user", "content": "Where is order 7?"},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
+    ASKED,
+    said(
+        None,
+        tool_calls=[
             openai_call("look_up", '{"order": 7}', "a"),
             openai_call("look_up", '{"order": 8}', "b"),
         ],
-    },
-    {"role": "tool", "tool_call_id": "b", "content": "lost"},
+    ),
     {"role": "tool", "tool_call_id": "a", "name": "look_up", "content": "shipped"},
-    {"role": "assistant", "content": [{"type": "text", "text": "It was shipped."}]},
+    {"role": "tool", "tool_call_id": "b", "content": "lost"},
+    said([SAID]),
 )
-ANTHROPIC = (
-    {"role": "user", "content": "Where is order 7?"},
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "tool_use", "id": "a", "name": "look_up", "input": {"order": 7}},
-            {"type": "tool_use", "id": "b", "name": "look_up", "input": {"order": 8}},
-        ],
-    },
-    {
+FORMS: dict[str, Sequence[dict[str, Any]]] = {
+    "OpenAI": OPENAI,
+    "Anthropic": [
+        ASKED,
+        said([{**USE, "id": "a", "input": SEVEN}, {**USE, "id": "b", "input": EIGHT}]),
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": [SHIPPED]},
+                {"type": "tool_result", "tool_use_id": "b", "content": "lost"},
+            ],
+        },
+        said([SAID]),
+    ],
+    "AI SDK, version 4, for models": [
+        ASKED,
+        said([sdk_call("a", args=SEVEN), sdk_call("b", args=EIGHT)]),
+        {
+            "role": "tool",
+            "content": [sdk_result("a", result="shipped"), sdk_result("b", result="lost")],
+        },
+        said([SAID]),
+    ],
+    "AI SDK, version 5, for models": [
+        ASKED,
+        said([sdk_call("a", input=SEVEN), sdk_call("b", input=EIGHT)]),
+        {
+            "role": "tool",
+            "content": [
+                sdk_result("a", output={"type": "text", "value": "shipped"}),
+                sdk_result("b", output={"type": "content", "value": [LOST]}),
+            ],
+        },
+        said([SAID]),
+    ],
+    "AI SDK, run by the provider": [
+        ASKED,
+        said(
+            [
+                sdk_call("a", input=SEVEN, providerExecuted=True),
+                sdk_call("b", input=EIGHT, providerExecuted=True),
+                sdk_result("a", output={"type": "text", "value": "shipped"}),
+                sdk_result("b", output={"type": "text", "value": "lost"}),
+                SAID,
+            ]
+        ),
+    ],
+    "AI SDK, version 4, of the user interface": [
+        ASKED,
+        said(
+            "It was shipped.",
+            parts=[
+                STEP,
+                *({"type": "tool-invocation", "toolInvocation": call} for call in OLD_CALLS),
+                STEP,
+                SAID,
+            ],
+        ),
+    ],
+    "AI SDK, version 4, without parts": [ASKED, said("It was shipped.", toolInvocations=OLD_CALLS)],
+    "AI SDK, version 5, of the user interface": [
+        ASKED,
+        {
+            "role": "assistant",
+            "parts": [
+                STEP,
+                ui_call("a", 7, output="shipped"),
+                {**ui_call("b", 8, output="lost"), "type": "dynamic-tool", "toolName": "look_up"},
+                STEP,
+                {**SAID, "state": "done"},
+            ],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_give_the_same_transcript(form: str) -> None:
+    assert transcript(read(*FORMS[form])) == [
+        "[0] user | Where is order 7?",
+        "[1] assistant",
+        '[1] assistant calls look_up | {"order": 7}',
+        '[1] assistant calls look_up | {"order": 8}',
+        "[2] tool look_up | shipped",
+        "[3] tool look_up | lost",
+        "[4] assistant | It was shipped.",
+    ]
+
+
+def test_results_in_another_order_and_a_system_prompt_beside_the_messages() -> None:
+    question, called, first, second, answer = OPENAI
+    messages = read(question, called, second, first, answer, system="Be brief.")
+    assert [(one["role"], one["content"]) for one in messages if one["role"] != "assistant"] == [
+        ("system", "Be brief."),
+        ("user", "Where is order 7?"),
+        ("tool", "lost"),
+        ("tool", "shipped"),
+    ]
+    assert [one["tool_call_id"] for one in messages[3:5]] == ["b", "a"]
+    assert read({"role": "developer", "content": "Be brief."})[0] == messages[0]
+
+
+def test_errors_approvals_and_other_parts_of_the_ai_sdk_are_shown() -> None:
+    approval = {"approved": False, "reason": "Too dear."}
+    parts = [
+        {"type": "reasoning", "text": "Hm.", "state": "done"},
+        ui_call("a", 7, state="output-error", errorText="no such order"),
+        STEP,
+        ui_call("b", 8, state="output-denied", approval=approval),
+        STEP,
+        {"type": "source-url", "url": "https://a.b"},
+        {"type": "data-weather", "data": 7},
+        {"type": "file", "mediaType": "image/png", "url": "https://a.b/c.png"},
+        {"type": "file", "mediaType": "application/pdf", "data": "AAAA", "filename": "a.pdf"},
+        ui_call("c", 9, output={"sum": 3}),
+    ]
+    asked = {"role": "user", "parts": [{"type": "text", "text": "Well?"}], "metadata": {"n": 1}}
+    messages = read(asked, {"id": "m", "role": "assistant", "parts": parts})
+    assert messages[0] == {
+        "content": "Well?",
         "role": "user",
-        "content": [
-            {"type": "tool_result", "tool_use_id": "b", "content": "lost"},
-            {
-                "type": "tool_result",
-                "tool_use_id": "a",
-                "content": [{"type": "text", "text": "shipped"}],
-            },
+        "metadata": {"metadata": {"n": 1}},
+    }
+    assert [message.get("id") for message in messages] == [None, "m", *[None] * 5]
+    assert transcript(messages)[1:] == [
+        "[1] assistant reasoning | Hm.",
+        "[1] assistant",
+        '[1] assistant calls look_up | {"order": 7}',
+        "[2] tool look_up (error: unknown) | error: no such order",
+        '[3] assistant | [tool-approval: {"approval": {"approved": false, "reason": "Too dear."}}]',
+        '[3] assistant calls look_up | {"order": 8}',
+        "[4] tool look_up (error: unknown) | error: Too dear.",
+        '[5] assistant | [source-url: {"url": "https://a.b"}] | [data-weather: {"data": 7}] | '
+        "[image: c.png] | [document: a.pdf]",
+        '[5] assistant calls look_up | {"order": 9}',
+        '[6] tool look_up | {"sum": 3}',
+    ]
+
+
+SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "X"}]}
+LOOK = {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}}
+REFUSED = {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": "no"}
+PAY = {"type": "tool_use", "id": "a", "name": "pay", "input": {}}
+NO_CARD = {"type": "tool_result", "tool_use_id": "a", "content": "no card", "is_error": True}
+LOOK_UP = {"name": "look_up", "arguments": '{"order": 7}'}
+DOCUMENT = {"type": "text", "media_type": "text/plain", "data": "Refunds: 30 days."}
+OPEN = [{"type": "text", "text": "On Sundays."}]
+
+
+# Messages, and the lines of the transcript that comes out.
+MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "a legacy function call": (
+        [
+            said(None, function_call=LOOK_UP),
+            {"role": "function", "name": "look_up", "content": "shipped"},
         ],
-    },
-    {"role": "assistant", "content": [{"type": "text", "text": "It was shipped."}]},
-)
+        [
+            "[0] assistant",
+            '[0] assistant calls look_up | {"order": 7}',
+            "[1] tool look_up | shipped",
+        ],
+    ),
+    "documents and finds that are text": (
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "document", "source": DOCUMENT},
+                    {"type": "search_result", "source": "faq", "title": "FAQ", "content": OPEN},
+                ],
+            }
+        ],
+        [
+            "[0] user | [document: text] | Refunds: 30 days. | [search_result: FAQ] | On Sundays.",
+        ],
+    ),
+    "reasoning, a refusal, and what was spoken": (
+        [
+            said("Yes.", reasoning_content="Hm."),
+            said([{"type": "thinking", "thinking": "Hm."}]),
+            said(None, refusal="I will not."),
+            said(None, audio={"id": "a", "transcript": "Spoken."}),
+        ],
+        [
+            "[0] assistant reasoning | Hm.",
+            "[0] assistant | Yes.",
+            "[1] assistant reasoning | Hm.",
+            "[1] assistant",
+            "[2] assistant | I will not.",
+            "[3] assistant | Spoken.",
+        ],
+    ),
+    "a result that failed, beside what the user says": (
+        [said([PAY]), {"role": "user", "content": [NO_CARD, {"type": "text", "text": "Again."}]}],
+        [
+            "[0] assistant",
+            "[0] assistant calls pay | {}",
+            "[1] tool pay (error: unknown) | error: no card",
+            "[2] user | Again.",
+        ],
+    ),
+    "what the provider ran, with results in later messages": (
+        [
+            said([SEARCH]),
+            said([FOUND, {"type": "text", "text": "Found."}, LOOK]),
+            {"role": "user", "content": [REFUSED]},
+        ],
+        [
+            '[0] assistant calls web_search (run by the provider) | {"query": "x"}',
+            '[0] assistant gets the result of web_search | [{"title": "X"}]',
+            "[0] assistant",
+            "[1] assistant | Found.",
+            "[1] assistant calls look (run by the provider) | {}",
+            "[1] assistant gets the result of look |  | error: no",
+        ],
+    ),
+    "what the provider ran, without a result": (
+        [said([SEARCH])],
+        [
+            '[0] assistant calls web_search (run by the provider) | {"query": "x"}',
+            "[0] assistant gets the result of web_search | [not in the log]",
+            "[0] assistant",
+        ],
+    ),
+    "a result of the provider without a call": (
+        [said([FOUND])],
+        [
+            '[0] assistant | [web_search_tool_result: {"tool_use_id": "s", '
+            '"content": [{"title": "X"}]}]',
+        ],
+    ),
+    "a part of an unknown type": (
+        [said([{"type": "hologram", "scene": "a café", "depth": 3}])],
+        ['[0] assistant | [hologram: {"scene": "a café", "depth": 3}]'],
+    ),
+}
 
 
-def test_both_formats_give_the_same_transcript() -> None:
-    openai, anthropic = read(*OPENAI), read(*ANTHROPIC, system="Be brief.")
-    assert openai == anthropic
-    assert render_transcript(openai) == (
-        "[0] system\n  Be brief.\n"
-        "[1] user\n  Where is order 7?\n"
-        '[2] assistant\n[2] assistant calls look_up\n  {"order": 7}\n'
-        '[2] assistant calls look_up\n  {"order": 8}\n'
-        "[3] tool look_up\n  lost\n"
-        "[4] tool look_up\n  shipped\n"
-        "[5] assistant\n  It was shipped."
-    )
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_give_their_transcript(name: str) -> None:
+    turns, lines = MESSAGES[name]
+    assert transcript(read(*turns)) == lines
 
 
-def test_a_legacy_function_call_is_paired_with_its_result() -> None:
-    call = {"name": "look_up", "arguments": '{"order": 7}'}
-    messages = read(
-        {"role": "assistant", "content": None, "function_call": call},
-        {"role": "function", "name": "look_up", "content": "shipped"},
-    )
-    assert messages[1]["tool_call_id"] == messages[0]["tool_calls"][0]["id"]
-    assert messages[1]["function"] == "look_up"
+def test_a_long_part_of_an_unknown_type_is_cut_with_a_sign() -> None:
+    (message,) = read(said([{"type": "hologram", "scene": "x" * 10_000}]))
+    assert message["content"].endswith("xxx ... and 6,013 more characters]")
+    assert len(message["content"]) < 4_100
 
 
 @pytest.mark.parametrize(
@@ -126,288 +366,6 @@ def test_arguments_that_are_no_json_object_are_kept_as_they_are(text: str) -> No
 def test_media_are_named(part: dict[str, Any], block: str) -> None:
     (message,) = read({"role": "user", "content": [{"type": "text", "text": "See:"}, part]})
     assert block in render_transcript([message])
-
-
-def test_documents_and_finds_that_are_text_are_shown() -> None:
-    source = {"type": "text", "media_type": "text/plain", "data": "Refunds: 30 days."}
-    found = {"type": "search_result", "source": "faq", "title": "FAQ"}
-    parts = [
-        {"type": "document", "source": source},
-        {**found, "content": [{"type": "text", "text": "Open on Sundays."}]},
-    ]
-    rendered = render_transcript(read({"role": "user", "content": parts}))
-    assert rendered.splitlines()[1:] == [
-        "  [document: text]",
-        "  Refunds: 30 days.",
-        "  [search_result: FAQ]",
-        "  Open on Sundays.",
-    ]
-
-
-def test_reasoning_and_refusals_are_blocks_of_their_own() -> None:
-    messages = read(
-        {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."},
-        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]},
-        {"role": "assistant", "content": None, "refusal": "I will not."},
-        {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Spoken."}},
-    )
-    assert [message["content"][0]["type"] for message in messages[:3]] == [
-        "reasoning",
-        "reasoning",
-        "text",
-    ]
-    assert messages[3]["content"] == "Spoken."
-    assert "Hm." not in render_transcript(messages)
-    assert "I will not." in render_transcript(messages)
-
-
-def test_a_result_that_failed_says_so() -> None:
-    messages = read(
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "a", "name": "pay", "input": {}}],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "a", "content": "no card", "is_error": True},
-                {"type": "text", "text": "Try again."},
-            ],
-        },
-    )
-    assert [message["role"] for message in messages] == ["assistant", "tool", "user"]
-    assert "[1] tool pay (error: unknown)\n  error: no card" in render_transcript(messages)
-
-
-def test_what_the_provider_ran_is_shown_with_its_result() -> None:
-    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
-    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "X"}]}
-    rendered = render_transcript(read({"role": "assistant", "content": [use, result]}))
-    assert '{"query": "x"}' in rendered
-    assert '[{"title": "X"}]' in rendered
-    assert "[not in the log]" in render_transcript(read({"role": "assistant", "content": [use]}))
-
-
-def test_a_result_of_the_provider_in_the_next_message_is_joined_to_its_call() -> None:
-    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
-    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "X"}]}
-    text = {"type": "text", "text": "Found."}
-    failed = {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}}
-    refused = {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": "no"}
-    messages = read(
-        {"role": "assistant", "content": [use]},
-        {"role": "assistant", "content": [result, text, failed]},
-        {"role": "user", "content": [refused]},
-    )
-    assert render_transcript(messages).splitlines() == [
-        "[0] assistant calls web_search (run by the provider)",
-        '  {"query": "x"}',
-        "[0] assistant gets the result of web_search",
-        '  [{"title": "X"}]',
-        "[0] assistant",
-        "[1] assistant",
-        "  Found.",
-        "[1] assistant calls look (run by the provider)",
-        "  {}",
-        "[1] assistant gets the result of look",
-        "  ",
-        "  error: no",
-    ]
-
-
-def test_a_result_of_the_provider_without_a_call_keeps_its_json() -> None:
-    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "X"}]}
-    (message,) = read({"role": "assistant", "content": [result]})
-    assert message["content"] == (
-        '[web_search_tool_result: {"tool_use_id": "s", "content": [{"title": "X"}]}]'
-    )
-
-
-def test_a_part_of_an_unknown_type_keeps_its_json_cut_with_a_sign() -> None:
-    part = {"type": "hologram", "scene": "a café", "depth": 3}
-    (message,) = read({"role": "user", "content": [part, {"type": "text", "text": "See?"}]})
-    assert render_transcript([message]).splitlines()[1:] == [
-        '  [hologram: {"scene": "a café", "depth": 3}]',
-        "  See?",
-    ]
-    (message,) = read({"role": "user", "content": [{"type": "hologram", "scene": "x" * 10_000}]})
-    assert message["content"].endswith("xxx ... and 6,013 more characters]")
-    assert len(message["content"]) < 4_100
-
-
-def sdk_call(call_id: str, **fields: Any) -> dict[str, Any]:
-    """A part of the Vercel AI SDK."""
-    return {"type": "tool-call", "toolCallId": call_id, "toolName": "look_up", **fields}
-
-
-def sdk_result(call_id: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "tool-result", "toolCallId": call_id, "toolName": "look_up", **fields}
-
-
-def ui_call(call_id: str, order: int, **fields: Any) -> dict[str, Any]:
-    call = {"type": "tool-look_up", "toolCallId": call_id, "input": {"order": order}}
-    return {"state": "output-available", **call, **fields}
-
-
-def old_ui_call(call_id: str, order: int, result: str) -> dict[str, Any]:
-    call = {"toolCallId": call_id, "toolName": "look_up", "args": {"order": order}}
-    invocation = {"state": "result", "step": 0, **call, "result": result}
-    return {"type": "tool-invocation", "toolInvocation": invocation}
-
-
-STEP = {"type": "step-start"}
-SAID = {"type": "text", "text": "It was shipped."}
-ASKED = {"role": "user", "content": "Where is order 7?"}
-AI_SDK: dict[str, list[dict[str, Any]]] = {
-    "version 4, for models": [
-        {
-            "role": "assistant",
-            "content": [
-                sdk_call("a", args={"order": 7}),
-                sdk_call("b", args={"order": 8}),
-            ],
-        },
-        {
-            "role": "tool",
-            "content": [sdk_result("a", result="shipped"), sdk_result("b", result="lost")],
-        },
-        {"role": "assistant", "content": [SAID]},
-    ],
-    "version 5, for models": [
-        {
-            "role": "assistant",
-            "content": [
-                sdk_call("a", input={"order": 7}),
-                sdk_call("b", input={"order": 8}),
-            ],
-        },
-        {
-            "role": "tool",
-            "content": [
-                sdk_result("a", output={"type": "text", "value": "shipped"}),
-                sdk_result(
-                    "b",
-                    output={"type": "content", "value": [{"type": "text", "text": "lost"}]},
-                ),
-            ],
-        },
-        {"role": "assistant", "content": [SAID]},
-    ],
-    "run by the provider": [
-        {
-            "role": "assistant",
-            "content": [
-                sdk_call("a", input={"order": 7}, providerExecuted=True),
-                sdk_call("b", input={"order": 8}, providerExecuted=True),
-                sdk_result("a", output={"type": "text", "value": "shipped"}),
-                sdk_result("b", output={"type": "text", "value": "lost"}),
-                SAID,
-            ],
-        }
-    ],
-    "version 4, of the user interface": [
-        {
-            "role": "assistant",
-            "content": "It was shipped.",
-            "parts": [
-                STEP,
-                old_ui_call("a", 7, "shipped"),
-                old_ui_call("b", 8, "lost"),
-                STEP,
-                SAID,
-            ],
-        }
-    ],
-    "version 4, without parts": [
-        {
-            "role": "assistant",
-            "content": "It was shipped.",
-            "toolInvocations": [
-                old_ui_call("a", 7, "shipped")["toolInvocation"],
-                old_ui_call("b", 8, "lost")["toolInvocation"],
-            ],
-        }
-    ],
-    "version 5, of the user interface": [
-        {
-            "role": "assistant",
-            "parts": [
-                STEP,
-                ui_call("a", 7, output="shipped"),
-                {**ui_call("b", 8, output="lost"), "type": "dynamic-tool", "toolName": "look_up"},
-                STEP,
-                {**SAID, "state": "done"},
-            ],
-        }
-    ],
-}
-
-
-@pytest.mark.parametrize("form", AI_SDK)
-def test_the_vercel_ai_sdks_messages_are_calls_and_results(form: str) -> None:
-    assert render_transcript(read(ASKED, *AI_SDK[form])).splitlines() == [
-        "[0] user",
-        "  Where is order 7?",
-        "[1] assistant",
-        "[1] assistant calls look_up",
-        '  {"order": 7}',
-        "[1] assistant calls look_up",
-        '  {"order": 8}',
-        "[2] tool look_up",
-        "  shipped",
-        "[3] tool look_up",
-        "  lost",
-        "[4] assistant",
-        "  It was shipped.",
-    ]
-
-
-def test_errors_approvals_and_other_parts_of_the_ai_sdk_are_shown() -> None:
-    approval = {"id": "x", "approved": False, "reason": "Too dear."}
-    parts = [
-        {"type": "reasoning", "text": "Hm.", "state": "done"},
-        ui_call("a", 7, state="output-error", errorText="no such order"),
-        STEP,
-        ui_call("b", 8, state="output-denied", approval=approval),
-        STEP,
-        {"type": "source-url", "sourceId": "1", "url": "https://a.b", "title": "FAQ"},
-        {"type": "data-weather", "data": {"sun": True}},
-        {"type": "file", "mediaType": "image/png", "url": "https://a.b/c.png"},
-        {"type": "file", "mediaType": "application/pdf", "data": "AAAA", "filename": "a.pdf"},
-        ui_call("c", 9, output={"sum": 3}),
-    ]
-    asked = {"role": "user", "parts": [{"type": "text", "text": "Well?"}], "metadata": {"n": 1}}
-    messages = read(asked, {"id": "m", "role": "assistant", "parts": parts})
-    assert messages[0] == {
-        "content": "Well?",
-        "role": "user",
-        "metadata": {"metadata": {"n": 1}},
-    }
-    assert [message.get("id") for message in messages] == [None, "m", *[None] * 5]
-    assert render_transcript(messages, show_reasoning=True).splitlines()[2:] == [
-        "[1] assistant reasoning",
-        "  Hm.",
-        "[1] assistant",
-        "[1] assistant calls look_up",
-        '  {"order": 7}',
-        "[2] tool look_up (error: unknown)",
-        "  error: no such order",
-        "[3] assistant",
-        '  [tool-approval: {"approval": {"id": "x", "approved": false, "reason": "Too dear."}}]',
-        "[3] assistant calls look_up",
-        '  {"order": 8}',
-        "[4] tool look_up (error: unknown)",
-        "  error: Too dear.",
-        "[5] assistant",
-        '  [source-url: {"sourceId": "1", "url": "https://a.b", "title": "FAQ"}]',
-        '  [data-weather: {"data": {"sun": true}}]',
-        "  [image: c.png]",
-        "  [document: a.pdf]",
-        "[5] assistant calls look_up",
-        '  {"order": 9}',
-        "[6] tool look_up",
-        '  {"sum": 3}',
-    ]
 
 
 @pytest.mark.parametrize(
