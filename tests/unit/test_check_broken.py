@@ -51,6 +51,26 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "json_deep": ('{"a":' * 5_000, [], ":1: is nested more"),
     "no_label_where_a_verdict_is": (HEAD + "a,,1\nb,1,\n", [], "no row has both a label and a"),
     "utf_16_cut": (HEAD.encode("utf-16")[:-1], [], ":1: is not UTF-16 text"),
+    "label_as_verdict": (
+        "case,label\na,fail\n",
+        ["--verdict=label"],
+        'the column "label" cannot be label and verdict at once',
+    ),
+    "verdict_as_its_baseline": (
+        HEAD + "a,1,0\n",
+        ["--baseline=verdict", "--verdict=verdict"],
+        "verdict is held against itself",
+    ),
+    "labels_by_another_name": (
+        "case,human_says,verdict\na,1,0\n",
+        [],
+        "no column of labels; human_says looks like one\n    --label human_says",
+    ),
+    "several_judges": (
+        "case,label,judge_a,judge b\na,1,0,1\n",
+        [],
+        "--verdict judge_a --verdict 'judge b'",
+    ),
     "no_such_column": (
         HEAD + "a,1,1\n",
         ["--verdict=verdikt"],

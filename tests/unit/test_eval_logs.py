@@ -156,15 +156,6 @@ def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:
     )
 
 
-def test_an_id_is_made_storable_and_still_finds_its_sample(as_json: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log.json"
-    log.write_text(
-        as_json.read_text("utf-8").replace('"id": "zulu"', '"id": "zu\\ud800lu"'), "utf-8"
-    )
-    assert "zu\ufffdlu" in [run.run_id for run in EvalLog(log).summaries()]
-    assert EvalLog(log).read("zu\ufffdlu", 1)[0].messages == tuple(conversation())
-
-
 def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
     archive, plain = EvalLog(made), EvalLog(as_json)
     assert set(plain.summaries()) == set(archive.summaries())
@@ -195,8 +186,6 @@ def without(*names: str) -> Callable[[dict[str, bytes]], None]:
 def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.eval", [sample(1), sample("1")])
     assert "the dataset has the sample ids 1 and '1', stored alike" in refusal(log)
-    log = write_log(tmp_path / "log.json", [sample(1), sample("1")])
-    assert "the dataset has the sample ids 1 and '1', stored alike" in refusal(log)
     log = write_log(tmp_path / "log.json", [sample(1), sample("1")], sample_ids=[])
     assert "two samples have the ids 1 and '1', epoch 1" in refusal(log)
 
@@ -207,10 +196,6 @@ def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
         (b"", "a truncated or damaged .eval archive (File is not a zip file)"),
         (b"{}", "it has no header with `eval`\n    conversations are one with `messages`"),
         (b'{"version": 2, "eval": {}}', "it has no list of samples"),
-        (
-            b'{"version": 2, "eval": {}, "samples": [{"id": 1}]}',
-            "sample 1 has the id 1 and the epoch nothing",
-        ),
         (b'{"version": 2, "eval": {}, "samples": []} x', "truncated or damaged JSON: Extra data"),
         (
             b'{"eval": {}, "samples": [{"id": "x", "epoch": 1}, {"id": "x", "epoch": 1}]}',
@@ -226,12 +211,9 @@ def test_a_file_that_is_no_log_is_refused(content: bytes, said: str, tmp_path: P
     assert said in refused
 
 
-def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_or_a_part_of_one_is_refused(made: Path, tmp_path: Path) -> None:
     assert "cannot be read: No such file or directory" in refusal(tmp_path / "missing.eval")
     assert "cannot be read: Is a directory" in refusal(tmp_path)
-
-
-def test_a_truncated_archive_is_refused(made: Path, tmp_path: Path) -> None:
     data = made.read_bytes()
     (tmp_path / "cut.eval").write_bytes(data[: len(data) // 2])
     assert "a truncated or damaged .eval archive" in refusal(tmp_path / "cut.eval")
@@ -251,7 +233,6 @@ def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
         ),
         (without("summaries.json"), "no item named 'summaries.json'"),
         (replaced("header.json", b"{"), "header.json: Expecting property name"),
-        (replaced("summaries.json", b"[{]"), "summaries.json: Expecting property name"),
         (replaced("summaries.json", b'[{"id": true, "epoch": 1}]'), "sample 1 has the id true"),
     ],
 )
@@ -279,12 +260,6 @@ def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(
     assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b"[" * 100_000])
-def test_a_sample_that_is_no_json_object_is_an_input_error(content: bytes, log_copy: Path) -> None:
-    rewrite(log_copy, replaced("samples/zulu_epoch_1.json", content))
-    assert "The run zulu (epoch 1)" in fault(log_copy, "zulu")
-
-
 def test_flipped_bytes_in_a_member_are_noticed(log_copy: Path) -> None:
     with zipfile.ZipFile(log_copy) as archive:
         begin = archive.getinfo("samples/zulu_epoch_1.json").header_offset
@@ -296,9 +271,14 @@ def test_flipped_bytes_in_a_member_are_noticed(log_copy: Path) -> None:
     assert EvalLog(log_copy).read("late", 1)[0].messages
 
 
-def test_a_sample_that_is_not_there_is_an_input_error(made: Path, log_copy: Path) -> None:
+def test_a_sample_that_is_not_there_or_no_json_is_an_input_error(
+    made: Path, log_copy: Path
+) -> None:
     assert "the log has no such sample" in fault(made, "nobody")
     assert "the log has no such sample" in fault(made, "zulu", 3)
+    for content in (b"{", b"[]", b"[" * 100_000):
+        rewrite(log_copy, replaced("samples/zulu_epoch_1.json", content))
+        assert "The run zulu (epoch 1)" in fault(log_copy, "zulu")
     rewrite(log_copy, without("samples/zulu_epoch_1.json"))
     assert "no item named 'samples/zulu_epoch_1.json'" in fault(log_copy, "zulu")
 
@@ -333,12 +313,6 @@ def test_many_threads_read_at_once(made: Path) -> None:
         found = list(pool.map(lambda key: log.read(*key)[0], wanted))
     assert [(run.run_id, run.epoch) for run in found] == wanted
     assert found[: len(found) // 8] == found[-len(found) // 8 :]
-
-
-def test_a_closed_log_opens_again(made: Path) -> None:
-    with EvalLog(made) as log:
-        before = log.summaries()
-    assert log.summaries() == before
 
 
 def bomb(path: Path, name: str, megabytes: int, compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -411,11 +385,3 @@ def test_attachments_that_are_referred_to_again_and_again_are_counted(
         EvalLog(path).run("zulu", 1)
     monkeypatch.setattr(EvalLog, "most_mb", 20)
     assert EvalLog(path).run("zulu", 1).messages[-1]["content"] == "x" * 100_000
-
-
-@pytest.mark.parametrize(
-    "compression", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 93]
-)
-def test_other_compressions_are_read(log_copy: Path, compression: int) -> None:
-    path = rewrite(log_copy, lambda _: None, compression=compression)
-    assert EvalLog(path).run("alpha", 1).messages

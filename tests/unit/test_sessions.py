@@ -94,25 +94,18 @@ def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
 
 
 def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        written(tmp_path / f"{name}.jsonl", as_claude_code(name, MESSAGES))
-    agent = [
-        {**line("u1", None, "Look."), "isSidechain": True, "agentId": "7f", "sessionId": "one"},
-        {**line("a1", "u1", "Seen."), "isSidechain": True, "agentId": "7f", "sessionId": "one"},
-    ]
+    written(tmp_path / "one.jsonl", as_claude_code("one", MESSAGES))
+    of_agent = {"isSidechain": True, "agentId": "7f", "sessionId": "one"}
+    agent = [{**line("u1", None, "Look."), **of_agent}, {**line("a1", "u1", "Seen."), **of_agent}]
     folder = tmp_path / "one" / "subagents"
     folder.mkdir(parents=True)
     written(folder / "agent-7f.jsonl", agent)
     written(tmp_path / "title.jsonl", [{"type": "summary", "summary": "Old.", "leafUuid": "x"}])
-    snapshot = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}
-    written(tmp_path / "closed.jsonl", [snapshot])
     with open_sources((tmp_path,)) as source:
         assert source.summaries() == (
-            RunSummary("closed", 1, Skip("no_messages")),
             RunSummary("agent-7f", 1, cluster="one"),
             RunSummary("one", 1, cluster="one"),
             RunSummary("title", 1, Skip("no_messages")),
-            RunSummary("two", 1, cluster="two"),
         )
 
 
@@ -236,6 +229,14 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     )
 
 
+SESSION = {"type": "session_meta", "payload": {"id": "s"}}
+
+
+def codex_line(role: str, content: Any) -> dict[str, Any]:
+    payload = {"type": "message", "role": role, "content": content}
+    return {"type": "response_item", "payload": payload}
+
+
 @pytest.mark.parametrize(
     ("content", "is_prompt"),
     [
@@ -251,12 +252,10 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 def test_what_codex_says_in_the_users_place_begins_no_turn(
     tmp_path: Path, content: Any, is_prompt: bool
 ) -> None:
-    def item(role: str, text: Any) -> dict[str, Any]:
-        return {"type": "response_item", "payload": {**MESSAGE, "role": role, "content": text}}
-
     rollback = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
-    lines = [item("user", "One"), item("assistant", "1"), item("user", content), rollback]
-    source = written(tmp_path / "s.jsonl", [{"type": "session_meta", "payload": {}}, *lines])
+    said = [("user", "One"), ("assistant", "1"), ("user", content)]
+    lines = [codex_line(role, text) for role, text in said]
+    source = written(tmp_path / "s.jsonl", [SESSION, *lines, rollback])
     (run,) = source.summaries()
     assert (run.skip is None) == is_prompt
     assert len(source.read(run.run_id, 1)[0].messages) == (2 if is_prompt else 0)
@@ -266,7 +265,7 @@ def test_the_instructions_of_codex_and_its_agents_messages_are_turns(tmp_path: P
     sealed = {"type": "encrypted_content", "encrypted_content": "x"}
     lines = [
         {"type": "session_meta", "payload": {"id": "s", "base_instructions": {"text": "Be kind."}}},
-        {"type": "response_item", "payload": {**MESSAGE, "role": "user", "content": "One"}},
+        codex_line("user", "One"),
         {"type": "response_item", "payload": {"type": "agent_message", "content": [sealed]}},
     ]
     turns = [text.partition(" | ")[2] for text in said(written(tmp_path / "s.jsonl", lines))]
@@ -274,31 +273,25 @@ def test_the_instructions_of_codex_and_its_agents_messages_are_turns(tmp_path: P
 
 
 def test_the_summary_of_a_compaction_of_codex_is_a_message(tmp_path: Path) -> None:
-    lines = [
-        {"type": "response_item", "payload": {**MESSAGE, "role": "user", "content": "Hi."}},
-        {"type": "compacted", "payload": {"message": "Summary: Hi.", "replacement_history": []}},
-        {"type": "compacted", "payload": {"message": ""}},
-        {"type": "response_item", "payload": {**MESSAGE, "role": "assistant", "content": "Yes."}},
-    ]
+    summary = {"type": "compacted", "payload": {"message": "Summary: Hi."}}
+    lines = [codex_line("user", "Hi."), summary, codex_line("assistant", "Yes.")]
     source = written(tmp_path / "s.jsonl", lines)
     assert said(source) == ["[0] user | Hi.", "[1] user | Summary: Hi.", "[2] assistant | Yes."]
     lines[1] = {"type": "compacted", "payload": {"message": 7}}
-    assert "s.jsonl:2: has 7 as its content; must be text" in refusal(
-        written(tmp_path / "s.jsonl", lines)
-    )
+    mistake = refusal(written(tmp_path / "s.jsonl", lines))
+    assert "s.jsonl:2: has 7 as its content; must be text" in mistake
 
 
 def test_older_sessions_of_codex_have_no_payload(tmp_path: Path) -> None:
     head = {"id": "s", "timestamp": "2025-07-01T10:00:00.000Z"}
     state = {"record_type": "state"}
-    lines = [head, state, {**MESSAGE, "role": "user", "content": "Hi."}, state]
+    lines = [head, state, {"type": "message", "role": "user", "content": "Hi."}, state]
     source = written(tmp_path / "rollout.jsonl", lines)
     assert source.summaries() == (RunSummary("s", 1),)
     assert said(source) == ["[0] user | Hi."]
     assert not source.notices()
 
 
-MESSAGE = {"type": "message"}
 PNG = "iVBORw0KGgo="
 
 
@@ -369,32 +362,21 @@ REFUSAL = {"type": "refusal", "refusal": "I cannot."}
 
 
 def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
-    answer = [{"type": "message", "role": "assistant", "content": "Hello."}]
+    answer = [{"type": "message", "role": "assistant", "content": "Hello."}, CALL]
+    asked = {"instructions": "Be kind.", "input": [HI]}
     rows = [
         {"id": "a", "instructions": "Be kind.", "input": "Hi.", "output": answer},
-        {
-            "id": "b",
-            "request": {"instructions": "Be kind.", "input": [{"role": "user", "content": "Hi."}]},
-            "response": {"object": "response", "output": answer},
-        },
-        {
-            "id": "d",
-            "request": {"body": {"input": "Hi."}},
-            "response": {"body": {"object": "response", "output": answer}},
-        },
-        {"id": "c", "messages": [{"role": "system", "content": "Be kind."}, HI, *answer, CALL]},
+        {"id": "b", "request": asked, "response": {"object": "response", "output": answer}},
+        {"id": "c", "request": {"body": asked}, "response": {"body": {"output": answer}}},
+        {"id": "d", "messages": [{"role": "system", "content": "Be kind."}, HI, *answer]},
     ]
     source = written(tmp_path / "runs.jsonl", rows)
     assert type(source) is Conversations
-    for name, more in (("a", []), ("b", []), ("c", ["look"])):
+    for name in "abcd":
         turns, _ = source.read(name, 1)
         assert [message["content"] for message in turns.messages] == ["Be kind.", "Hi.", "Hello."]
-        calls = turns.messages[-1].get("tool_calls", ())
-        assert [call["function"] for call in calls] == more
+        assert [call["function"] for call in turns.messages[-1]["tool_calls"]] == ["look"]
         assert turns.input == "Hi."
-
-    turns, _ = source.read("d", 1)
-    assert [message["content"] for message in turns.messages] == ["Hi.", "Hello."]
 
 
 HI = {"role": "user", "content": "Hi."}
@@ -438,8 +420,7 @@ def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
     rows = [{"input": "Hi.", "output": [CALL]}, {"input": "Hi.", "output": [CALL, item]}]
     row = refusal(written(tmp_path / "rows.jsonl", rows))
     assert f":2: output[1]{problem}" in row
-    codex = [{"type": "session_meta", "payload": {"id": "s"}}]
-    codex.append({"type": "response_item", "payload": item})
+    codex = [SESSION, {"type": "response_item", "payload": item}]
     session = refusal(written(tmp_path / "session.jsonl", codex))
     assert f":2: payload{problem}" in session or item == 7
 
