@@ -145,9 +145,9 @@ def _one_call() -> Example:
     return Example("one-call", value, turns)
 
 
-def _parallel_calls() -> Example:
-    """Results in another order, and one id of two calls."""
-    again = call("find_order", "c1", {"order": 8})
+def _calls() -> Example:
+    """Results in another order; and an id again, of a call in an earlier step that has none."""
+    again = call("find_shipment", "c1")
     value = trajectory(
         user("Where is order 7?"),
         agent(
@@ -158,27 +158,25 @@ def _parallel_calls() -> Example:
                 {"source_call_id": "c1", "content": "shipped"},
             ),
         ),
+        agent("One.", tool_calls=[ORDER]),
         agent(
-            "Both.",
-            tool_calls=[ORDER, again],
-            observation=results(
-                {"source_call_id": "c1", "content": "shipped"},
-                {"source_call_id": "c1", "content": "lost"},
-            ),
+            "Two.",
+            tool_calls=[again],
+            observation=results({"source_call_id": "c1", "content": "on Monday"}),
         ),
         version="ATIF-v1.6",
-        session_id="parallel-calls",
+        session_id="calls",
     )
     turns = [
         asked("Where is order 7?"),
         said("", ORDER, SHIP),
         got("on Monday", "c2"),
         got("shipped", "c1"),
-        said("Both.", ORDER, again),
-        got("shipped", "c1"),
-        got("lost", "c1"),
+        said("One.", ORDER),
+        said("Two.", again),
+        {**got("on Monday", "c1"), "name": "find_shipment"},
     ]
-    return Example("parallel-calls", value, turns)
+    return Example("calls", value, turns)
 
 
 def _images() -> Example:
@@ -218,24 +216,6 @@ def _results_of_no_call() -> Example:
     return Example("results-of-no-call", value, turns)
 
 
-def _same_id_in_two_steps() -> Example:
-    again = call("find_shipment", "c1")
-    result = results({"source_call_id": "c1", "content": "on Monday"})
-    value = trajectory(
-        user("Go."),
-        agent("One.", tool_calls=[ORDER]),
-        agent("Two.", tool_calls=[again], observation=result),
-        trajectory_id="same-id-in-two-steps",
-    )
-    turns = [
-        asked("Go."),
-        said("One.", ORDER),
-        said("Two.", again),
-        {**got("on Monday", "c1"), "name": "find_shipment"},
-    ]
-    return Example("same-id-in-two-steps", value, turns)
-
-
 def _subagents() -> Example:
     """One inside of the trajectory, one in another file, and one that is known by its session."""
     delegate = call("delegate", "c1")
@@ -268,10 +248,9 @@ def _subagents() -> Example:
 EXAMPLES: Sequence[Example] = (
     _every_field(),
     _one_call(),
-    _parallel_calls(),
+    _calls(),
     _images(),
     _results_of_no_call(),
-    _same_id_in_two_steps(),
     _subagents(),
 )
 

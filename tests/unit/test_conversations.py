@@ -23,12 +23,6 @@ from pytest_jrh.sources.transcripts import definitions_of
 from tests.support.chat import tau_bench
 
 TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
-TAU = InputFormat(
-    messages="/traj",
-    id=("/task_id", "/trial"),
-    cluster=("/task_id",),
-    metadata=("/reward", "/info/task"),
-)
 
 
 def conversation(name: Any = None, **more: Any) -> dict[str, Any]:
@@ -262,23 +256,6 @@ def test_any_text_is_split_or_refused(text: str) -> None:
         return
     assert text.count("[") >= 1
     assert all(start < end for start, end in spans)
-
-
-def test_real_runs_come_in_whole() -> None:
-    """Every message of 200 runs of GPT-4o (tau-bench): nothing is lost, and all calls are
-    paired."""
-    path = tau_bench()
-    source = Conversations(path, input_format=TAU)
-    originals = json.loads(path.read_text(encoding="utf-8"))
-    summaries = source.summaries()
-    assert len({summary.cluster for summary in summaries}) == 50
-    for summary, original in zip(summaries, originals, strict=True):
-        assert summary.run_id == f"{original['task_id']}-{original['trial']}"
-        run, _ = source.read(summary.run_id, summary.epoch)
-        assert not run.notes
-        assert run.metadata == {"reward": original["reward"], "task": original["info"]["task"]}
-        turns = [(turn["role"], turn["content"] or "") for turn in original["traj"]]
-        assert [(message["role"], message["content"]) for message in run.messages] == turns
 
 
 @pytest.mark.parametrize(

@@ -271,9 +271,7 @@ def test_flipped_bytes_in_a_member_are_noticed(log_copy: Path) -> None:
     assert EvalLog(log_copy).read("late", 1)[0].messages
 
 
-def test_a_sample_that_is_not_there_or_no_json_is_an_input_error(
-    made: Path, log_copy: Path
-) -> None:
+def test_a_sample_that_is_missing_or_no_json_is_an_input_error(made: Path, log_copy: Path) -> None:
     assert "the log has no such sample" in fault(made, "nobody")
     assert "the log has no such sample" in fault(made, "zulu", 3)
     for content in (b"{", b"[]", b"[" * 100_000):
