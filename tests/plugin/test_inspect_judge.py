@@ -10,12 +10,7 @@ from tests.plugin.own_judges import ONE, Judged, MakeJudged, summary, words
 from tests.plugin.recorded import run_pytest
 
 SCORERS = """
-from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, model_graded_qa, scorer
-
-
-@scorer(metrics=[accuracy()])
-def graded() -> Scorer:
-    return model_graded_qa()
+from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, scorer
 
 
 @scorer(metrics=[accuracy()])
@@ -47,12 +42,12 @@ def silent() -> Scorer:
 
 
 @scorer(metrics=[accuracy()])
-def older(values: bool = False) -> Scorer:
+def older() -> Scorer:
     # As the graders of Inspect did before 0.3.245.
 
     async def score(state, target) -> Score:
         return Score(
-            value={"grade": INCORRECT} if values else INCORRECT,
+            value={"grade": INCORRECT},
             explanation="Grade not found in model output: Hm, I cannot tell.",
         )
 
@@ -72,27 +67,21 @@ def test_values_of_a_scorer_become_scores(judged: MakeJudged) -> None:
     assert summary(done).startswith("2 passed, 6 deselected"), done.stdout
 
 
-@pytest.mark.parametrize(
-    ("scorer", "section", "said"),
-    [
-        ("several", {}, "gave several values (bad, length), and a judge has to give one"),
-        ("silent", {}, "left the case unscored: Too long to read."),
-        ("older", {}, "left the case unscored: Grade not found in model output: Hm, I cannot"),
-        (
-            "older",
-            {"args": {"values": True}},
-            "left the case unscored: Grade not found in model output: Hm, I cannot",
-        ),
-    ],
-)
-def test_what_a_scorer_says_may_be_no_verdict(
-    judged: MakeJudged, scorer: str, section: dict[str, Any], said: str
-) -> None:
-    suite = scored(judged, scorer, **section).suite
-    done = run_pytest(suite.folder, suite.option, *ONE)
-    assert summary(done) == "7 deselected, 1 error", done.stdout
-    assert "(invalid_response): the judge gave no verdict." in words(done)
-    assert said in words(done)
+NO_VERDICT = {
+    "several": "gave several values (bad, length), and a judge has to give one",
+    "silent": "left the case unscored: Too long to read.",
+    "older": "left the case unscored: Grade not found in model output: Hm, I cannot",
+}
+
+
+def test_what_a_scorer_says_may_be_no_verdict(judged: MakeJudged) -> None:
+    made = judged(SCORERS)
+    made.panel({"name": name, "inspect_scorer": f"judges.py@{name}"} for name in NO_VERDICT)
+    done = run_pytest(made.suite.folder, made.suite.option, *ONE)
+    assert summary(done) == "21 deselected, 3 errors", done.stdout
+    assert words(done).count("(invalid_response): the judge gave no verdict.") == 3
+    for said in NO_VERDICT.values():
+        assert said in words(done)
 
 
 def test_a_scorer_that_is_not_there_is_a_usage_error(judged: MakeJudged) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from pytest_jrh.__main__ import main
-from tests.plugin.gated import WORKERS
-from tests.plugin.labelled import Labelled, names, record_labelled, write_labelled
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.engine.suite import ReadySuite, make_ready
+from tests.plugin.labelled import Labelled, record_labelled, write_labelled
 from tests.support.baselines import case_lines
 from tests.support.page_reader import Page, bodies
 from tests.support.results import results_in
 from tests.support.suites import REMOVED
-
-NODE = "inputs/configs/natural.yml::agent_labels::rubric-1::"
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +28,11 @@ def labelled_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
 @pytest.fixture
 def labelled(labelled_once: Labelled, pytester: pytest.Pytester) -> Labelled:
     return labelled_once.copied(pytester.path)
+
+
+def make(labelled: Labelled) -> ReadySuite:
+    folder = labelled.folder
+    return make_ready(labelled.suite.config, cwd=folder, rootdir=folder)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -65,11 +69,8 @@ def test_a_file_that_is_added_takes_no_label_of_another(
     done.assert_outcomes(passed=1, failed=1)
 
 
-@WORKERS
-def test_labelled_runs_are_cases(
-    pytester: pytest.Pytester, labelled: Labelled, workers: list[str]
-) -> None:
-    done = pytester.runpytest(labelled.suite.option, "-v", *workers)
+def test_labelled_runs_are_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
+    done = pytester.runpytest(labelled.suite.option, "-v")
     done.assert_outcomes(passed=2, failed=1, skipped=1)
     done.stdout.fnmatch_lines(
         ["*expected: 1 (violated), labelled by people (2 of 2):", "*annotators disagree*"]
@@ -111,7 +112,7 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
         "run-4,satisfied,ann,",
     )
     reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
-    done = pytester.runpytest(labelled.suite.option, *reports)
+    done = pytester.runpytest(labelled.suite.option, "-v", *reports)
     done.assert_outcomes(passed=2, failed=1)
     file = "inputs/data/natural/labels.csv"
     vote = f"1 (violated) by ann, {file}:3: see [1]"
@@ -142,13 +143,12 @@ def unlabelled(unlabelled_once: Labelled, pytester: pytest.Pytester) -> Labelled
     return unlabelled_once.copied(pytester.path)
 
 
-@WORKERS
 def test_runs_without_a_label_are_judged_for_the_rate_alone(
-    pytester: pytest.Pytester, unlabelled: Labelled, workers: list[str]
+    pytester: pytest.Pytester, unlabelled: Labelled
 ) -> None:
     assert "4 calls, 0 replayed" in unlabelled.output
     reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
-    done = pytester.runpytest(unlabelled.suite.option, *reports, *workers)
+    done = pytester.runpytest(unlabelled.suite.option, *reports)
     done.assert_outcomes(passed=3, failed=1, skipped=1)
     printed = " ".join(" ".join(done.outlines).split())
     sentence = "The judge calls 0 of 4 cases violated (0.0%, 0.0-"
@@ -167,10 +167,6 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     [report] = unlabelled.suite.results.glob("*_report.json")
     values = json.loads(report.read_text("utf-8"))
     assert values["statistics"]["overall"]["n"] == 3
-    # In another session of some cases its result is kept.
-    pytester.runpytest(unlabelled.suite.option, "-k", "run-1", *workers)
-    assert len(results_in(unlabelled.suite.results)) == 5
-    assert main(["merge", unlabelled.suite.option, "outputs"]) == 1
 
 
 def test_a_baseline_has_no_line_of_a_run_without_a_label(
@@ -180,8 +176,6 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
     pytester.runpytest(*gate, "--jrh-update-baseline")
     cases = case_lines(unlabelled.folder / "base.json")
     assert len(cases) == 3
-    done = pytester.runpytest(*gate)
-    done.assert_outcomes(passed=3, xfailed=1, skipped=1)
     # A label is added: the case is compared from now on, and its verdict is not paid for again.
     unlabelled.labels("run_id,label", "run-1,0", "run-2,1", "run-3,0", "run-5,0")
     done = pytester.runpytest(unlabelled.suite.option, "-k", "run-5 or run-4")
@@ -190,11 +184,6 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
         result.spec.run_id: result.outcome for result in results_in(unlabelled.suite.results)
     }
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
-
-
-def test_a_plan_of_runs_without_a_label(pytester: pytest.Pytester, unlabelled: Labelled) -> None:
-    done = pytester.runpytest(unlabelled.suite.option, "--jrh-plan")
-    done.stdout.fnmatch_lines(["0 calls, $0: 5 cases, 4 calls recorded."])
 
 
 def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester, labelled: Labelled) -> None:
@@ -212,41 +201,18 @@ def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester, labelled: La
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
-    [(Path.mkdir, "holds no transcripts; *"), (os.mkfifo, "is neither a file nor a folder")],
+    ("take_its_place", "said"),
+    [(Path.mkdir, "holds no transcripts; "), (os.mkfifo, "is neither a file nor a folder")],
 )
-def test_a_log_that_cannot_be_opened_is_a_usage_error(
-    pytester: pytest.Pytester, make: Callable[[Path], None], said: str
+def test_a_log_that_cannot_be_opened_is_refused(
+    tmp_path: Path, take_its_place: Callable[[Path], None], said: str
 ) -> None:
-    labelled = write_labelled(pytester.path)
+    labelled = write_labelled(tmp_path)
     log = labelled.suite.data / "runs.eval"
     log.unlink()
-    make(log)
-    done = pytester.runpytest(labelled.suite.option)
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines([f"*runs.eval: {said}"])
-    done.stderr.no_fnmatch_line("*INTERNALERROR*")
-
-
-def test_what_is_missing_in_the_config_is_said(pytester: pytest.Pytester) -> None:
-    labelled = write_labelled(pytester.path, path=REMOVED)
-    done = pytester.runpytest(labelled.suite.option)
-    assert done.ret == 4
-    done.stderr.fnmatch_lines(["*labels[[]0[]]: says not where the labels are; must have one of *"])
-    text = labelled.suite.config.read_text("utf-8")
-    text = text.replace("labels: {}", "max_edit_rounds: 9")
-    labelled.suite.config.write_text(text, encoding="utf-8")
-    done = pytester.runpytest(labelled.suite.option)
-    done.stderr.fnmatch_lines(
-        ["*labels: is missing, and agent_labels is in admin.perturbation_config.tests_to_run; *"]
-    )
-
-
-def test_two_places_are_one_too_many(pytester: pytest.Pytester) -> None:
-    labelled = write_labelled(pytester.path, scorer="right", rubric_id="rubrik-1")
-    done = pytester.runpytest(labelled.suite.option)
-    assert done.ret == 4
-    done.stderr.fnmatch_lines(["*has path, scorer; must have one of path, scorer, metadata"])
+    take_its_place(log)
+    with pytest.raises(InputError, match=said):
+        make(labelled)
 
 
 def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: Labelled) -> None:
@@ -266,12 +232,6 @@ def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: La
     done.stdout.fnmatch_lines(["*not comparable*"])
 
 
-def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    done = pytester.runpytest(labelled.suite.option, "--jrh-report=r.html", "--jrh-report=r.md")
-    assert any(line.startswith("report      r.html, r.md ") for line in done.outlines)
-    assert main(["merge", labelled.suite.option, "outputs"]) == 1
-
-
 def test_a_plan_without_recordings_counts_the_judge_alone(pytester: pytest.Pytester) -> None:
     labelled = write_labelled(pytester.path)
     done = pytester.runpytest(labelled.suite.option, "--jrh-plan")
@@ -281,71 +241,61 @@ def test_a_plan_without_recordings_counts_the_judge_alone(pytester: pytest.Pytes
     assert not [word for word in ("planner", "verifier", "edits", "summaries") if word in text]
 
 
-FROM_THE_LOG = {
-    "a scorer": {"scorer": "right"},
-    "a scorer, mapped": {"scorer": "right", "map": {"C": "pass", "I": "fail"}},
-    "metadata": {"metadata": "reward", "map": {1.0: 0, "0.0": 1}},
-    "a pointer": {"metadata": "/reward", "map": {"1": 0, "0": 1}},
-}
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"scorer": "right", "map": {"C": "pass", "I": "fail"}},
+        {"metadata": "/reward", "map": {"1": 0, "0": 1}},
+    ],
+    ids=["a scorer", "metadata"],
+)
+def test_the_log_has_labels_of_its_own(tmp_path: Path, labels: dict[str, Any]) -> None:
+    ready = make(write_labelled(tmp_path, path=REMOVED, **labels))
+    assert [label.votes[0] for label in map(ready.label, ready.specs()) if label] == [0, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize("labels", FROM_THE_LOG.values(), ids=FROM_THE_LOG)
-def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[str, Any]) -> None:
-    labelled = write_labelled(pytester.path, path=REMOVED, **labels)
-    done = pytester.runpytest(labelled.suite.option, "--collect-only", "-q")
-    assert names(done.outlines) == [f"run-{number}[e1]" for number in range(1, 6)]
-    done = pytester.runpytest(labelled.suite.option, "-q")
-    assert done.ret == 1
-    results = results_in(labelled.suite.results)
-    assert [result.label for result in results] == [0, 1, 0, 0, 0]
-
-
-WRONG_IN_THE_LOG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "nowhere": ({"path": REMOVED}, "says not where the labels are; must have one of "),
+    "two places": ({"scorer": "right"}, "has path, scorer; must have one of path, scorer, meta"),
     "no such scorer": (
-        {"scorer": "rihgt"},
-        ['*labels[[]0].scorer: got "rihgt", which no run has; the scorers are right'],
+        {"path": REMOVED, "scorer": "rihgt"},
+        'got "rihgt", which no run has; the scorers are right',
     ),
     "no such field": (
-        {"metadata": "rewart"},
-        [
-            '*labels[[]0].metadata: got "rewart", which no run has; the fields are reward',
-        ],
+        {"path": REMOVED, "metadata": "rewart"},
+        'got "rewart", which no run has; the fields are reward',
     ),
     "numbers without a map": (
-        {"metadata": "reward"},
-        [
-            "*labels[[]0].metadata: has the values 0.0, 1.0, and no map says which of them *",
-            "*say which are which: map: {0.0: satisfied, 1.0: violated}, or the other way round",
-        ],
+        {"path": REMOVED, "metadata": "reward"},
+        "has the values 0.0, 1.0, and no map says which of them ",
     ),
     "a value that the map lacks": (
-        {"scorer": "right", "map": {"C": 0}},
-        ['*labels[[]0].map: got "I"; the keys of map are C'],
+        {"path": REMOVED, "scorer": "right", "map": {"C": 0}},
+        'got "I"; the keys of map are C',
     ),
     "a map to what is no label": (
-        {"scorer": "right", "map": {"C": 0, "I": "wrong"}},
-        ['*labels[[]0].map: got "wrong"; must be 0, 1, false, true, *'],
+        {"path": REMOVED, "scorer": "right", "map": {"C": 0, "I": "wrong"}},
+        'got "wrong"; must be 0, 1, false, true, ',
     ),
 }
 
 
-@pytest.mark.parametrize(("labels", "said"), WRONG_IN_THE_LOG.values(), ids=WRONG_IN_THE_LOG)
-def test_what_the_log_has_not(
-    pytester: pytest.Pytester, labels: dict[str, Any], said: list[str]
+@pytest.mark.parametrize(("labels", "said"), WRONG.values(), ids=WRONG)
+def test_labels_that_cannot_be_used_are_refused(
+    tmp_path: Path, labels: dict[str, Any], said: str
 ) -> None:
-    labelled = write_labelled(pytester.path, path=REMOVED, **labels)
-    done = pytester.runpytest(labelled.suite.option)
-    assert done.ret == 4
-    done.stderr.fnmatch_lines(said)
+    with pytest.raises(InputError) as refused:
+        make(write_labelled(tmp_path, **labels))
+    assert said in str(refused.value)
 
 
-def test_labels_that_no_test_uses_are_named(pytester: pytest.Pytester) -> None:
-    labelled = write_labelled(pytester.path)
+def test_labels_that_no_test_uses_are_named(tmp_path: Path) -> None:
+    labelled = write_labelled(tmp_path)
     text = labelled.suite.config.read_text("utf-8").replace("agent_labels", "agent_positives")
     text += "synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}\n"
     labelled.suite.config.write_text(text, encoding="utf-8")
-    done = pytester.runpytest(labelled.suite.option)
-    done.stdout.fnmatch_lines(["note: *labels has no effect: agent_labels is not in admin.*"])
+    [notice] = [each for each in make(labelled).notices if "labels" in each]
+    assert "has no effect: agent_labels is not in admin." in notice
 
 
 def test_init_starts_a_suite_of_labelled_runs(
@@ -362,11 +312,8 @@ def test_init_starts_a_suite_of_labelled_runs(
     assert "kind" in (new / "inputs/data/mine/rubrics.yml").read_text("utf-8")
     rubrics = "- {id: kind, instructions: Be kind.}\n"
     (new / "inputs/data/mine/rubrics.yml").write_text(rubrics, encoding="utf-8")
-    pytester.makeini("[pytest]\n")
-    done = pytester.runpytest(
-        f"--rootdir={new}", "--jrh-config=new/inputs/configs/mine.yml", "--collect-only", "-q"
-    )
-    assert names(done.outlines) == ["run-1[e1]", "run-2[e1]"]
+    ready = make_ready(new / "inputs/configs/mine.yml", cwd=new, rootdir=new)
+    assert [spec.run_id for spec in ready.specs()] == ["run-1", "run-2"]
 
 
 def test_init_names_the_words_of_labels_that_are_words(

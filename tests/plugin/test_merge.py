@@ -18,13 +18,11 @@ from tests.plugin.gated import (
     LAX,
     LIMIT,
     REGRESSED,
-    TINY,
     UPDATE,
     Project,
     section,
 )
-from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
-from tests.plugin.test_subset import SMOKE
+from tests.plugin.recorded import PERTURBATION, Recorded, run_pytest
 from tests.support.baselines import case_lines, write_lines
 
 SHARES = [
@@ -32,17 +30,24 @@ SHARES = [
     "agent_perturbation and (run-3 or run-4)",
     "agent_positives",
 ]
+SMOKE = "--jrh-subset=smoke"
+FOLDERS = ["shard-0", "shard-1", "shard-2"]
+
+
+@pytest.fixture(scope="session")
+def shards_once(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The project, and what three machines have left of the laxer suite, each with a share of its
+    cases."""
+    project = project_once.copied(tmp_path_factory.mktemp("shards"))
+    for number, share in enumerate(SHARES):
+        run_pytest(project.folder, f"--jrh-config={LAX}", "-k", share)
+        shutil.move(project.folder / "outputs", project.folder / FOLDERS[number])
+    return project
 
 
 @pytest.fixture
-def shards(pytester: pytest.Pytester, project: Project) -> list[str]:
-    """What three machines have left of the laxer suite, each with a share of its cases."""
-    folders = []
-    for number, share in enumerate(SHARES):
-        pytester.runpytest(f"--jrh-config={LAX}", "-k", share)
-        shutil.move(project.folder / "outputs", project.folder / f"shard-{number}")
-        folders.append(f"shard-{number}")
-    return folders
+def project(shards_once: Project, pytester: pytest.Pytester) -> Project:
+    return shards_once.copied(pytester.path)
 
 
 class Merge:
@@ -70,10 +75,10 @@ def merge(
 
 
 def test_shards_are_held_against_the_baseline_as_one_session_is(
-    pytester: pytest.Pytester, project: Project, shards: list[str], merge: Merge
+    pytester: pytest.Pytester, project: Project, merge: Merge
 ) -> None:
     project.rules(LAX, LIMIT)
-    assert merge(BASELINE, "-v", *shards) == 1
+    assert merge(BASELINE, "-v", *FOLDERS) == 1
     assert section(merge.lines, "regressions (3):") == REGRESSED
     assert f"FAIL  {BROKEN}" in merge.lines
     told = merge.lines[1:]
@@ -91,61 +96,61 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     assert json.loads(report.read_text("utf-8")) == merged
 
 
+@pytest.mark.parametrize(
+    ("rules", "code", "told"),
+    [
+        ("{min_accuracy: 0.5}", 0, "UNCLEAR  the judge always says 0 (satisfied)"),
+        (
+            *("{min_accuracy: 0.6}", 1),
+            "FAIL  the judge is wrong on 4 of 8 cases; min_accuracy 60% allows 3",
+        ),
+        (
+            *("{max_false_alarms: 0, min_recall: 0.3}", 1),
+            "FAIL  the judge misses 4 of 4 violations; min_recall 30% allows 2",
+        ),
+    ],
+)
 def test_a_threshold_holds_for_all_shards_together(
-    project: Project, shards: list[str], merge: Merge
+    project: Project, merge: Merge, rules: str, code: int, told: str
 ) -> None:
-    project.rules(LAX, "{min_accuracy: 0.5}")
-    assert merge(*shards) == 0
-    assert "UNCLEAR  the judge always says 0 (satisfied)" in merge.lines
-    project.rules(LAX, "{min_accuracy: 0.6}")
-    assert merge(*shards) == 1
-    told = "FAIL  the judge is wrong on 4 of 8 cases; min_accuracy 60% allows 3"
+    project.rules(LAX, rules)
+    assert merge(*FOLDERS) == code
     assert told in merge.lines
 
 
-def test_a_drop_is_decided_over_all_shards(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_a_drop_is_decided_over_all_shards(project: Project, merge: Merge) -> None:
     project.rules(LAX, "{unclear: fail}")
-    assert merge(BASELINE, *shards) == 1
+    assert merge(BASELINE, *FOLDERS) == 1
     told = " ".join(merge.lines)
     assert (
         "UNCLEAR  the new prompt misses 3 of 3 violations that it found before; chance does as much"
         in told
     )
     project.rules(LAX, "{max_drop: 0.05}")
-    merge(BASELINE, UPDATE, *shards)
-    assert merge(BASELINE, *shards) == 0
+    merge(BASELINE, UPDATE, *FOLDERS)
+    assert merge(BASELINE, *FOLDERS) == 0
     # Without a baseline nothing is decided about the drop, and each wrong verdict is red.
-    assert merge(*shards) == 1
+    assert merge(*FOLDERS) == 1
 
 
-def test_a_merge_says_how_much_of_the_baseline_it_compares(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_a_merge_says_how_much_of_the_baseline_it_compares(project: Project, merge: Merge) -> None:
     project.rules(LAX, "{max_drop: 0.9}")
-    assert merge(BASELINE, *shards) == 0
+    assert merge(BASELINE, *FOLDERS) == 0
     assert "compared:" not in " ".join(merge.lines)
     lines = case_lines(project.folder / FILE)
     write_lines(project.folder / FILE, [line for line in lines if line["run_id"] == "run-1"])
-    assert merge(BASELINE, *shards) == 0
+    assert merge(BASELINE, *FOLDERS) == 0
     assert "2 of 8 cases compared: 6 cases not in the baseline" in " ".join(merge.lines)
     gone = dict(lines[0], case_id=lines[0]["case_id"].replace("run-1[", "run-9["))
     write_lines(project.folder / FILE, [*lines, gone])
-    assert merge(BASELINE, *shards) == 0
+    assert merge(BASELINE, *FOLDERS) == 0
     told = " ".join(merge.lines)
     assert "8 of 9 cases compared: 1 left the suite" in told
 
 
-def test_without_gate_and_baseline_a_wrong_verdict_is_red(shards: list[str], merge: Merge) -> None:
-    assert merge(*shards) == 1
-
-
-def test_a_case_that_no_shard_reported_is_named_and_red(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge: Merge) -> None:
     before = (project.folder / FILE).read_bytes()
-    assert merge(BASELINE, UPDATE, shards[1], shards[2]) == 1
+    assert merge(BASELINE, UPDATE, *FOLDERS[1:]) == 1
     said = "no shard has a result of 2 cases: run the missing ones, and merge all shards again"
     assert f"! {said}" in [line.strip() for line in merge.lines]
     missing = section(merge.lines, "never reported (2):")
@@ -157,44 +162,38 @@ def test_a_case_that_no_shard_reported_is_named_and_red(
     assert (project.folder / FILE).read_bytes() == before
 
 
-def test_a_suite_without_any_verdict_is_red(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> None:
     for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
         results = [
             json.loads(line) | {"why": {"kind": "no_case"}}
             for line in path.read_text("utf-8").splitlines()
         ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
-    assert merge(*shards) == 1
+    assert merge(*FOLDERS) == 1
     assert "note: No case reached a verdict, so this run is not green." in merge.lines
 
 
-def test_an_unscored_case_of_a_shard_is_red(
-    pytester: pytest.Pytester, project: Project, shards: list[str], merge: Merge
-) -> None:
-    for path in project.suite.cassettes.glob("*/*/run-1.e1.judge-*.yaml"):
-        path.unlink()
-    pytester.runpytest(project.suite.option)
-    assert merge(BASELINE, "-v", "outputs", config=TINY) == 1
-    assert len(section(merge.lines, "unscored (2):")) == 2
+def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> None:
+    project.rules(LAX, "{min_accuracy: 0.1}")
+    why = {"kind": "unrecorded", "detail": "the judge's call is not recorded"}
+    changed_line(project.folder / "shard-2/lax/tiny/results.jsonl", 1, why=why, scores=[])
+    assert merge("-v", *FOLDERS) == 1
+    assert len(section(merge.lines, "unscored (1):")) == 1
 
 
-def test_all_shards_together_update_a_baseline(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
-    assert merge(BASELINE, UPDATE, *shards) == 0
+def test_all_shards_together_update_a_baseline(project: Project, merge: Merge) -> None:
+    assert merge(BASELINE, UPDATE, *FOLDERS) == 0
     assert "this update accepts a loss: 3 cases newly wrong" in " ".join(merge.lines)
     assert (
         "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed."
         in merge.lines
     )
-    assert merge(BASELINE, *shards) == 0
+    assert merge(BASELINE, *FOLDERS) == 0
     assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
 
 
 def test_reports_and_annotations_tell_of_all_shards(
-    project: Project, shards: list[str], merge: Merge, monkeypatch: pytest.MonkeyPatch
+    project: Project, merge: Merge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.rules(LAX, LIMIT)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
@@ -204,7 +203,7 @@ def test_reports_and_annotations_tell_of_all_shards(
         BASELINE,
         "--jrh-report=all.html",
         "--jrh-report=all.md",
-        *shards,
+        *FOLDERS,
     )
     assert any(line.startswith("report      all.html, all.md ") for line in merge.lines)
     assert BROKEN.replace("_", r"\_") in Path("all.md").read_text("utf-8")
@@ -237,9 +236,7 @@ def changed_line(path: Path, number: int, **values: object) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def test_a_result_that_does_not_fit_is_a_usage_error(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, merge: Merge) -> None:
     path = project.folder / "shard-0/lax/tiny/results.jsonl"
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
@@ -249,20 +246,18 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
     ]
     for values, told in mistakes:
         changed_line(path, 2, **values)
-        assert merge(BASELINE, *shards) == 4
+        assert merge(BASELINE, *FOLDERS) == 4
         assert f"shard-0/lax/tiny/results.jsonl:2: {told}" in merge.errors
         path.write_bytes(before)
     for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
-    assert merge(BASELINE, *shards) == 4
+    assert merge(BASELINE, *FOLDERS) == 4
     assert "no results.jsonl here has results of the suite 'tiny'" in merge.errors
 
 
-def test_verdicts_of_another_judge_are_refused(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -> None:
     project.prompt("Overlook nothing.")
-    assert merge(BASELINE, *shards) == 4
+    assert merge(BASELINE, *FOLDERS) == 4
     assert (
         "shard-0/lax/tiny/results.jsonl:1: the verdict is of another judge (model" in merge.errors
     )
@@ -280,9 +275,7 @@ def test_verdicts_of_another_judge_are_refused(
     ],
     ids=["no baseline", "nothing to update", "no results"],
 )
-def test_a_mistake_is_a_usage_error(
-    shards: list[str], merge: Merge, arguments: list[str], told: str
-) -> None:
+def test_a_mistake_is_a_usage_error(merge: Merge, arguments: list[str], told: str) -> None:
     assert merge(*arguments) == 4
     assert told in merge.errors
 
@@ -299,59 +292,37 @@ def test_its_options_are_pytests(merge: Merge, capsys: pytest.CaptureFixture[str
     assert named <= {option.flag for option in OPTIONS}
 
 
-def test_the_positives_alone_are_no_suite(shards: list[str], merge: Merge) -> None:
-    assert merge(shards[2]) == 1
-    assert not any(POSITIVES in line for line in section(merge.lines, "never reported (4):"))
-
-
 def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
-    project: Project, shards: list[str], merge: Merge
+    project: Project, merge: Merge
 ) -> None:
     path = project.folder / FILE
     path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
-    assert merge(BASELINE, *shards) == 1
+    assert merge(BASELINE, *FOLDERS) == 1
     assert any("nothing could be compared with the baseline" in line for line in merge.lines)
     command = (
-        f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE} {' '.join(shards)}"
+        f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE} {' '.join(FOLDERS)}"
     )
     assert f"next        {command}" in merge.lines
 
 
-def test_results_that_cannot_be_written_are_red(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
+def test_results_that_cannot_be_written_are_red(project: Project, merge: Merge) -> None:
     project.rules(LAX, "{min_accuracy: 0.1}")
-    assert merge(*shards) == 0
+    assert merge(*FOLDERS) == 0
     shutil.rmtree(project.folder / "outputs")
     (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
-    assert merge(*shards) == 1
+    assert merge(*FOLDERS) == 1
 
 
-def test_shards_of_a_subset_are_merged_as_one_session_of_it(
-    pytester: pytest.Pytester, project: Project, merge: Merge
-) -> None:
-    option = project.rules(LAX, "{min_accuracy: 0.1}\nsubset: {smoke: 4}")
-    whole = pytester.runpytest(option, SMOKE)
-    [seen] = [line for line in whole.outlines if "(subset smoke)" in line]
-    shutil.rmtree(project.folder / "outputs")
-    shards = []
-    for share in ("agent_perturbation", "agent_positives"):
-        pytester.runpytest(option, SMOKE, "-k", share)
-        shutil.move(project.folder / "outputs", project.folder / share)
-        shards.append(share)
-    assert merge(SMOKE, *shards) == 0
-    assert seen in merge.lines
+def test_shards_are_merged_to_a_subset_too(project: Project, merge: Merge) -> None:
+    project.rules(LAX, "{min_accuracy: 0.1}\nsubset: {smoke: 4}")
+    assert merge(SMOKE, *FOLDERS) == 0
+    assert any("(subset smoke)" in line for line in merge.lines)
     [report] = (project.folder / "outputs/lax/tiny").glob("*_report.json")
     session = json.loads(report.read_text("utf-8"))["session"]
     assert (session["cases"], session["of"], session["subset"]) == (4, 8, "smoke")
-    assert merge(SMOKE, *shards[:1]) == 1
+    assert merge(SMOKE, FOLDERS[2]) == 1
     assert len(section(merge.lines, "never reported (2):")) == 2
-    assert merge("-v", *shards) == 1
-    assert len(section(merge.lines, "never reported (4):")) == 4
-    assert merge(SMOKE, BASELINE, UPDATE, *shards) == 4
+    assert merge(SMOKE, BASELINE, UPDATE, *FOLDERS) == 4
     assert "run it without --jrh-subset" in merge.errors
-    pytester.runpytest(option, "-k", "agent_positives")
-    assert merge(SMOKE, "outputs", shards[0]) == 0
-    assert seen in merge.lines
-    assert merge("--jrh-subset=smoek", *shards) == 4
+    assert merge("--jrh-subset=smoek", *FOLDERS) == 4
     assert "the subsets are smoke" in merge.errors

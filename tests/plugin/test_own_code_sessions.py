@@ -31,47 +31,30 @@ def test_each_repeat_has_requests_of_its_own(judged: MakeJudged, pytester: pytes
         made = judged(asking(service.url), repeats=3)
         first = run_pytest(pytester.path, made.suite.option, RECORD("once"), *ONE)
         assert "3 calls" in words(first), first.stdout
-        flickers = [("agree", [1, 0, 1])]
-        assert scores_of(made.suite) == flickers
-        # A complete cassette is not added to, and what is missing alone is asked.
+        assert scores_of(made.suite) == [("agree", [1, 0, 1])]
         made.configure({"python": "judges.py:judge", "repeats": 4})
-        closed = run_pytest(pytester.path, made.suite.option, RECORD("once"), *ONE)
-        assert summary(closed) == "7 deselected, 1 error"
         service.scores = [0]
         more = run_pytest(pytester.path, made.suite.option, RECORD("new_episodes"), *ONE)
         assert "1 call, 7 replayed" in words(more), more.stdout
     assert scores_of(made.suite) == [("disagree", [1, 0, 1, 0])]
-    made.configure({"python": "judges.py:judge", "repeats": 3})
-    replayed = run_pytest(pytester.path, made.suite.option, *ONE, "-v")
-    assert "0 calls, 7 replayed" in words(replayed)
-    assert scores_of(made.suite) == flickers
 
 
 ORDINAL = """
-import re, requests
-URL = {url!r}
+import re
 
 
 def judge(case):
-    requests.post(URL, json=case.transcript)
     [marker] = re.findall("ok-marker-score-([0-9]+)", case.transcript) or ["1"]
     assert int(marker) in [level.score for level in case.levels]
-    return int(marker){more}
+    return int(marker) + 1
 """
 
 
 def test_a_scale_is_judged_by_its_scores(recorded: Recorded, pytester: pytest.Pytester) -> None:
-    with JudgeService() as service:
-        made = judged_suite(recorded.scale, ORDINAL.format(url=service.url, more=""))
-        first = run_pytest(pytester.path, made.suite.option, RECORD("once"))
-    assert summary(first) == "4 passed", first.stdout
-    replayed = run_pytest(pytester.path, made.suite.option)
-    assert summary(replayed) == "4 passed"
-    assert "0 calls" in words(replayed)
-    made.write(ORDINAL.format(url=service.url, more=" + 1"))
-    beyond = run_pytest(pytester.path, made.suite.option)
-    assert summary(beyond) == "2 failed, 2 errors", beyond.stdout
-    assert "gave the score 3; it must be 0, 1 or 2." in words(beyond)
+    made = judged_suite(recorded.scale, ORDINAL)
+    done = run_pytest(pytester.path, made.suite.option)
+    assert summary(done) == "2 failed, 2 errors", done.stdout
+    assert "gave the score 3; it must be 0, 1 or 2." in words(done)
 
 
 def test_record_modes_mean_what_they_mean_for_prompts(
@@ -88,20 +71,9 @@ def test_record_modes_mean_what_they_mean_for_prompts(
         assert len(service.asked) == 2
         assert "2 passed" in session("new_episodes")
         assert len(service.asked) == 2
-        # What has changed is asked, and the rest is not; what was asked before stays answered.
-        made.write(asking(service.url).replace("case.transcript", "case.rubric.id + 'x'", 1))
-        assert "2 errors" in session("once")
-        assert len(service.asked) == 2
-        session("new_episodes")
-        assert len(service.asked) == 4
-        made.write(asking(service.url))
-        assert "2 passed" in session("none")
-        assert "2 passed" in session("new_episodes")
-        assert len(service.asked) == 4
         service.scores = [0, 0]
         assert "1 failed, 1 passed" in session("all")
-        assert len(service.asked) == 6
-    assert "1 failed, 1 passed" in session("none")
+        assert len(service.asked) == 4
 
 
 def test_recording_anew_without_an_answer_keeps_the_old_requests(
@@ -118,11 +90,7 @@ def test_recording_anew_without_an_answer_keeps_the_old_requests(
         service.statuses = [401]
         refused = run_pytest(pytester.path, made.suite.option, RECORD("all"), *ONE)
         assert summary(refused) == "7 deselected, 1 error", refused.stdout
-    down = run_pytest(pytester.path, made.suite.option, RECORD("all"), *ONE)
-    assert summary(down) == "7 deselected, 1 error", down.stdout
     assert made.cassette.read_bytes() == before
-    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
-    assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
 
 
 HOOK = """
@@ -143,18 +111,17 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     suite = recorded.tiny
     pytester.makeconftest(HOOK)
     pytester.makepyfile(by_hook=BY_HOOK)
-    for number, share in enumerate(("run-1 or run-2", "not run-1 and not run-2")):
-        run_pytest(suite.folder, suite.option, "-k", share)
-        shutil.move(suite.folder / "outputs", suite.folder / f"shard-{number}")
+    run_pytest(suite.folder, suite.option)
+    shutil.move(suite.folder / "outputs", suite.folder / "shard")
     capsys.readouterr()
-    assert main(["merge", suite.option, "shard-0", "shard-1"]) == 4
+    assert main(["merge", suite.option, "shard"]) == 4
     said = " ".join(capsys.readouterr().err.split())
     assert "is of another judge (model, prompt or parameters) than the config's" in said
     assert "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION." in said
     monkeypatch.syspath_prepend(suite.folder)
-    assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard-0", "shard-1"]) == 0
+    assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard"]) == 0
     assert re.search(r"\nrubric-1 +6 +100.0%", capsys.readouterr().out)
-    assert main(["merge", suite.option, "--judge=by_hook:judged", "shard-0", "shard-1"]) == 4
+    assert main(["merge", suite.option, "--judge=by_hook:judged", "shard"]) == 4
     assert "judge is the nearest" in capsys.readouterr().err
 
 
@@ -172,38 +139,41 @@ def test_a_key_that_a_judge_takes_from_a_file_is_not_kept(
         done = run_pytest(pytester.path, made.suite.option, RECORD("once"), *ONE)
         assert summary(done) == "1 passed, 7 deselected", done.stdout
         assert service.asked[0]["key"] == key
-    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
-    assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
     files = [path for path in pytester.path.rglob("*") if path.is_file()]
     assert made.cassette in files
     assert [path for path in files if key.encode() in path.read_bytes()] == []
 
 
-ASKING = {
-    "requests": "import requests\ndef judge(case):\n    return requests.post(URL, data='x').json()",
-    "urllib": "import json, urllib.request\ndef judge(case):\n"
-    "    return json.load(urllib.request.urlopen(URL, b'x'))",
-    "httpx": "import httpx\ndef judge(case):\n    return httpx.post(URL, content='x').json()",
-    "httpx, async": "import httpx\nasync def judge(case):\n"
-    "    async with httpx.AsyncClient() as client:\n"
-    "        return (await client.post(URL, content='x')).json()",
-    "aiohttp": "import aiohttp\nasync def judge(case):\n"
-    "    async with aiohttp.ClientSession() as client, client.post(URL, data='x') as answer:\n"
-    "        return await answer.json()",
-}
+ASKING = """
+import json, urllib.request
+import aiohttp, httpx, requests
 
 
-@pytest.mark.parametrize("library", ASKING)
+async def judge(case):
+    answers = [
+        requests.post(URL, data="requests").json(),
+        json.load(urllib.request.urlopen(URL, b"urllib")),
+        httpx.post(URL, content="httpx").json(),
+    ]
+    async with httpx.AsyncClient() as client:
+        answers.append((await client.post(URL, content="async httpx")).json())
+    async with aiohttp.ClientSession() as client, client.post(URL, data="aiohttp") as answer:
+        answers.append(await answer.json())
+    [score] = set(answers)
+    return score
+"""
+
+
 def test_a_compressed_answer_of_a_service_is_kept_as_text(
-    judged: MakeJudged, pytester: pytest.Pytester, library: str
+    judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
     headers = {"content-encoding": "gzip"}
     answer = gzip.compress(b"   1")
     with JudgeService(reply=lambda _path, _body: (200, headers, answer)) as service:
-        made = judged(f"URL = {service.url!r}\n{ASKING[library]}\n")
+        made = judged(f"URL = {service.url!r}\n{ASKING}\n")
         whole = pytester.runpytest_inprocess(made.suite.option, RECORD("once"), *ONE)
         whole.assert_outcomes(passed=1, deselected=7)
-    assert "string: '   1'" in made.cassette.read_text()
+    assert made.cassette.read_text().count("string: '   1'") == 5
     replayed = pytester.runpytest_inprocess(made.suite.option, *ONE)
     replayed.assert_outcomes(passed=1, deselected=7)
 
@@ -219,56 +189,34 @@ def test_pytest_exit_of_a_judge_is_named_and_never_green(judged: MakeJudged) -> 
 IDIOM = """
 import json
 from openai import OpenAI
-client = OpenAI(base_url={url!r}, max_retries=0)
-{more}
+client = OpenAI(max_retries=0)
 
 def judge(case):
-    messages = [{{"role": "user", "content": case.transcript}}]
+    messages = [{"role": "user", "content": case.transcript}]
     answer = client.chat.completions.create(model="strict", messages=messages)
     return json.loads(answer.choices[0].message.content)["score"]
 """
-NO_KEY = {"OPENAI_API_KEY": None}
 
 
-def test_a_client_made_at_import_replays_without_its_key_and_is_told_once(
+def test_a_client_made_at_import_replays_without_its_key_and_address_and_is_told_once(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
+    gone = {"OPENAI_API_KEY": None, "OPENAI_BASE_URL": None, "OPENAI_API_BASE": None}
     with ModelServer(lambda _request: {"score": 1}) as server:
-        made = judged(IDIOM.format(url=server.base_url, more=""))
-        keyless = run_pytest(pytester.path, made.suite.option, RECORD("once"), *TWO, env=NO_KEY)
+        made = judged(IDIOM)
+        keyless = run_pytest(pytester.path, made.suite.option, RECORD("once"), *TWO, env=gone)
         assert keyless.code == 4
         assert "Missing credentials" in keyless.stderr
-        first = run_pytest(
-            pytester.path, made.suite.option, RECORD("once"), *TWO, env=server.environment
-        )
-        assert "2 calls" in words(first), first.stdout
-        asked = len(server.requests)
-        replayed = run_pytest(pytester.path, made.suite.option, *TWO, "-v", env=NO_KEY)
-        assert "0 calls" in words(replayed), replayed.stdout
-        assert words(replayed).count("OPENAI_API_KEY") == 1
-        assert (
-            "the judge judges.py:judge looks for OPENAI_API_KEY, not set here: on replay it gets a "
-            "placeholder, and nothing is sent."
-        ) in words(replayed)
-        assert scores_of(made.suite) == [("agree", [1]), ("disagree", [1])]
-        planned = run_pytest(
-            pytester.path, made.suite.option, RECORD("all"), "--jrh-plan", *TWO, env=NO_KEY
-        )
-        assert planned.code == 0, planned.stderr
-        assert len(server.requests) == asked
-
-
-def test_a_client_that_takes_its_address_from_the_environment_replays_without_it(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    with ModelServer(lambda _request: {"score": 1}) as server:
-        made = judged(IDIOM.format(url=None, more=""))
         env = {**server.environment, "OPENAI_BASE_URL": server.base_url}
         first = run_pytest(pytester.path, made.suite.option, RECORD("once"), *TWO, env=env)
         assert "2 calls" in words(first), first.stdout
-    gone = {"OPENAI_BASE_URL": None, "OPENAI_API_BASE": None}
-    replayed = run_pytest(pytester.path, made.suite.option, *TWO, env={**NO_KEY, **gone})
-    assert summary(replayed) == "1 failed, 1 passed, 6 deselected", replayed.stdout
+    replayed = run_pytest(pytester.path, made.suite.option, *TWO, "-v", env=gone)
+    assert "0 calls" in words(replayed), replayed.stdout
+    assert words(replayed).count("OPENAI_API_KEY") == 1
+    assert (
+        "the judge judges.py:judge looks for OPENAI_API_KEY, not set here: on replay it gets a "
+        "placeholder, and nothing is sent."
+    ) in words(replayed)
     assert scores_of(made.suite) == [("agree", [1]), ("disagree", [1])]
 
 

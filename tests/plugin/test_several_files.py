@@ -54,12 +54,9 @@ def several(recorded_folder: SuiteFiles, tmp_path: Path) -> SuiteFiles:
     return SuiteFiles(folder, folder / "inputs/configs/tiny.yml", "tiny")
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_runs_of_all_files_are_replayed_compared_and_reported(
-    several: SuiteFiles, workers: list[str]
-) -> None:
+def test_runs_of_all_files_are_replayed_compared_and_reported(several: SuiteFiles) -> None:
     outputs = ("--jrh-report=r.html", "--jrh-report=s.md")
-    done = run_pytest(several.folder, several.option, "-rA", "-v", *GATE, *outputs, *workers)
+    done = run_pytest(several.folder, several.option, "-rA", "-v", *GATE, *outputs)
     assert done.code == pytest.ExitCode.OK, done.stdout
     names = sorted(line.rpartition("::")[2] for line in done.lines if line.startswith("PASSED"))
     assert names == ["chat[e1]", "run-1@gpt[e1]", "run-1[e1]"]
@@ -70,18 +67,7 @@ def test_runs_of_all_files_are_replayed_compared_and_reported(
     assert "run-1@gpt" in (several.folder / "r.html").read_text(encoding="utf-8")
 
 
-def test_the_cases_run_frozen_without_the_files(several: SuiteFiles) -> None:
-    assert run_pytest(several.folder, several.option).code == pytest.ExitCode.OK
-    shutil.rmtree(several.data / "logs")
-    done = run_pytest(several.folder, several.option, "-v", "--jrh-frozen", *GATE)
-    assert done.code == pytest.ExitCode.OK, done.stdout
-    assert "3 of 3 cases of the baseline compared: 0 regressions, 0 fixes" in done.stdout
-
-
 def test_what_is_planned_and_what_is_unused_is_known_of_all_files(several: SuiteFiles) -> None:
-    planned = run_pytest(several.folder, several.option, "--jrh-plan")
-    assert planned.code == pytest.ExitCode.OK, planned.stdout
-    assert "invalid input" not in planned.stdout
     (several.data / "logs" / "claude.eval").unlink()
     unused = run_pytest(several.folder, several.option, "--jrh-prune", "--jrh-plan")
     # The id is in one file now, and goes by its own name again.
@@ -114,28 +100,6 @@ def test_a_log_that_is_added_leaves_recordings_and_baseline_of_the_first_valid(
     assert "1 of 1 case of the baseline compared: 0 regressions, 0 fixes" in done.stdout
     assert any(line.startswith("PASSED") and "::run-1[e1]" in line for line in done.lines)
     assert any(line.startswith("ERROR") and "::run-1@second[e1]" in line for line in done.lines)
-
-
-def test_runs_that_are_added_cost_their_own_calls_and_need_no_update(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, runs=1)
-    logs = suite.data / "logs"
-    logs.mkdir()
-    shutil.copyfile(built_log([run(1)]), logs / "june.eval")
-    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
-    config[AGENT] = {"input_log_path": "inputs/data/tiny/logs"}
-    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-    record = "--jrh-record-mode=once"
-    with ModelServer() as server:
-        update = (record, *GATE, "--jrh-update-baseline")
-        run_pytest(tmp_path, suite.option, *update, env=server.environment)
-        first = len(server.requests)
-        runs = [run(number) for number in range(2, 7)]
-        shutil.copyfile(built_log(runs), logs / "july.eval")
-        grown = run_pytest(tmp_path, suite.option, record, *GATE, "-v", env=server.environment)
-        assert len(server.requests) == 6 * first
-    assert grown.code == pytest.ExitCode.OK, grown.stdout
-    assert "UNCLEAR  2 of 12 cases compared: 10 cases not in the baseline" in grown.stdout
-    assert "new since the baseline (10):" in grown.lines
 
 
 def test_a_plan_says_which_runs_cannot_be_read(several: SuiteFiles) -> None:
