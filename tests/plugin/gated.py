@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pytest_jrh.llm.calls import load_template
 from tests.plugin.recorded import PERTURBATION, lenient_about_order_1002, run_pytest
 from tests.support.baselines import case_lines
@@ -28,7 +26,6 @@ LIMIT = "{min_recall: 0.5}"
 BROKEN = "the new prompt misses 4 of 4 violations; min_recall 50% allows 2"
 LENIENCE = "Overlook whatever can be overlooked."
 REGRESSED = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 3, 4)]
-WORKERS = pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from tests.support.exchange import Answer, AnswerFunction
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.suites import REMOVED, SuiteFiles, run, write_suite
 
-NATURAL = "agent_labels::rubric-1::"
 LABELS = """run_id,label,annotator,split
 run-1,satisfied,ann,dev
 run-1,satisfied,bob,dev
@@ -97,8 +95,3 @@ def record_labelled(
 def content(_request: Request) -> dict[str, object]:
     """A judge that finds nothing wrong."""
     return {"reasoning": "The answer is kind.", "score": 0}
-
-
-def names(lines: Sequence[str]) -> list[str]:
-    """The cases of a listing, without the way to them."""
-    return [line.rpartition("::")[2] for line in lines if "::agent_labels::" in line]

@@ -12,8 +12,6 @@ from tests.support.model_server import Answer, Obedient, Request
 from tests.support.suites import SuiteFiles, run, write_suite
 
 PROBE = "format_invariance"
-VARIANT = "json_layout"
-NODE = f"{PROBE}::rubric-1::"
 
 
 def runs(number: int) -> list[dict[str, Any]]:

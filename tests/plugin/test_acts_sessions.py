@@ -88,12 +88,11 @@ def record(files: SuiteFiles) -> Any:
     return read_case(line)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
 def test_acts_are_made_shown_replayed_and_frozen(
-    pytester: pytest.Pytester, server: ModelServer, files: SuiteFiles, workers: tuple[str, ...]
+    pytester: pytest.Pytester, server: ModelServer, files: SuiteFiles
 ) -> None:
     reports = ("--jrh-report=report.html", "--jrh-report=summary.md")
-    done = pytester.runpytest_inprocess(files.option, "-v", RECORD, *reports, *workers)
+    done = pytester.runpytest_inprocess(files.option, "-v", RECORD, *reports)
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
         [
@@ -116,8 +115,7 @@ def test_acts_are_made_shown_replayed_and_frozen(
     assert 'refund: {"order": 17, "amount": 96.5}' in row["generation_response"]
     before = (files.negatives / "agent_perturbations.jsonl").read_bytes()
     asked = server.count()
-    for option in ("--jrh-record-mode=none", "--jrh-frozen"):
-        pytester.runpytest_inprocess(files.option, option, *workers).assert_outcomes(failed=1)
+    pytester.runpytest_inprocess(files.option, "--jrh-frozen").assert_outcomes(failed=1)
     assert server.count() == asked
     assert (files.negatives / "agent_perturbations.jsonl").read_bytes() == before
 
@@ -148,8 +146,7 @@ def test_a_call_that_a_person_edited_is_judged_and_stored(
     assert '{"order": 17, "amount": 76.5}' in request
     assert '"refunded": 76.5' in request
     asked = server.count()
-    for again in ("--jrh-record-mode=none", "--jrh-frozen"):
-        pytester.runpytest_inprocess(files.option, again).assert_outcomes(passed=1)
+    pytester.runpytest_inprocess(files.option, "--jrh-frozen").assert_outcomes(passed=1)
     assert server.count() == asked
 
 
@@ -183,7 +180,7 @@ def test_a_secret_in_a_call_is_in_no_file_and_the_case_stays_usable(
         judge={"reasoning": f"All is well in [1]: {SECRET}.", "score": 0},
     )
     reports = ("--jrh-report=report.html", "--jrh-report=summary.md", "--junitxml=junit.xml")
-    for mode in (RECORD, "--jrh-record-mode=none", "--jrh-frozen"):
+    for mode in (RECORD, "--jrh-frozen"):
         done = pytester.runpytest_inprocess(files.option, "-vv", mode, *reports)
         done.assert_outcomes(failed=1)
         assert SECRET not in done.stdout.str() + done.stderr.str()

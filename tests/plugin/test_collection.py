@@ -10,11 +10,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 from tests.support.fork_server import python
-from tests.support.suites import run, write_suite
 
 TINY = "inputs/configs/tiny.yml"
 BINARY = [
@@ -57,13 +55,9 @@ def test_a_config_given_twice_is_collected_once(
     assert collected(pytester, *same) == BINARY
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["with --jrh-config", "without"])
-def test_items_are_selected_by_node_id(
-    pytester: pytest.Pytester, recorded: Recorded, *, named: bool
-) -> None:
-    config = [recorded.tiny.option] if named else []
+def test_items_are_selected_by_node_id(pytester: pytest.Pytester, recorded: Recorded) -> None:
     ids = (BINARY[1], f"{TINY}::{PERTURBATION}run-3", f"{TINY}::agent_positives")
-    assert collected(pytester, *config, *ids) == BINARY[1:3] + BINARY[4:]
+    assert collected(pytester, *ids) == BINARY[1:3] + BINARY[4:]
 
 
 def test_pytests_own_options_select(pytester: pytest.Pytester, recorded: Recorded) -> None:
@@ -90,13 +84,10 @@ def mixed(pytester: pytest.Pytester, recorded: Recorded) -> Recorded:
 
 COLLECTED = {
     "": [*BINARY, UNIT],
-    "-o testpaths=": [*BINARY, PACKAGED, UNIT],
-    "-m agent_positives": BINARY[4:],
     "tests": [UNIT],
     "--pyargs package": [PACKAGED],
     ".": [*BINARY, PACKAGED, UNIT],
     f"{BINARY[1]} {UNIT}": [BINARY[1], UNIT],
-    f"--jrh-config={SCALE}": ORDINAL,
     "@typed.txt": [*ORDINAL, UNIT],
 }
 
@@ -114,7 +105,6 @@ def test_a_suite_of_the_settings_is_collected_from_a_subfolder_too(
 ) -> None:
     monkeypatch.chdir(pytester.path / "tests")
     assert sorted(collected(pytester)) == [*BINARY, UNIT]
-    assert collected(pytester, "test_unit.py") == [UNIT]
     assert collected(pytester, f"../{BINARY[2]}") == [BINARY[2]]
 
 
@@ -129,14 +119,6 @@ def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
     alone = pytester.runpytest("tests", "-o", "jrh_baseline=broken.json")
     alone.assert_outcomes(failed=1)
     alone.stdout.no_fnmatch_line("*judge reliability*")
-
-
-def test_a_suite_that_stays_out_needs_no_options(
-    pytester: pytest.Pytester, mixed: Recorded
-) -> None:
-    done = pytester.runpytest("tests", "--jrh-max-calls=3")
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines(["ERROR: --jrh-max-calls needs a suite, and none was collected.*"])
 
 
 def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
@@ -154,8 +136,8 @@ def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
         *json.loads(blocks["json"])["python.testing.pytestArgs"],
     ]
     assert sorted(collected(pytester, *args)) == [*BINARY, UNIT]
-    for nodeid in (UNIT, BINARY[5]):
-        assert collected(pytester, *args, str(pytester.path / nodeid)) == [nodeid]
+    nodeid = BINARY[5]
+    assert collected(pytester, *args, str(pytester.path / nodeid)) == [nodeid]
 
 
 def test_suites_are_discovered_by_their_suffix_and_other_files_are_left_alone(
@@ -171,14 +153,6 @@ def test_suites_are_discovered_by_their_suffix_and_other_files_are_left_alone(
     ]
 
 
-def test_a_suite_may_be_json_of_any_suffix(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    config = pytester.path / "tiny.conf"
-    text = str(yaml.safe_load(recorded.tiny.config.read_text("utf-8")))
-    config.write_text(text, encoding="utf-8")
-    ids = collected(pytester, "--jrh-config=tiny.conf")
-    assert ids == [f"tiny.conf{name.removeprefix(TINY)}" for name in BINARY]
-
-
 def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
     pytester: pytest.Pytester, recorded: Recorded, tmp_path: Path
 ) -> None:
@@ -186,37 +160,6 @@ def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
     recorded.tiny.config.replace(elsewhere)
     recorded.tiny.config.symlink_to(elsewhere)
     assert collected(pytester, recorded.tiny.option) == BINARY
-
-
-HOSTILE = [
-    "../../x",
-    "a::b[c]",
-    "run",
-    "RUN",
-    " ",
-    "x" * 300,
-    "x" * 299 + "y",
-    "ä\u202eb",
-    "a/b",
-    "%2E",
-    "~",
-    "a~b",
-]
-
-
-def test_hostile_ids_stay_distinct_and_select_themselves(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    runs = [{**run(number), "id": name} for number, name in enumerate(HOSTILE)]
-    rubrics = [{"id": name, "instructions": "Be kind."} for name in ("a::b", "../up")]
-    suite = write_suite(
-        pytester.path, name="hostile", runs=runs, rubrics=rubrics, tests=["agent_positives"]
-    )
-    ids = collected(pytester, suite.option)
-    assert len(set(ids)) == 2 * len(HOSTILE)
-    assert all(name.count("::") == 3 and name.count("[") == 1 and name.isascii() for name in ids)
-    selected = [ids[0], ids[1], ids[5], ids[-1]]
-    assert collected(pytester, suite.option, *selected) == selected
 
 
 def test_collecting_asks_no_model_and_writes_nothing(
@@ -238,9 +181,6 @@ def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester, recorded: Rec
     shutil.copy(recorded.tiny.config, "orders.jrh.yml")
     result = pytester.run(*python(), "-m", "pytest", "-p", "no:jrh", "-q")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result = pytester.run(*python(), "-m", "pytest", "-p", "no:jrh", recorded.tiny.option)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*unrecognized arguments: --jrh-config=*"])
 
 
 def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(

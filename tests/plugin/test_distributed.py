@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from tests.support.suites import write_suite
 
 TINY = "inputs/configs/tiny.yml"
 JSONL = "outputs/agent_perturbation/tiny/agent_perturbations.jsonl"
-PROPERTIES = ["expected", "score", "outcome", "rubric", "tokens", "cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +27,13 @@ class Session:
     """What one run of all three suites printed and left behind."""
 
     done: Done
-    junit: ET.Element
     files: Mapping[str, bytes]
 
 
 def session(recorded: Recorded, *arguments: str) -> Session:
     folder = recorded.tiny.folder
     options = [suite.option for suite in (recorded.tiny, recorded.scale, recorded.panel)]
-    done = run_pytest(
-        folder, *options, "-rA", "--junitxml=junit.xml", "-p", "no:cacheprovider", *arguments
-    )
+    done = run_pytest(folder, *options, "-rA", "-p", "no:cacheprovider", *arguments)
     outputs = folder / "outputs"
     files = {
         str(path.relative_to(folder)): path.read_bytes()
@@ -49,7 +44,7 @@ def session(recorded: Recorded, *arguments: str) -> Session:
     leftover = [path.name for path in outputs.rglob(".*")]
     assert leftover == []
     shutil.rmtree(outputs)
-    return Session(done, ET.parse(folder / "junit.xml").getroot(), files)
+    return Session(done, files)
 
 
 def different(files: Mapping[str, bytes], others: Mapping[str, bytes]) -> list[str]:
@@ -83,21 +78,6 @@ def test_workers_leave_the_same_bytes(sessions: tuple[Session, Session]) -> None
     assert different(alone, distributed) == []
 
 
-def test_workers_explain_a_disagreement_in_the_same_words(
-    sessions: tuple[Session, Session],
-) -> None:
-    told = []
-    for one in sessions:
-        start = one.done.lines.index(
-            "The judge gave 0 (satisfied); the right answer is 1 (violated)."
-        )
-        [end] = [
-            number for number, line in enumerate(one.done.lines) if line.startswith("run it again:")
-        ]
-        told.append(one.done.lines[start : end + 1])
-    assert told[0] == told[1]
-
-
 def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Session]) -> None:
     tables = []
     for one in sessions:
@@ -113,65 +93,6 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
     assert any("  1 of 2  " in line for line in tables[0])
     assert any(line.startswith("PASS  scale: the judge agrees with all ") for line in tables[0])
     assert any("  panel: " in line for line in tables[0])
-
-
-@pytest.mark.parametrize("which", [0, 1], ids=["alone", "-n 2"])
-def test_junit_has_the_properties_of_each_case_once(
-    sessions: tuple[Session, Session], which: int
-) -> None:
-    junit = sessions[which].junit
-    cases = {
-        (case.get("classname", ""), case.get("name", "")): case for case in junit.iter("testcase")
-    }
-    assert len(cases) == 16
-    for case in cases.values():
-        assert [prop.get("name") for prop in case.iter("property")] == PROPERTIES
-    told = [
-        [prop.get("value") for prop in case.iter("property")][:4]
-        for (where, name), case in cases.items()
-        if "tiny" in where and "agent_perturbation" in where
-    ]
-    assert sorted(told) == sorted(
-        [
-            ["1", "1", "agree", "rubric-1"],
-            ["1", "0", "disagree", "rubric-1"],
-            ["", "", "no_case", "rubric-1"],
-            ["1", "", "unrecorded", "rubric-1"],
-        ]
-    )
-    [failure] = junit.iter("failure")
-    gave = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
-    assert failure.get("message") == f"As planned: {gave}"
-    assert "ok-marker-violation" in (failure.text or "")
-    [error] = junit.iter("error")
-    assert "No verdict (unrecorded)" in (error.get("message") or "")
-
-
-def test_junit_counts_the_making_of_a_panels_case_once_whichever_worker_made_it(
-    recorded_once: Recorded, tmp_path: Path
-) -> None:
-    recorded = recorded_once.copied(tmp_path)
-    told = []
-    # Of two items each of two workers gets one.
-    for workers in ([], ["-n", "2"]):
-        run_pytest(
-            tmp_path,
-            recorded.panel.option,
-            "--junitxml=junit.xml",
-            "-k",
-            "agent_perturbation",
-            *workers,
-        )
-        cases = ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")
-        told.append(
-            {
-                case.get("name"): [prop.get("value") for prop in case.iter("property")]
-                for case in cases
-            }
-        )
-    assert told[0] == told[1]
-    first, second = (int(properties[-2] or 0) for properties in told[0].values())
-    assert 0 < second < first / 2
 
 
 def test_a_crashed_worker_loses_nothing_that_others_made(
@@ -203,38 +124,6 @@ def test_a_crashed_worker_loses_nothing_that_others_made(
         lines = (folder / "agent_perturbations.jsonl").read_text("utf-8").splitlines()
         assert {json.loads(line)["run_id"] for line in lines} >= runs
     assert not list((tmp_path / "outputs").rglob(".spool*"))
-
-
-def test_a_discovered_suite_is_reported_by_the_controller(
-    recorded_once: Recorded, tmp_path: Path
-) -> None:
-    recorded = recorded_once.copied(tmp_path)
-    recorded.scale.config.rename(tmp_path / "scale.jrh.yml")
-    recorded.scale.cassettes.rename(recorded.scale.cassettes.with_name("scale.jrh"))
-    (tmp_path / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
-    done = run_pytest(tmp_path, "-n", "2")
-    assert done.code == pytest.ExitCode.OK, done.stdout
-    assert "5 passed" in done.stdout
-    assert "PASS  the judge agrees with all 4 labels" in done.lines
-    made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
-    assert (
-        made.read_text("utf-8").count("\n") == 4
-    )  # both tests share the folder: three levels, and the positive
-    assert not list((tmp_path / "outputs").rglob(".spool*"))
-
-
-def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer) -> None:
-    suite = write_suite(pytester.path, runs=2, tests=["agent_positives"])
-    server.faults.add(stage="judge", fault=Fault.status(400))
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "--reruns", "1")
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(
-        [
-            "UNCLEAR  every label is 0, so that a judge that always says 0 is right",
-            "*2 passed*1 rerun*",
-        ]
-    )
-    result.stdout.no_fnmatch_line("*unscored*")
 
 
 def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_path: Path) -> None:
@@ -275,44 +164,17 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     assert done.stdout.count("does not accept temperature") == 1
 
 
-def test_a_session_that_runs_nothing_leaves_no_spools(
-    recorded_once: Recorded, tmp_path: Path
-) -> None:
-    recorded = recorded_once.copied(tmp_path)
-    done = run_pytest(tmp_path, recorded.tiny.option, "-n", "2", "-k", "no-such-run")
-    assert done.code == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert not list(tmp_path.rglob(".spool*"))
-    assert "judge reliability" not in done.stdout
-
-
-@pytest.mark.parametrize(("selected", "lines"), [("", 936), ("not agent_perturbation", 864)])
-def test_the_ledger_of_probes_is_the_same_with_workers_that_share_a_base(
-    tmp_path: Path, selected: str, lines: int
-) -> None:
+def test_the_ledger_of_probes_is_the_same_with_workers_that_share_a_base(tmp_path: Path) -> None:
     """Each worker judges the cases that its probes change, and their cost counts once."""
     root = Path(__file__).parents[2]
     shutil.copytree(root / "examples/probes", tmp_path / "examples/probes")
     ledgers = []
     for workers in ("0", "2"):
-        options = ["--jrh-config=examples/probes/probes.yml", "-n", workers, "-k", selected]
-        run_pytest(tmp_path, *options, "--tb=no")
+        options = ["--jrh-config=examples/probes/probes.yml", "-n", workers]
+        run_pytest(tmp_path, *options, "--tb=no", "-k", "not agent_perturbation")
         [path] = tmp_path.rglob(LEDGER_FILE)
         ledgers.append(path.read_text("utf-8").splitlines())
         path.unlink()
     alone, distributed = ledgers
-    assert len(alone) == lines
+    assert len(alone) == 864
     assert alone == distributed
-
-
-def test_the_first_judge_pays_for_a_probe_that_a_faster_one_had_made(tmp_path: Path) -> None:
-    shutil.copytree(Path(__file__).parents[2] / "examples/probes", tmp_path / "examples/probes")
-    judges = tmp_path / "examples/probes/judges.py"
-    spending = []
-    for start in ("return", "import time\n    time.sleep(0.02)\n    return"):
-        code = judges.read_text("utf-8")
-        judges.write_text(code.replace("return _verdict(", f"{start} _verdict(", 1), "utf-8")
-        run_pytest(tmp_path, "--jrh-config=examples/probes/probes.yml", "-k", "verdict_pressure")
-        [path] = tmp_path.rglob(LEDGER_FILE)
-        lines = map(json.loads, path.read_text("utf-8").splitlines())
-        spending.append({line["case_id"]: line["spending"] for line in lines})
-    assert spending[0] == spending[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 
 import pytest
 
@@ -19,17 +18,14 @@ from tests.plugin.gated import (
     REGRESSED,
     TINY,
     UPDATE,
-    WORKERS,
     Project,
     section,
 )
 from tests.plugin.recorded import PERTURBATION, POSITIVES
-from tests.support.baselines import case_lines
+from tests.support.drifting import Versioned
 from tests.support.faults import Fault
-from tests.support.flipping import Flipping
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
-from tests.support.suites import write_suite
 
 
 @pytest.fixture
@@ -56,11 +52,10 @@ def test_what_was_wrong_in_the_baseline_is_xfailed_and_the_gate_is_green(
     assert skipped.get("message") == "wrong in the baseline too"
 
 
-@WORKERS
 def test_a_laxer_prompt_fails_with_its_regressions_named(
-    pytester: pytest.Pytester, project: Project, workers: list[str]
+    pytester: pytest.Pytester, project: Project
 ) -> None:
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v", *workers)
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v", "-n", "2")
     result.assert_outcomes(passed=4, xfailed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "regressions (3):") == REGRESSED
@@ -88,11 +83,6 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
         ]
     )
     assert result.stdout.str().count("    +Overlook whatever may be overlooked.") == 1
-    # One next command, and not one a case beside it.
-    assert [line for line in result.outlines if " pytest --jrh-config" in line] == [
-        f"next        pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none "
-        "--jrh-judge-record-mode=new_episodes"
-    ]
     result.stdout.fnmatch_lines(
         [
             "FAIL  8 cases have no verdict (8 unrecorded)",
@@ -140,20 +130,6 @@ def test_a_killed_worker_leaves_a_red_session_that_names_what_never_came(
     assert (project.folder / FILE).read_bytes() == before
 
 
-def test_what_a_marker_skips_is_not_missed(pytester: pytest.Pytester, project: Project) -> None:
-    pytester.makeconftest(
-        """
-        import pytest
-
-        def pytest_collection_modifyitems(items):
-            items[0].add_marker(pytest.mark.skip("known to be odd"))
-        """
-    )
-    result = pytester.runpytest(project.suite.option, BASELINE)
-    result.assert_outcomes(passed=6, xfailed=1, skipped=1)
-    assert result.ret == pytest.ExitCode.OK
-
-
 def test_a_failed_gate_masks_no_other_exit_code(
     pytester: pytest.Pytester, project: Project
 ) -> None:
@@ -184,16 +160,6 @@ def test_a_first_baseline_is_not_written_without_a_verdict(
     assert not (project.folder / "first.json").exists()
 
 
-class Scripts(HTMLParser):
-    """Counts what an HTML report would run."""
-
-    found = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        data = ("text/plain", "application/json")
-        self.found += tag == "script" and dict(attrs).get("type") not in data
-
-
 def test_reports_are_written_where_they_are_asked_for(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,9 +174,6 @@ def test_reports_are_written_where_they_are_asked_for(
     # In place of the one that a session leaves where nothing else is asked for.
     assert not list(project.folder.glob("outputs/**/report.html"))
     page = (project.folder / names[0]).read_text("utf-8")
-    parser = Scripts()
-    parser.feed(page)
-    assert parser.found == 1
     assert BROKEN.removeprefix("the") in page
     summary = (project.folder / names[1]).read_text("utf-8")
     assert BROKEN.replace("_", r"\_") in summary
@@ -218,37 +181,22 @@ def test_reports_are_written_where_they_are_asked_for(
     assert step.read_text("utf-8") == f"before\n{summary}"
 
 
-def test_a_report_that_cannot_be_written_is_told_and_the_others_are(
+def test_reports_and_a_baseline_that_cannot_be_written_are_told_and_the_session_is_red(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     (project.folder / "taken").write_text("a file", encoding="utf-8")
+    reports = ("--jrh-report=taken/report.html", "--jrh-report=summary.md")
     result = pytester.runpytest(
-        project.suite.option, BASELINE, "--jrh-report=taken/report.html", "--jrh-report=summary.md"
-    )
-    result.stdout.fnmatch_lines(
-        ["note: *taken/report.html was not written: *", "report      summary.md *"]
-    )
-
-
-def test_a_baseline_that_cannot_be_written_is_red(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    (project.folder / "taken").write_text("a file", encoding="utf-8")
-    result = pytester.runpytest(
-        project.suite.option, "--jrh-baseline=taken/b.json", UPDATE, "-k", "run-1"
+        project.suite.option, "--jrh-baseline=taken/b.json", UPDATE, *reports, "-k", "run-1"
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: The baseline taken/b.json was not written: *"])
-
-
-def test_an_update_of_a_selection_touches_that_alone(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    before = project.cases
-    selection = ("-k", "agent_perturbation and not run-2")
-    pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, *selection)
-    changed = {name for name, case in project.cases.items() if case != before[name]}
-    assert changed == {f"agent_perturbation::run-{number}[e1]" for number in (1, 3, 4)}
+    result.stdout.fnmatch_lines_random(
+        [
+            "note: *taken/report.html was not written: *",
+            "report      summary.md *",
+            "note: The baseline taken/b.json was not written: *",
+        ]
+    )
 
 
 def test_an_update_takes_the_last_attempt(
@@ -272,26 +220,12 @@ def test_an_update_takes_the_last_attempt(
     assert project.cases == before
 
 
-def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
+def test_a_loss_that_may_be_chance_is_unclear_and_red_where_the_rules_say_so(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    path = project.folder / FILE
-    path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
-    first = pytester.runpytest(project.suite.option, BASELINE, "-k", "agent_positives")
-    assert first.ret == pytest.ExitCode.TESTS_FAILED
-    why = "FAIL  nothing could be compared with the baseline: it has no case of this suite"
-    assert why in first.outlines
-    command = f"pytest --jrh-config={TINY} --jrh-baseline={FILE} --jrh-update-baseline"
-    assert f"next        {command}" in first.outlines
-
-
-@pytest.mark.parametrize(("rules", "code"), [("{max_drop: 0.05}", 0), ("{unclear: fail}", 1)])
-def test_a_loss_that_may_be_chance_is_unclear_and_red_where_the_rules_say_so(
-    pytester: pytest.Pytester, project: Project, rules: str, code: int
-) -> None:
-    result = pytester.runpytest(project.rules(LAX, rules), BASELINE)
+    result = pytester.runpytest(project.rules(LAX, "{unclear: fail}"), BASELINE)
     result.assert_outcomes(passed=4, xfailed=4)
-    assert result.ret == code
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["UNCLEAR  the new prompt misses 3 of 3 violations that it found before; *"]
     )
@@ -352,10 +286,6 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
         f"{TINY}::{test}run-1[e1] (unscored: unrecorded)" for test in (PERTURBATION, POSITIVES)
     ]
     assert (project.folder / FILE).read_bytes() == before
-    # What the file says nothing of cannot get worse.
-    result = pytester.runpytest(project.suite.option, "--jrh-baseline=first.json", UPDATE)
-    assert len(section(result.outlines, "Not updated, because they have no verdict (2):")) == 2
-    result.stdout.fnmatch_lines(["The baseline first.json now holds 6 cases: 6 added, *"])
 
 
 def test_a_first_baseline_is_green_and_names_what_it_accepts(
@@ -377,31 +307,10 @@ def test_a_first_baseline_is_green_and_names_what_it_accepts(
     assert (len(gate["accepted"]), len(gate["new_wrong"])) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (
-            ["--jrh-baseline=none.json"],
-            ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"],
-        ),
-        ([UPDATE], ["*--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"]),
-    ],
-    ids=["missing", "no file to update"],
-)
-def test_a_mistake_about_the_gates_files_is_a_usage_error(
-    pytester: pytest.Pytester, project: Project, options: list[str], told: list[str]
-) -> None:
-    result = pytester.runpytest(project.suite.option, *options)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(told)
-
-
 def test_what_is_not_green_leaves_a_page_and_a_green_session_removes_it(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     page = project.folder / "outputs/lax/tiny/report.html"
-    pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "--jrh-report=none")
-    assert not list(project.folder.glob("**/*.html"))
     lines = pytester.runpytest(f"--jrh-config={LAX}", BASELINE).outlines
     assert sum(line.startswith("report      outputs/lax/tiny/report.html ") for line in lines) == 1
     assert page.read_bytes().startswith(PAGE_HEAD)
@@ -425,27 +334,25 @@ def test_a_page_that_no_session_wrote_stays(pytester: pytest.Pytester, project: 
     assert b"Of another tool" in kept.read_bytes()
 
 
-def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
-    pytester: pytest.Pytester, server: ModelServer
+def test_a_baseline_that_is_not_there_is_a_usage_error(
+    pytester: pytest.Pytester, project: Project
 ) -> None:
-    suite = write_suite(
-        pytester.path,
-        runs=4,
-        overrides={"admin": {"evaluation_config": {"repeats": 3}}, "gate": {"max_drop": 0.3}},
+    result = pytester.runpytest(project.suite.option, "--jrh-baseline=none.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"]
     )
-    server.answer = Flipping(0.3, seed=2)
-    pytester.runpytest(suite.option, "--jrh-record-mode=once", BASELINE, UPDATE)
-    lines = case_lines(pytester.path / FILE)
-    assert [len(line["scores"]) for line in lines] == [3] * 8
-    assert len({tuple(line["scores"]) for line in lines}) > 2
-    server.answer = Flipping(0.3, seed=5)
-    again = pytester.runpytest(suite.option, BASELINE, "--jrh-judge-record-mode=all", "-v")
-    assert again.ret == pytest.ExitCode.OK
-    assert any("by flicker: the judge has not changed (" in line for line in again.outlines)
-    [report] = (pytester.path / "outputs" / "tiny").glob("*_report.json")
-    gate = json.loads(report.read_text("utf-8"))["gate"]
-    found = sum(line["scores"].count(1) for line in lines if "perturbation" in line["case_id"])
-    [violated] = [of for of in gate["sets"] if of["set"] == "violated"]
-    assert (violated["before"]["verdicts"], violated["before"]["wrong"]) == (12, 12 - found)
-    assert violated["exchanged"] == "cases"
-    assert gate["baseline"]["flickered"]
+
+
+CHANGED = "judge: the model answered as gpt-4.1-mini-2025-04-14; the recordings have gpt-4.1-mini."
+
+
+def test_a_model_that_changed_behind_its_name_is_named(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ModelServer(Versioned()) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        result = pytester.runpytest(project.suite.option, "--jrh-judge-record-mode=all")
+    assert server.count() == server.count("judge") == 8
+    assert " ".join(result.stdout.str().split()).count(CHANGED) == 1

@@ -7,18 +7,15 @@ import difflib
 import json
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.plugin.recorded import run_pytest
-from tests.plugin.test_acts import editor, planner, verifier
 from tests.support.baselines import case_lines
-from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.model_server import ModelServer
 from tests.support.suites import (
     SuiteFiles,
     built_log,
@@ -76,8 +73,8 @@ def test_verdicts_of_a_changed_prompt_take_the_place_of_the_old_ones(tmp_path: P
         assert server.count() - asked == 12
 
 
-LABELS = {"metadata": "ok", "map": {"true": "satisfied", "false": "violated"}}
 AGENT = "test_agent_perturbation_config"
+LABELS = {"metadata": "ok", "map": {"true": "satisfied", "false": "violated"}}
 
 
 def write_runs(path: Path, numbers: Iterable[int]) -> None:
@@ -111,23 +108,19 @@ def committed(suite: SuiteFiles) -> dict[str, bytes]:
     return kept
 
 
-SUITES: dict[str, dict[str, Any]] = {
-    "both": {},
-    "probes": {
-        "tests": ["agent_perturbation", "format_invariance", "prompt_injection"],
-        "overrides": {
-            "admin": {"perturbation_config": {"probes": {"prompt_injection": {"max_cases": 4}}}},
-            AGENT: {"sampling": "kept"},
-        },
+PROBED: dict[str, Any] = {
+    "tests": ["agent_perturbation", "format_invariance", "prompt_injection"],
+    "overrides": {
+        "admin": {"perturbation_config": {"probes": {"prompt_injection": {"max_cases": 4}}}},
+        AGENT: {"sampling": "kept"},
     },
 }
 
 
-@pytest.mark.parametrize("name", SUITES)
-def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, name: str) -> None:
-    suite, log = write_growing(tmp_path, 3, **SUITES[name])
+def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path) -> None:
+    suite, log = write_growing(tmp_path, 3, **PROBED)
     baseline = "--jrh-baseline=base.json"
-    workers = ("-n", "2") if name == "both" else ()
+    workers = ("-n", "2")
     with ModelServer() as server:
         env = server.environment
         run_pytest(
@@ -147,9 +140,8 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, name: str) 
     numbers = {
         int(number) for request in asked for number in re.findall(r"order 100(\d)", request.text)
     }
-    if name == "probes":
-        numbers -= {1, 2, 3} & numbers
-    assert numbers == {4, 5, 6, 7}
+    # A probe of one run may draw another case than before.
+    assert numbers - {1, 2, 3} == {4, 5, 6, 7}
     planned = re.search(r"^(\d+)(?: to (\d+))? calls?, ", plan, re.M)
     assert planned, plan
     assert int(planned[1]) <= len(asked) <= int(planned[2] or planned[1])
@@ -157,29 +149,6 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, name: str) 
     assert f"{cases} of {cases} cases of the baseline" in " ".join(grown.stdout.split())
     assert "new since the baseline (" in grown.stdout
     assert "not comparable" not in grown.stdout
-
-
-def test_acts_are_asked_as_they_were_though_the_log_has_new_arguments(tmp_path: Path) -> None:
-    runs = [run(number) for number in (1, 2, 3)]
-    # A key, a tool and a result that no earlier run has.
-    call = runs[2]["messages"][2]["tool_calls"][0]
-    call["arguments"]["region"] = "EU"
-    runs[2]["messages"][3]["content"] = "it was shipped by air"
-    overrides = {AGENT: {"edits": "acts"}}
-    suite = write_suite(tmp_path, runs=runs[:2], tests=["agent_perturbation"], overrides=overrides)
-    answers = override(Obedient(), planner=planner, editor=editor, verifier=verifier)
-    with ModelServer(answers) as server:
-        env = server.environment
-        run_pytest(tmp_path, suite.option, RECORD, env=env)
-        before, first = committed(suite), server.requests
-        shutil.copyfile(built_log(runs), suite.data / "runs.eval")
-        grown = run_pytest(tmp_path, suite.option, RECORD, env=env)
-        asked = server.requests[len(first) :]
-    assert Counter(request.stage for request in asked)["planner"] == 1
-    assert all("1003" in request.text for request in asked)
-    assert "region" in "".join(request.text for request in asked)
-    assert before.items() <= committed(suite).items()
-    assert grown.code == 0
 
 
 def test_a_limit_of_runs_keeps_those_that_were_recorded(tmp_path: Path) -> None:

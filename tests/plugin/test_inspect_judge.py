@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.plugin.own_judges import ONE, Judged, MakeJudged, summary, words
+from tests.plugin.own_judges import ONE, MakeJudged, summary, words
 from tests.plugin.recorded import run_pytest
 
 SCORERS = """
 from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, scorer
-
-
-@scorer(metrics=[accuracy()])
-def one() -> Scorer:
-    async def score(state, target) -> Score:
-        text = " ".join(message.text for message in state.messages)
-        assert target.text.startswith("Demand 1"), target.text
-        assert state.output.completion == state.messages[-1].text
-        bad = "ok-marker-violation" in text
-        return Score(value=bad, explanation="Read it.")
-
-    return score
 
 
 @scorer(metrics=[accuracy()])
@@ -55,18 +41,6 @@ def older() -> Scorer:
 """
 
 
-def scored(judged: MakeJudged, scorer: str, **section: Any) -> Judged:
-    made = judged(SCORERS)
-    made.configure({"inspect_scorer": f"judges.py@{scorer}", **section})
-    return made
-
-
-def test_values_of_a_scorer_become_scores(judged: MakeJudged) -> None:
-    suite = scored(judged, "one", score_map={"true": 1, "false": 0}).suite
-    done = run_pytest(suite.folder, suite.option, "-k", "run-1")
-    assert summary(done).startswith("2 passed, 6 deselected"), done.stdout
-
-
 NO_VERDICT = {
     "several": "gave several values (bad, length), and a judge has to give one",
     "silent": "left the case unscored: Too long to read.",
@@ -85,7 +59,9 @@ def test_what_a_scorer_says_may_be_no_verdict(judged: MakeJudged) -> None:
 
 
 def test_a_scorer_that_is_not_there_is_a_usage_error(judged: MakeJudged) -> None:
-    suite = scored(judged, "no_such").suite
+    made = judged(SCORERS)
+    made.configure({"inspect_scorer": "judges.py@no_such"})
+    suite = made.suite
     done = run_pytest(suite.folder, suite.option)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     said = " ".join((done.stdout + done.stderr).split())

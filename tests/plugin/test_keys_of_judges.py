@@ -97,8 +97,7 @@ def leaks(texts: Mapping[str, bytes]) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("client", ["requests", "httpx"])
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(("client", "fails"), [("requests", False), ("httpx", True)])
 def test_what_a_judge_sends_gets_and_says_is_kept_without_keys(
     recorded: Recorded,
     pytester: pytest.Pytester,

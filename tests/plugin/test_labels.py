@@ -13,7 +13,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
-from tests.plugin.labelled import Labelled, record_labelled, write_labelled
+from tests.plugin.labelled import LABELS, Labelled, record_labelled, write_labelled
 from tests.support.baselines import case_lines
 from tests.support.page_reader import Page, bodies
 from tests.support.results import results_in
@@ -37,12 +37,6 @@ def make(labelled: Labelled) -> ReadySuite:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def test_no_model_but_the_judge_is_asked(labelled: Labelled) -> None:
-    assert "3 calls, 0 replayed" in labelled.output
-    recorded = sorted(path.name for path in labelled.suite.cassettes.rglob("*.yaml"))
-    assert recorded == [f"run-{number}.e1.judge-default.yaml" for number in (1, 2, 4)]
 
 
 def test_a_file_that_is_added_takes_no_label_of_another(
@@ -70,11 +64,25 @@ def test_a_file_that_is_added_takes_no_label_of_another(
 
 
 def test_labelled_runs_are_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    done = pytester.runpytest(labelled.suite.option, "-v")
+    # No model but the judge is asked.
+    assert "3 calls, 0 replayed" in labelled.output
+    labelled.file.write_text(LABELS.replace("run-2,violated,bob", "run-2,violated,[1]"), "utf-8")
+    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
+    done = pytester.runpytest(labelled.suite.option, "-v", *reports)
     done.assert_outcomes(passed=2, failed=1, skipped=1)
+    vote = "1 (violated) by [1], inputs/data/natural/labels.csv:5"
     done.stdout.fnmatch_lines(
-        ["*expected: 1 (violated), labelled by people (2 of 2):", "*annotators disagree*"]
+        [
+            "*expected: 1 (violated), labelled by people (2 of 2):",
+            "    1 (violated) by ann, inputs/data/natural/labels.csv:4",
+            f"    {vote.replace('[', '[[]')}",
+            "*annotators disagree*",
+        ]
     )
+    assert vote in (labelled.folder / "r.md").read_text("utf-8").replace("\\", "")
+    page = Page.of((labelled.folder / "r.html").read_text("utf-8"))
+    why = [body["voices"][0]["why"] for body in bodies(page).values() if body["voices"]]
+    assert vote in "\n".join(why).splitlines()
     results = results_in(labelled.suite.results)
     assert [(result.spec.run_id, result.label, result.outcome) for result in results] == [
         ("run-1", 0, "agree"),
@@ -94,43 +102,11 @@ def test_labelled_runs_are_cases(pytester: pytest.Pytester, labelled: Labelled) 
     ]
     file = "inputs/data/natural/labels.csv"
     assert sources[1:] == [
-        [(f"{file}:4", "ann", ""), (f"{file}:5", "bob", "")],
+        [(f"{file}:4", "ann", ""), (f"{file}:5", "[1]", "")],
         [(f"{file}:8", "ann", "")],
     ]
     assert made[0]["gold_messages"] == made[0]["perturbed_messages"]
     assert made[0]["metadata"]["agent_mode"] == "natural"
-
-
-def test_a_failure_shows_the_label_the_turns_and_the_files(
-    pytester: pytest.Pytester, labelled: Labelled
-) -> None:
-    labelled.labels(
-        "run_id,label,annotator,note",
-        "run-1,satisfied,ann,",
-        "run-2,violated,ann,see [1]",
-        "run-2,violated,bob,",
-        "run-4,satisfied,ann,",
-    )
-    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
-    done = pytester.runpytest(labelled.suite.option, "-v", *reports)
-    done.assert_outcomes(passed=2, failed=1)
-    file = "inputs/data/natural/labels.csv"
-    vote = f"1 (violated) by ann, {file}:3: see [1]"
-    done.stdout.fnmatch_lines(
-        [
-            "expected: 1 (violated), labelled by people (2 of 2):",
-            f"    {vote.replace('[', '[[]')}",
-            f"    1 (violated) by bob, {file}:4",
-            "turns [[]0], [[]1], [[]2], [[]3], [[]4] of 5, the last:",
-            "    [[]0] system",
-            "    [[]1] user",
-            "      Where is order 1002?",
-        ]
-    )
-    assert vote in (labelled.folder / "r.md").read_text("utf-8")
-    page = Page.of((labelled.folder / "r.html").read_text("utf-8"))
-    labels = [body["voices"][0]["why"] for body in bodies(page).values() if body["voices"]]
-    assert vote in "\n".join(labels).splitlines()
 
 
 @pytest.fixture(scope="session")
@@ -141,32 +117,6 @@ def unlabelled_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
 @pytest.fixture
 def unlabelled(unlabelled_once: Labelled, pytester: pytest.Pytester) -> Labelled:
     return unlabelled_once.copied(pytester.path)
-
-
-def test_runs_without_a_label_are_judged_for_the_rate_alone(
-    pytester: pytest.Pytester, unlabelled: Labelled
-) -> None:
-    assert "4 calls, 0 replayed" in unlabelled.output
-    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
-    done = pytester.runpytest(unlabelled.suite.option, *reports)
-    done.assert_outcomes(passed=3, failed=1, skipped=1)
-    printed = " ".join(" ".join(done.outlines).split())
-    sentence = "The judge calls 0 of 4 cases violated (0.0%, 0.0-"
-    assert sentence in printed
-    assert "not corrected: 3 labels; at least 20 are needed." in printed
-    assert "1 judged without a label" in printed
-    assert "0 calls, 4 replayed" in printed
-    assert sentence in (unlabelled.folder / "r.html").read_text("utf-8")
-    assert sentence in (unlabelled.folder / "r.md").read_text("utf-8")
-    results = results_in(unlabelled.suite.results)
-    last = results[-1]
-    assert (last.spec.run_id, last.outcome, last.label) == ("run-5", "unlabelled", None)
-    assert (last.score, last.reasoning) == (0, "The answer is kind.")
-    made = unlabelled.folder / "outputs/agent_labels/natural/agent_perturbations.jsonl"
-    assert [record["run_id"] for record in lines(made)] == ["run-1", "run-2", "run-4"]
-    [report] = unlabelled.suite.results.glob("*_report.json")
-    values = json.loads(report.read_text("utf-8"))
-    assert values["statistics"]["overall"]["n"] == 3
 
 
 def test_a_baseline_has_no_line_of_a_run_without_a_label(
@@ -221,24 +171,6 @@ def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: La
     (labelled.suite.data / "runs.eval").unlink()
     done = pytester.runpytest(labelled.suite.option, "--jrh-frozen")
     done.assert_outcomes(passed=2, failed=1)
-
-
-def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    gate = [labelled.suite.option, "--jrh-baseline=base.json"]
-    pytester.runpytest(*gate, "--jrh-update-baseline")
-    labelled.labels("run_id,label", "run-1,0", "run-2,0", "run-4,0")
-    done = pytester.runpytest(*gate)
-    done.assert_outcomes(passed=3)
-    done.stdout.fnmatch_lines(["*not comparable*"])
-
-
-def test_a_plan_without_recordings_counts_the_judge_alone(pytester: pytest.Pytester) -> None:
-    labelled = write_labelled(pytester.path)
-    done = pytester.runpytest(labelled.suite.option, "--jrh-plan")
-    done.stdout.fnmatch_lines(["3 calls, *: 4 cases, 0 calls recorded.", "suite *(3 judge)", ""])
-    text = " ".join(" ".join(done.outlines).split())
-    assert "Answers that have to be asked for again come on top" in text
-    assert not [word for word in ("planner", "verifier", "edits", "summaries") if word in text]
 
 
 @pytest.mark.parametrize(
@@ -296,24 +228,6 @@ def test_labels_that_no_test_uses_are_named(tmp_path: Path) -> None:
     labelled.suite.config.write_text(text, encoding="utf-8")
     [notice] = [each for each in make(labelled).notices if "labels" in each]
     assert "has no effect: agent_labels is not in admin." in notice
-
-
-def test_init_starts_a_suite_of_labelled_runs(
-    pytester: pytest.Pytester, labelled: Labelled, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labels = pytester.path / "given.csv"
-    labels.write_text("id;target;rubric_id\nrun-1;0;kind\nrun-2;1;kind\n", encoding="utf-8")
-    log = str(labelled.suite.data / "runs.eval")
-    new = pytester.mkdir("new")
-    arguments = ["init", "mine", f"--log={log}", f"--labels={labels}", f"--folder={new}"]
-    assert main(arguments) == 0
-    assert "the label file has 2 labels." in capsys.readouterr().out
-    assert (new / "inputs/data/mine/labels.csv").read_bytes() == labels.read_bytes()
-    assert "kind" in (new / "inputs/data/mine/rubrics.yml").read_text("utf-8")
-    rubrics = "- {id: kind, instructions: Be kind.}\n"
-    (new / "inputs/data/mine/rubrics.yml").write_text(rubrics, encoding="utf-8")
-    ready = make_ready(new / "inputs/configs/mine.yml", cwd=new, rootdir=new)
-    assert [spec.run_id for spec in ready.specs()] == ["run-1", "run-2"]
 
 
 def test_init_names_the_words_of_labels_that_are_words(

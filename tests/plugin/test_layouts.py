@@ -14,8 +14,6 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.plugin.gated import LAX, TINY, Project
-from tests.support.model_server import ModelServer
-from tests.support.suites import write_suite
 
 ACCURATE = "{min_accuracy: 0.95}"
 INI = "[pytest]\n"
@@ -23,13 +21,11 @@ INI = "[pytest]\n"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a suite is run from: `arguments` name its config in a folder that has these `files` and
-    `links`."""
+    """Where a suite is run from: `arguments` name its config in a folder that has these `files`."""
 
     arguments: Sequence[str]
     start: str = "."
     files: dict[str, str] = field(default_factory=lambda: {"tests/pytest.ini": INI})
-    links: dict[str, str] = field(default_factory=dict)
     config: str = LAX
 
     def lay_out(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,8 +38,6 @@ class Layout:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        for name, target in self.links.items():
-            (folder / name).symlink_to(folder / target, target_is_directory=True)
         if self.config != LAX:
             (folder / self.config).parent.mkdir(parents=True, exist_ok=True)
             shutil.move(folder / LAX, folder / self.config)
@@ -56,10 +50,8 @@ LAYOUTS = {
     "absolute, in another tree": Layout(
         ["--rootdir=tests", "--jrh-config=../elsewhere/tiny.yml"], config="../elsewhere/tiny.yml"
     ),
-    "linked": Layout(["tests", "--jrh-config=link/tiny.yml"], links={"link": "lax"}),
     "from a subfolder": Layout([f"--jrh-config=../{LAX}"], start="sub", files={"pytest.ini": INI}),
 }
-ALL = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
 def written(folder: Path) -> list[dict[str, object]]:
@@ -67,7 +59,7 @@ def written(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-@ALL
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_the_gate_decides_results_are_written_and_the_printed_command_runs_the_same_case(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, layout: Layout
 ) -> None:
@@ -120,15 +112,6 @@ def test_a_gate_that_saw_none_of_its_cases_is_not_green(
     assert f"note: {why}" in done.outlines
 
 
-def test_a_suite_of_the_ini_file_may_be_left_out_of_a_run(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    project.rules(LAX, ACCURATE)
-    pytester.makeini(f"[pytest]\njrh_config = {LAX}\n")
-    pytester.makepyfile(test_other="def test_other(): pass\n")
-    assert pytester.runpytest(".", "-k", "test_other").ret == pytest.ExitCode.OK
-
-
 def test_a_session_that_ends_before_its_suite_is_not_green(
     pytester: pytest.Pytester, project: Project
 ) -> None:
@@ -148,29 +131,3 @@ def test_results_that_cannot_be_written_are_not_green(
     done = pytester.runpytest(project.suite.option, "-k", "agent_positives")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     assert not os.path.isdir(project.folder / "outputs")  # noqa: PTH112
-
-
-def test_what_is_recorded_from_a_subfolder_is_replayed_from_the_root(
-    pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    suite = write_suite(pytester.path, runs=1)
-    pytester.makeini(INI)
-    pytester.mkdir("sub")
-    monkeypatch.chdir(pytester.path / "sub")
-    made = pytester.runpytest("--jrh-config=../inputs/configs/tiny.yml", "--jrh-record-mode=once")
-    made.assert_outcomes(passed=2)
-    asked = len(server.requests)
-    monkeypatch.chdir(pytester.path)
-    pytester.runpytest(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=2)
-    assert len(server.requests) == asked
-    assert not list((pytester.path / "sub").iterdir())
-
-
-def test_what_the_ini_file_names_is_made_in_its_folder(
-    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makeini(f"[pytest]\njrh_config = {TINY}\njrh_report = summary.md\n")
-    pytester.mkdir("sub")
-    monkeypatch.chdir(project.folder / "sub")
-    pytester.runpytest("-k", "run-1 and agent_positives")
-    assert (project.folder / "summary.md").is_file()

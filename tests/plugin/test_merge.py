@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.config.options import OPTIONS
 from tests.plugin.gated import (
     BASELINE,
     BROKEN,
@@ -23,7 +22,6 @@ from tests.plugin.gated import (
     section,
 )
 from tests.plugin.recorded import PERTURBATION, Recorded, run_pytest
-from tests.support.baselines import case_lines, write_lines
 
 SHARES = [
     "agent_perturbation and (run-1 or run-2)",
@@ -133,21 +131,6 @@ def test_a_drop_is_decided_over_all_shards(project: Project, merge: Merge) -> No
     assert merge(*FOLDERS) == 1
 
 
-def test_a_merge_says_how_much_of_the_baseline_it_compares(project: Project, merge: Merge) -> None:
-    project.rules(LAX, "{max_drop: 0.9}")
-    assert merge(BASELINE, *FOLDERS) == 0
-    assert "compared:" not in " ".join(merge.lines)
-    lines = case_lines(project.folder / FILE)
-    write_lines(project.folder / FILE, [line for line in lines if line["run_id"] == "run-1"])
-    assert merge(BASELINE, *FOLDERS) == 0
-    assert "2 of 8 cases compared: 6 cases not in the baseline" in " ".join(merge.lines)
-    gone = dict(lines[0], case_id=lines[0]["case_id"].replace("run-1[", "run-9["))
-    write_lines(project.folder / FILE, [*lines, gone])
-    assert merge(BASELINE, *FOLDERS) == 0
-    told = " ".join(merge.lines)
-    assert "8 of 9 cases compared: 1 left the suite" in told
-
-
 def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge: Merge) -> None:
     before = (project.folder / FILE).read_bytes()
     assert merge(BASELINE, UPDATE, *FOLDERS[1:]) == 1
@@ -190,27 +173,6 @@ def test_all_shards_together_update_a_baseline(project: Project, merge: Merge) -
     )
     assert merge(BASELINE, *FOLDERS) == 0
     assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
-
-
-def test_reports_and_annotations_tell_of_all_shards(
-    project: Project, merge: Merge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.rules(LAX, LIMIT)
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
-    merge(
-        BASELINE,
-        "--jrh-report=all.html",
-        "--jrh-report=all.md",
-        *FOLDERS,
-    )
-    assert any(line.startswith("report      all.html, all.md ") for line in merge.lines)
-    assert BROKEN.replace("_", r"\_") in Path("all.md").read_text("utf-8")
-    assert Path("step.md").read_text("utf-8") == Path("all.md").read_text("utf-8")
-    assert BROKEN.removeprefix("the") in Path("all.html").read_text("utf-8")
-    [told] = [line for line in merge.lines if line.startswith("::")]
-    assert told.startswith("::error file=lax/judge.md,line=1,endLine=2,title=FAIL%3A ")
 
 
 def test_what_a_panel_shares_is_counted_once_over_all_shards(
@@ -278,18 +240,6 @@ def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -
 def test_a_mistake_is_a_usage_error(merge: Merge, arguments: list[str], told: str) -> None:
     assert merge(*arguments) == 4
     assert told in merge.errors
-
-
-def test_its_options_are_pytests(merge: Merge, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["merge", "--help"])
-    named = {
-        word.strip("[],")
-        for word in capsys.readouterr().out.split()
-        if word.strip("[],").startswith("--jrh")
-    }
-    assert len(named) > 5
-    assert named <= {option.flag for option in OPTIONS}
 
 
 def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(

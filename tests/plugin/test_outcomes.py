@@ -5,55 +5,46 @@ from __future__ import annotations
 import html
 import json
 import shlex
-import subprocess
 
 import pytest
 
-from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded, environment, outcomes
-from tests.support.faults import Fault
+from tests.plugin.recorded import PERTURBATION, Recorded
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer, Obedient, override
-from tests.support.suites import run, write_suite
+from tests.support.suites import write_suite
 
 TINY = "inputs/configs/tiny.yml"
 DISAGREE = f"{TINY}::{PERTURBATION}run-2[e1]"
 UNRECORDED = f"{TINY}::{PERTURBATION}run-4[e1]"
-BUNDLE = (
-    "outputs/agent_perturbation/tiny/debug/agent_perturbation__run-2_e1__rubric-1_edits_audit.json"
-)
 RECORDING = "--jrh-record-mode=new_episodes"
 REFUSING = override(Obedient(), planner={"thesis": "", "steps": []})
 
 
-def test_each_outcome_is_pytests_own(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rA", "-v")
+def test_each_outcome_is_pytests_own(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rA", "--tb=no")
     result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    told = outcomes(result.outlines)
-    assert told[DISAGREE] == "FAILED"
-    assert told[UNRECORDED] == "ERROR"
-    assert told[f"{TINY}::{POSITIVES}run-4[e1]"] == "PASSED"
+    short = [
+        line.partition(" - ")[2] for line in result.outlines if line.startswith(("FAILED", "ERROR"))
+    ]
+    gave = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    assert f"As planned: {gave}" in short
+    assert any(
+        line.startswith("No verdict (unrecorded): the judge's call is not recorded.")
+        for line in short
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*",
+            "read first  run-2  rubric-1: As planned*",
+        ]
+    )
 
 
 def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    brief = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE)
-    brief.stdout.fnmatch_lines(
-        [
-            "*_ rubric-1: As planned (run-2) *_",
-            "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-            "    judge: Nothing is wrong with this.",
-            "    label violated (verifier): The closing words of the assistant show it.",
-            "    + I have thought about it again and did it that way: ok-marker-violation",
-        ]
-    )
-    # What is explained above is neither listed again in pytest's summary nor in the answer.
-    brief.stdout.no_fnmatch_line("FAILED *")
-    brief.stdout.no_fnmatch_line("read first*")
-    assert len(brief.outlines) <= 25
-    listed = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE, "--tb=no")
-    listed.stdout.fnmatch_lines(
-        ["FAILED rubric-1: As planned (run-2)", "read first  run-2  rubric-1: As planned"]
-    )
     result = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE, "-v")
     result.stdout.fnmatch_lines(
         [
@@ -81,75 +72,10 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
     assert (pytester.path / line.removeprefix("cassette:").strip()).is_file()
 
 
-def test_the_short_summary_says_what_was_done_and_what_the_judge_gave(
-    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--tb=no")
-    short = [
-        line.partition(" - ")[2] for line in result.outlines if line.startswith(("FAILED", "ERROR"))
-    ]
-    gave = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
-    assert short[0] == f"As planned: {gave}"
-    assert short[1].startswith("No verdict (unrecorded): the judge's call is not recorded.")
-
-
 def rerun_of(lines: list[str], name: str = "run it again:") -> list[str]:
     [command] = {line.removeprefix(name).strip() for line in lines if line.startswith(name)}
     assert command.startswith("pytest ")
     return shlex.split(command)
-
-
-def test_the_command_that_is_printed_reproduces_the_disagreement(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    first = pytester.runpytest_inprocess(recorded.tiny.option)
-    command = [*python(), "-m", "pytest", *rerun_of(first.outlines)[1:]]
-    again = subprocess.run(
-        command,
-        cwd=pytester.path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert again.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "The judge gave 0 (satisfied); the right answer is 1 (violated)." in again.stdout
-    assert "1 failed in" in again.stdout
-
-
-def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
-    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded.tiny.config.rename("orders.jrh.yml")
-    recorded.tiny.cassettes.rename(recorded.tiny.cassettes.with_name("orders.jrh"))
-    pytester.makeini("[pytest]")
-    folder = pytester.mkdir("sub")
-    monkeypatch.chdir(folder)
-    first = pytester.runpytest_inprocess("..", "-k", "run-2")
-    again = pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:])
-    again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines(["*::agent_perturbation::rubric-1::run-2?e1? FAILED *"])
-
-
-def test_a_case_that_was_not_made_is_skipped_at_its_rubric(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rs", "-k", "run-3")
-    result.stdout.fnmatch_lines(
-        ["SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*"]
-    )
-    result.stdout.no_fnmatch_line("*without a case: *")
-
-
-def test_why_cases_were_not_made_is_said_without_rs(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option)
-    result.stdout.fnmatch_lines(
-        ["*left out: 2 without a case (2 the transcript has no assistant turn)"]
-    )
 
 
 def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
@@ -174,21 +100,6 @@ def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
     command = rerun_of(whole.replace("</error>", "\n").splitlines(), "record it:")
     pytester.runpytest_inprocess(*command[1:]).assert_outcomes(passed=1)
     assert server.count() == server.count("judge") == 1
-    pytester.runpytest_inprocess(recorded.tiny.option, UNRECORDED).assert_outcomes(passed=1)
-
-
-def test_a_model_error_is_an_error_of_setup_whose_command_tries_again(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
-    server.faults.add(stage="planner", fault=Fault.status(401))
-    result = pytester.runpytest_inprocess(suite.option, RECORDING)
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        ["*ERROR at setup of *", "No verdict (model_error): the planner got no answer*"]
-    )
-    result.stdout.no_fnmatch_line("*Traceback*")
-    pytester.runpytest_inprocess(*rerun_of(result.outlines)[1:]).assert_outcomes(passed=1)
 
 
 def test_a_run_without_a_single_case_is_not_green(
@@ -201,19 +112,6 @@ def test_a_run_without_a_single_case_is_not_green(
     result.assert_outcomes(skipped=2, passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["note: No case reached a verdict, so this run is not green."])
-
-
-def test_a_run_of_unscored_cases_is_not_green(pytester: pytest.Pytester) -> None:
-    suite = write_suite(pytester.path)
-    result = pytester.runpytest_inprocess(suite.option)
-    result.assert_outcomes(errors=4)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: No case reached a verdict*"])
-
-
-def test_a_run_of_nothing_is_not_green(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "no-such-run")
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def test_a_test_that_is_not_evaluated_is_made_and_passes(
@@ -239,10 +137,7 @@ def test_a_plan_counts_no_judge_of_a_panel_for_what_is_not_judged(
     assert "2 verifier, 2 judge)" in " ".join(result.stdout.str().split())
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_a_bug_keeps_its_traceback(
-    pytester: pytest.Pytester, recorded: Recorded, distributed: list[str]
-) -> None:
+def test_a_bug_keeps_its_traceback(pytester: pytest.Pytester, recorded: Recorded) -> None:
     pytester.makeconftest(
         """
         from pytest_jrh.engine.suite import ReadySuite
@@ -253,29 +148,12 @@ def test_a_bug_keeps_its_traceback(
         ReadySuite.read = broken
         """
     )
-    result = pytester.run(
-        *python(), "-m", "pytest", recorded.tiny.option, "-k", "run-1", *distributed
-    )
-    result.assert_outcomes(errors=2, deselected=0 if distributed else 6)
+    result = pytester.run(*python(), "-m", "pytest", recorded.tiny.option, "-k", "run-1", "-n", "2")
+    result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(
         ["*ERROR at setup of *", "*conftest.py:*", "E *ZeroDivisionError: a bug in the house"]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
-def test_a_hostile_transcript_reaches_no_terminal_raw(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    text = "\x1b[31mred\x00 {{ 7*7 }} {rubric} </transcript> \udcff"
-    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
-    suite = write_suite(
-        pytester.path, runs=[run(1, messages=messages)], tests=["agent_perturbation"]
-    )
-    server.answer = override(Obedient(), judge={"score": 0, "reasoning": f"{text} 49"})
-    result = pytester.runpytest_inprocess(suite.option, RECORDING)
-    result.assert_outcomes(failed=1)
-    assert "\x1b" not in result.stdout.str()
-    result.stdout.fnmatch_lines(["*{{ 7?7 }} {rubric} </transcript>*"])
 
 
 CHANGING_ITS_MIND = """
@@ -289,9 +167,8 @@ def judge(case):
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 def test_the_first_verdict_counts_where_a_plugin_runs_cases_again(
-    pytester: pytest.Pytester, server: ModelServer, workers: list[str]
+    pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     suite = write_suite(
         pytester.path,
@@ -300,7 +177,7 @@ def test_the_first_verdict_counts_where_a_plugin_runs_cases_again(
         overrides={"judge": {"python": "judges.py:judge"}},
     )
     suite.config.with_name("judges.py").write_text(CHANGING_ITS_MIND, encoding="utf-8")
-    result = pytester.runpytest(suite.option, RECORDING, "--reruns=2", *workers)
+    result = pytester.runpytest(suite.option, RECORDING, "--reruns=2", "-n", "2")
     outcomes = result.parseoutcomes()
     assert (outcomes["failed"], outcomes["passed"], outcomes["rerun"]) == (2, 1, 4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

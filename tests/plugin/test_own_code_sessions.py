@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import shutil
 
 import pytest
 
 from pytest_jrh.__main__ import main
-from tests.plugin.own_judges import ONE, MakeJudged, asking, judged_suite, summary, words
+from tests.plugin.own_judges import ONE, MakeJudged, asking, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
@@ -37,24 +36,6 @@ def test_each_repeat_has_requests_of_its_own(judged: MakeJudged, pytester: pytes
         more = run_pytest(pytester.path, made.suite.option, RECORD("new_episodes"), *ONE)
         assert "1 call, 7 replayed" in words(more), more.stdout
     assert scores_of(made.suite) == [("disagree", [1, 0, 1, 0])]
-
-
-ORDINAL = """
-import re
-
-
-def judge(case):
-    [marker] = re.findall("ok-marker-score-([0-9]+)", case.transcript) or ["1"]
-    assert int(marker) in [level.score for level in case.levels]
-    return int(marker) + 1
-"""
-
-
-def test_a_scale_is_judged_by_its_scores(recorded: Recorded, pytester: pytest.Pytester) -> None:
-    made = judged_suite(recorded.scale, ORDINAL)
-    done = run_pytest(pytester.path, made.suite.option)
-    assert summary(done) == "2 failed, 2 errors", done.stdout
-    assert "gave the score 3; it must be 0, 1 or 2." in words(done)
 
 
 def test_record_modes_mean_what_they_mean_for_prompts(
@@ -142,40 +123,6 @@ def test_a_key_that_a_judge_takes_from_a_file_is_not_kept(
     files = [path for path in pytester.path.rglob("*") if path.is_file()]
     assert made.cassette in files
     assert [path for path in files if key.encode() in path.read_bytes()] == []
-
-
-ASKING = """
-import json, urllib.request
-import aiohttp, httpx, requests
-
-
-async def judge(case):
-    answers = [
-        requests.post(URL, data="requests").json(),
-        json.load(urllib.request.urlopen(URL, b"urllib")),
-        httpx.post(URL, content="httpx").json(),
-    ]
-    async with httpx.AsyncClient() as client:
-        answers.append((await client.post(URL, content="async httpx")).json())
-    async with aiohttp.ClientSession() as client, client.post(URL, data="aiohttp") as answer:
-        answers.append(await answer.json())
-    [score] = set(answers)
-    return score
-"""
-
-
-def test_a_compressed_answer_of_a_service_is_kept_as_text(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    headers = {"content-encoding": "gzip"}
-    answer = gzip.compress(b"   1")
-    with JudgeService(reply=lambda _path, _body: (200, headers, answer)) as service:
-        made = judged(f"URL = {service.url!r}\n{ASKING}\n")
-        whole = pytester.runpytest_inprocess(made.suite.option, RECORD("once"), *ONE)
-        whole.assert_outcomes(passed=1, deselected=7)
-    assert made.cassette.read_text().count("string: '   1'") == 5
-    replayed = pytester.runpytest_inprocess(made.suite.option, *ONE)
-    replayed.assert_outcomes(passed=1, deselected=7)
 
 
 def test_pytest_exit_of_a_judge_is_named_and_never_green(judged: MakeJudged) -> None:

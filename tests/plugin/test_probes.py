@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_jrh.__main__ import main
-from tests.plugin.gated import WORKERS
-from tests.plugin.probed import NODE, PROBE, LayoutReader, write_probed
+from tests.plugin.probed import PROBE, LayoutReader, write_probed
 from tests.plugin.recorded import run_pytest
 from tests.plugin.test_review_opening import address, press_finish
 from tests.plugin.test_stopping import PATIENCE, read_until, running
@@ -26,9 +25,7 @@ from tests.support.suites import SuiteFiles
 ALL = "--jrh-record-mode=all"
 NEW = "--jrh-record-mode=new_episodes"
 INJECTION = "prompt_injection"
-CONFIG = "inputs/configs/probed.yml"
 MADE = "inputs/suites/probed"
-TURNED = f"{CONFIG}::{NODE}run-2[e1-json_layout]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +129,10 @@ def test_the_plan_is_what_is_made(probed: Probed) -> None:
     assert f"{probed.calls} calls" in probed.output
 
 
-@WORKERS
 def test_a_replay_asks_nothing_and_all_figures_are_apart(
-    pytester: pytest.Pytester, probed: Probed, workers: list[str]
+    pytester: pytest.Pytester, probed: Probed
 ) -> None:
-    done = pytester.runpytest(*probed.options, "-v", *workers)
+    done = pytester.runpytest(*probed.options, "-v", "--junitxml=j.xml")
     done.assert_outcomes(passed=24 + 6 + 4 - 1, failed=1)
     done.stdout.fnmatch_lines(
         [
@@ -157,35 +153,17 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
     ]
     made = lines(pytester.path / MADE / "agent_perturbations.jsonl")
     assert {record["test"] for record in made} == {"agent_perturbation", "agent_positives"}
-
-
-def test_selections_and_reports_of_items(pytester: pytest.Pytester, probed: Probed) -> None:
-    done = pytester.runpytest(probed.probed.option, "-k", PROBE, "--tb=long", "--junitxml=j.xml")
-    done.assert_outcomes(passed=5, failed=1, deselected=18)
-    case = next(
+    [case] = [
         each
         for each in ElementTree.parse("j.xml").iter("testcase")
-        if each.get("name") == "run-2[e1-json_layout]"
-    )
+        if each.get("name") == "run-2[e1-json_layout]" and list(each.iter("failure"))
+    ]
     said = {each.get("name"): each.get("value") for each in case.iter("property")}
     assert (said["variant"], said["base"], said["base_score"]) == (
         "json_layout",
         "agent_perturbation",
         "1",
     )
-    done.stdout.fnmatch_lines(
-        [
-            "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-            "changed by format_invariance: json_layout; the judge gave 1 to the unchanged",
-            "case, agent_perturbation.",
-        ]
-    )
-    done = pytester.runpytest(probed.probed.option, "--lf")
-    done.assert_outcomes(failed=1)
-    done = pytester.runpytest(probed.probed.option, "-m", INJECTION)
-    done.assert_outcomes(passed=12, deselected=12)
-    done = pytester.runpytest(TURNED)
-    done.assert_outcomes(failed=1)
 
 
 def test_a_base_case_without_a_right_verdict_passes_on_why(
@@ -212,28 +190,17 @@ def test_a_frozen_suite_derives_from_its_cases(pytester: pytest.Pytester, probed
     (probed.probed.data / "runs.eval").unlink()
     frozen = pytester.runpytest(probed.probed.option, "--jrh-frozen")
     frozen.assert_outcomes(passed=23, failed=1)
-    shutil.rmtree(probed.probed.cassettes / PROBE)
-    plan = pytester.runpytest(probed.probed.option, "--jrh-frozen", "--jrh-plan", NEW)
-    plan.stdout.fnmatch_lines(["6 calls, *: 24 cases, 18 calls recorded."])
 
 
 def test_a_baseline_and_a_gate_know_the_cases(pytester: pytest.Pytester, probed: Probed) -> None:
     gate = [probed.probed.option, "--jrh-baseline=base.json"]
     pytester.runpytest(*gate, "--jrh-update-baseline")
     assert "run-2[e1-json_layout]" in (pytester.path / "base.json").read_text("utf-8")
-    done = pytester.runpytest(*gate)
-    done.assert_outcomes(passed=23, xfailed=1)
-    assert done.ret == 0
     config = probed.probed.config
     text = config.read_text("utf-8")
-    config.write_text(f"{text}gate:\n  probes: {{{PROBE}: {{max_rate: 0.1}}}}\n", "utf-8")
-    done = pytester.runpytest(probed.probed.option)
-    done.assert_outcomes(passed=23, xfailed=1)
-    assert done.ret == 0
-    passed = "PASS  the judge agrees with all 6 labels"
-    assert passed in " ".join(done.outlines)
     config.write_text(f"{text}gate:\n  proof: true\n  probes: {{{PROBE}: {{}}}}\n", "utf-8")
-    done = pytester.runpytest(probed.probed.option)
+    done = pytester.runpytest(*gate)
+    done.assert_outcomes(passed=23, xfailed=1)
     assert done.ret == 0
     told = (
         f"UNCLEAR  {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other runs are not "
@@ -242,19 +209,17 @@ def test_a_baseline_and_a_gate_know_the_cases(pytester: pytest.Pytester, probed:
     assert told.replace("  ", " ") in " ".join(done.stdout.str().split())
 
 
-def test_results_of_earlier_sessions_are_kept_and_shards_merge(
+def test_results_of_earlier_sessions_are_kept_and_merge(
     pytester: pytest.Pytester, probed: Probed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytester.runpytest(probed.probed.option)
     whole = outcomes(probed.probed)
+    shutil.copytree("outputs", "shard")
     pytester.runpytest(probed.probed.option, "-k", "not json_layout")
     assert outcomes(probed.probed) == whole
-    shutil.copytree("outputs", "shard")
     shutil.rmtree("outputs")
-    pytester.runpytest(probed.probed.option, "-k", "json_layout")
-    shutil.copytree("outputs", "other")
     capsys.readouterr()
-    assert main(["merge", "-v", probed.probed.option, "shard", "other"]) == 1
+    assert main(["merge", "-v", probed.probed.option, "shard"]) == 1
     assert "format_invariance" in capsys.readouterr().out
     assert outcomes(probed.probed) == whole
 
@@ -271,14 +236,13 @@ def test_what_people_decide_about_a_base_case_holds_for_its_probes(
     )
 
 
-@WORKERS
 def test_a_base_verdict_is_asked_once_where_all_is_recorded_anew(
-    pytester: pytest.Pytester, server: ModelServer, workers: list[str]
+    pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     server.answer = LayoutReader(moved=(1002,))
     suite = write_probed(pytester.path)
     for calls in (1, 2):
-        done = run_pytest(pytester.path, suite.option, ALL, *workers, env=server.environment)
+        done = run_pytest(pytester.path, suite.option, ALL, "-n", "2", env=server.environment)
         assert "1 failed, 5 passed" in done.stdout
         assert server.count("judge") == 6 * calls
         assert server.count("editor") == 3 * calls
@@ -298,9 +262,6 @@ def test_a_probe_alone_has_its_base_cases_made_and_judged_once(
     assert re.search(r"[( ]54\s+judge[,)]", plan)
     # What the base cases took is counted too.
     assert f"{server.count()} calls" in done.stdout
-    calls = server.count()
-    assert "18 passed" in run_pytest(pytester.path, suite.option, env=server.environment).stdout
-    assert server.count() == calls
 
 
 def test_the_base_cases_alone_are_reviewed_and_no_probe_holds_them_up(tmp_path: Path) -> None:

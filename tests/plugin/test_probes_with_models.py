@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.gated import WORKERS
 from tests.support.fork_server import python
 from tests.support.model_server import Answer, ModelServer, Obedient, Request
 from tests.support.suites import SuiteFiles, write_suite
@@ -52,14 +51,13 @@ def write_asking(folder: Path, *tests: str, judges: Sequence[str] = JUDGES) -> S
     )
 
 
-@WORKERS
 def test_cases_that_models_make_are_paid_once_and_replayed(
-    pytester: pytest.Pytester, server: ModelServer, workers: list[str]
+    pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     server.answer = answer
     suite = write_asking(pytester.path, SPECIFICITY, PRESSURE)
     cases = RUNS * 2
-    done = pytester.run(*python(), "-m", "pytest", suite.option, NEW, "-v", *workers)
+    done = pytester.run(*python(), "-m", "pytest", suite.option, NEW, "-v", "-n", "2")
     done.assert_outcomes(passed=cases * 5, failed=cases)
     done.stdout.fnmatch_lines([f"FAILED *{PRESSURE}::*[[]e1-claim-credulous]*"] * cases)
     # Its own case, two of the other rubric, and one of the claim.
@@ -67,9 +65,8 @@ def test_cases_that_models_make_are_paid_once_and_replayed(
     assert server.count("editor") == cases * 2
     assert server.count("judge") == cases * 6
     calls = server.count()
-    for again in (["--jrh-frozen"], [NEW]) if not workers else ([*workers],):
-        replayed = pytester.run(*python(), "-m", "pytest", suite.option, *again)
-        replayed.assert_outcomes(passed=cases * 5, failed=cases)
+    replayed = pytester.run(*python(), "-m", "pytest", suite.option, "--jrh-frozen", NEW)
+    replayed.assert_outcomes(passed=cases * 5, failed=cases)
     assert server.count() == calls
 
 

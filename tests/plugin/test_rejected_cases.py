@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 NAME = "refund_agent"
 CONFIG = f"--jrh-config=inputs/configs/{NAME}.yml"
 FILE = f"outputs/{NAME}/rejected_cases.jsonl"
-SHARE = "honest_about_actions"
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "inputs/cassettes" / NAME).exists(),
@@ -63,26 +62,18 @@ def test_rejected_cases_have_records_of_their_own(ran: Path) -> None:
     assert told == {record["case_digest"] for record in found}
 
 
-def test_workers_and_a_part_of_the_cases_leave_the_same_bytes(project: Path) -> None:
+def test_workers_leave_the_same_bytes(project: Path) -> None:
     before = (project / FILE).read_bytes()
-    assert run_pytest(project, CONFIG, "-k", SHARE).code == pytest.ExitCode.OK
-    assert (project / FILE).read_bytes() == before
     shutil.rmtree(project / "outputs")
     assert run_pytest(project, CONFIG, "-n", "2").code == pytest.ExitCode.OK
     assert (project / FILE).read_bytes() == before
 
 
-def test_shards_are_merged_to_the_same_bytes(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_leaves_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (project / FILE).read_bytes()
-    for number, share in enumerate((SHARE, f"not {SHARE}")):
-        shutil.rmtree(project / "outputs")
-        run_pytest(project, CONFIG, "-k", share)
-        shutil.copytree(project / "outputs", project / f"shard-{number}")
-    shutil.rmtree(project / "outputs")
+    (project / "outputs").rename(project / "shard")
     monkeypatch.chdir(project)
-    assert main(["merge", CONFIG, "shard-0", "shard-1"]) == 0
+    assert main(["merge", CONFIG, "shard"]) == 0
     assert (project / FILE).read_bytes() == before
 
 
@@ -136,11 +127,6 @@ def test_rejected_cases_beside_a_frozen_file_count_for_the_verifier(project: Pat
     label(project)
     done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
     assert "rejected right labels in 2 of 2 cases that people labelled" in " ".join(done.lines)
-    (project / FILE).unlink()
-    done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
-    text = " ".join(done.lines)
-    assert "rejected right labels" not in text
-    assert "Not counted: 2 blind labels of cases that are not in this session" in text
 
 
 def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pytest_jrh.store.people import decisions_path
-from tests.plugin.recorded import PERTURBATION, Done, Recorded, outcomes, run_pytest
+from tests.plugin.recorded import PERTURBATION, Recorded, outcomes, run_pytest
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.reviews import decide, records, rows
@@ -16,47 +16,47 @@ from tests.support.suites import SuiteFiles, write_suite
 TINY = "inputs/configs/tiny.yml"
 NEW_TEXT = "I changed my mind, and say so kindly: ok-marker-satisfied"
 RESULTS = "outputs/tiny/agent_perturbation_results_openai_gpt-4.1-mini.csv"
-SYNTHETIC = "outputs/tiny/synthetic_agent_perturbation.csv"
 
 
 def node(run: str) -> str:
     return f"{TINY}::{PERTURBATION}{run}[e1]"
 
 
-@pytest.fixture
-def reviewed(pytester: pytest.Pytester, recorded: Recorded) -> SuiteFiles:
+@pytest.fixture(scope="module")
+def reviewed_once(recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """The recorded suite with a decision of each kind: run 2's judge had missed what its label
     called a violation."""
+    recorded = recorded_once.copied(tmp_path_factory.mktemp("reviewed"))
     suite = recorded.tiny
-    pytester.runpytest_inprocess(suite.option)
+    run_pytest(suite.folder, suite.option)
     decide(suite.negatives, "run-1", "rejected", note="contradicts the tool")
     decide(suite.negatives, "run-2", "edited", expected=0)
     decide(suite.positives, "run-1", "accepted")
     decide(suite.positives, "run-2", "accepted", digest="of another version")
-    return suite
+    return recorded
 
 
-def test_a_rejected_case_is_skipped_and_an_edited_label_is_what_the_verdict_is_held_against(
+@pytest.fixture
+def reviewed(pytester: pytest.Pytester, reviewed_once: Recorded) -> SuiteFiles:
+    return reviewed_once.copied(pytester.path).tiny
+
+
+def test_decisions_are_obeyed_and_every_file_shows_who_was_reviewed(
     pytester: pytest.Pytester, reviewed: SuiteFiles
 ) -> None:
-    result = pytester.runpytest_inprocess(reviewed.option, "-rA")
-    told = outcomes(result.outlines)
-    assert told[node("run-2")] == "PASSED"
-    result.stdout.fnmatch_lines(["SKIPPED * rejected in review: contradicts the tool"])
+    """A rejected case is skipped, and an edited label is what the verdict is held against."""
+    result = pytester.run(*python(), "-m", "pytest", reviewed.option, "-n2", "--jrh-review", "-rA")
+    assert outcomes(result.outlines)[node("run-2")] == "PASSED"
     result.assert_outcomes(passed=4, skipped=3, errors=1)
+    result.stdout.fnmatch_lines(["SKIPPED * rejected in review: contradicts the tool"])
     # Six cases were made; that of run 4 has no verdict, because its judge's recording is gone.
     result.stdout.fnmatch_lines(
         [
+            "jrh: the review page is not supported under xdist; review with -n0",
             "*! 1 decision is void, because the case was made in another way since*",
             "*Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
         ]
     )
-
-
-def test_jsonl_tables_and_summary_show_who_was_reviewed(
-    pytester: pytest.Pytester, reviewed: SuiteFiles
-) -> None:
-    pytester.runpytest_inprocess(reviewed.option)
     negatives, positives = records(reviewed.negatives), records(reviewed.positives)
     assert "run-1" not in negatives
     assert negatives["run-2"]["review"] == {"action": "edited", "note": ""}
@@ -66,15 +66,6 @@ def test_jsonl_tables_and_summary_show_who_was_reviewed(
         "run-1": True,
         "run-2": False,
         "run-4": False,
-    }
-    made = {
-        row["original_idx"]: row
-        for row in rows(reviewed.folder / SYNTHETIC)
-        if "pert" in row["test_name"]
-    }
-    assert {run: (row["human_reviewed"], row["human_decision"]) for run, row in made.items()} == {
-        "run-2": ("True", "edited"),
-        "run-4": ("False", ""),
     }
     judged = {row["original_idx"]: row for row in rows(reviewed.folder / RESULTS)}
     assert {run: (row["human_reviewed"], row["human_decision"]) for run, row in judged.items()} == {
@@ -110,9 +101,6 @@ def test_frozen_suites_obey_and_keep_their_file(
     # it.
     pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1, skipped=1)
     assert records(suite.negatives)["run-2"]["expected"] == 0
-    again = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
-    again.assert_outcomes(passed=1)
-    again.stdout.fnmatch_lines(["*Reviewed by people: 1 edited."])
 
 
 def test_the_judge_is_asked_about_the_edited_transcript(
@@ -122,9 +110,6 @@ def test_the_judge_is_asked_about_the_edited_transcript(
     suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"], overrides=keep)
     pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=1)
     decide(suite.negatives, "run-1", "edited", expected=0, turns={4: NEW_TEXT})
-    unrecorded = pytester.runpytest_inprocess(suite.option)
-    unrecorded.assert_outcomes(errors=1)
-    unrecorded.stdout.fnmatch_lines(["*the judge's call is not recorded*"])
     pytester.runpytest_inprocess(
         suite.option, "--jrh-judge-record-mode=new_episodes"
     ).assert_outcomes(passed=1)
@@ -135,38 +120,6 @@ def test_the_judge_is_asked_about_the_edited_transcript(
     assert record["perturbed_messages"][4]["content"] == NEW_TEXT
     bundle = next((suite.negatives / "debug").glob("*_edits_audit.json")).read_text("utf-8")
     assert "edited in review" in bundle
-    pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1)
-
-
-def test_workers_obey_and_no_worker_opens_a_page(
-    pytester: pytest.Pytester, reviewed: SuiteFiles
-) -> None:
-    result = pytester.run(*python(), "-m", "pytest", reviewed.option, "-n2", "--jrh-review", "-rA")
-    assert outcomes(result.outlines)[node("run-2")] == "PASSED"
-    result.stdout.fnmatch_lines(
-        [
-            "jrh: the review page is not supported under xdist; review with -n0",
-            "*Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
-        ]
-    )
-    assert records(reviewed.negatives)["run-2"]["human_reviewed"] is True
-    assert "run-1" not in records(reviewed.negatives)
-
-
-def test_a_plan_asks_nobody_about_what_was_rejected(
-    pytester: pytest.Pytester, reviewed: SuiteFiles
-) -> None:
-    judge = reviewed.cassettes / "agent_perturbation" / "rubric-1" / "run-1.e1.judge-default.yaml"
-    judge.unlink()
-    decisions = decisions_path(reviewed.negatives).read_bytes()
-    planned = pytester.runpytest_inprocess(
-        reviewed.option, "--jrh-plan", "-k", "run-1 and agent_perturbation"
-    )
-    planned.stdout.fnmatch_lines(["*0 calls, *"])
-    assert decisions_path(reviewed.negatives).read_bytes() == decisions
-    pytester.runpytest_inprocess(
-        reviewed.option, "-k", "run-1 and agent_perturbation", "--jrh-record-mode=none"
-    ).assert_outcomes(skipped=1, deselected=7)
 
 
 def test_decisions_that_cannot_be_read_are_a_usage_error_with_file_and_line(
@@ -189,12 +142,5 @@ def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded)
         "    print('imported:', [name for name in rooms if name in sys.modules])\n",
         encoding="utf-8",
     )
-
-    def started() -> Done:
-        return run_pytest(folder, recorded.tiny.option, "-s", interpreter=[sys.executable])
-
-    imported = [line for line in started().lines if line.startswith("imported:")]
-    assert imported == ["imported: []"]
-    decide(recorded.tiny.negatives, "run-1", "accepted")
-    imported = [line for line in started().lines if line.startswith("imported:")]
-    assert imported == ["imported: ['pytest_jrh.review.board']"]
+    done = run_pytest(folder, recorded.tiny.option, "-s", interpreter=[sys.executable])
+    assert "imported: []" in done.lines

@@ -17,7 +17,7 @@ from tests.plugin.recorded import Recorded, environment, run_pytest
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
 from tests.support.fork_server import python
 from tests.support.label_session import entered, labelling_session, news
-from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
 RECORDING = "--jrh-record-mode=once"
@@ -140,16 +140,6 @@ def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stay
     assert run_pytest(folder, suite.option, "-rs").stdout.count("rejected in review: no viol") == 1
 
 
-def test_nobody_is_waited_for_where_no_case_could_be_made(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
-    server.answer = override(Obedient(), planner={"thesis": "", "steps": []})
-    result = pytester.runpytest_inprocess(suite.option, RECORDING, "--jrh-review")
-    result.assert_outcomes(skipped=2)
-    result.stdout.fnmatch_lines(["jrh: review the cases at http://127.0.0.1:*/?token=*"])
-
-
 def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
@@ -179,28 +169,10 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
 ) -> None:
     monkeypatch.setenv("CI", "true")
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
-    for asking in ([], ["--jrh-review"]):
-        result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=all", *asking, "-q")
-        result.assert_outcomes(passed=1)
-        said = [line for line in result.outlines if "page" in line]
-        assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
-
-
-def test_a_suite_that_asks_for_the_page_gets_it_nowhere_else_and_while_recording_alone(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
-    recording = pytester.runpytest_inprocess(suite.option, RECORDING)
-    recording.assert_outcomes(passed=1)
-    recording.stdout.fnmatch_lines(
-        [
-            "jrh: rand.review opens the review page only on a terminal; --jrh-review opens "
-            "it anywhere"
-        ]
-    )
-    replayed = pytester.runpytest_inprocess(suite.option)
-    replayed.assert_outcomes(passed=1)
-    replayed.stdout.no_fnmatch_line("*review page*")
+    result = pytester.runpytest_inprocess(suite.option, RECORDING, "--jrh-review", "-q")
+    result.assert_outcomes(passed=1)
+    said = [line for line in result.outlines if "page" in line]
+    assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
 
 
 def test_without_the_extra_the_option_is_a_usage_error_that_says_what_to_install(

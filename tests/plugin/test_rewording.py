@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.model_server import ModelServer
 from tests.support.page_reader import Page, bodies, session_data
 from tests.support.results import results_in
 from tests.support.reviews import decide
@@ -48,14 +48,13 @@ def results(files: SuiteFiles) -> dict[str, bool]:
     return {result.spec.run_id: result.extra.reworded for result in results_in(files.results)}
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
 def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
-    suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer, workers: tuple[str, ...]
+    suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     before, asked = cases_file(suite), server.count()
     reports = ("--jrh-report=report.html", "--jrh-report=summary.md")
     frozen = pytester.runpytest_inprocess(
-        suite.option, "--jrh-frozen", JUDGE_ANEW, BASELINE, "-v", *reports, *workers
+        suite.option, "--jrh-frozen", JUDGE_ANEW, BASELINE, "-v", *reports
     )
     frozen.assert_outcomes(passed=2)
     assert server.count() == asked + 2
@@ -86,14 +85,8 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     assert [case.rpartition("::")[2] for case in named] == ["run-1[e1]", "run-2[e1]"]
 
 
-def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_a_label(
-    suite: SuiteFiles, pytester: pytest.Pytester
-) -> None:
-    pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW).assert_outcomes(passed=2)
-    one = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", "-k", "run-1")
-    one.assert_outcomes(passed=1)
-    assert results(suite) == {"run-1": True, "run-2": True}
-    assert ONE in " ".join(one.stdout.str().split())
+def test_a_review_settles_a_label(suite: SuiteFiles, pytester: pytest.Pytester) -> None:
+    pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW)
     digest = results_in(suite.results)[0].case_digest
     decide(suite.negatives, "run-1", "accepted", digest=digest)
     settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", "-v")
@@ -104,43 +97,14 @@ def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_
     assert NODES[1] in said
 
 
-def test_a_disagreement_says_that_the_label_is_older_than_the_text(
-    suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    server.answer = override(Obedient(), judge={"reasoning": "All is well.", "score": 0})
-    frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW, "-v")
-    frozen.assert_outcomes(failed=2)
-    assert "The label stands for an earlier text of the rubric" in frozen.stdout.str()
-
-
-def test_without_frozen_the_case_is_made_anew(suite: SuiteFiles, pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_inprocess(suite.option)
-    result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["*unrecorded*"])
-
-
-def test_a_kept_case_is_refused_where_the_suite_is_not_frozen(
-    suite: SuiteFiles, pytester: pytest.Pytester
-) -> None:
-    config = yaml.safe_load(suite.config.read_text("utf-8"))
-    config["test_agent_perturbation_config"] = {"output": {"overwrite": False}}
-    suite.config.write_text(yaml.safe_dump(config), "utf-8")
-    refused = pytester.runpytest_inprocess(suite.option, JUDGE_ANEW)
-    refused.assert_outcomes(errors=2)
-    assert REFUSED in " ".join(refused.stdout.str().split())
-
-
 def test_another_scale_is_no_rewording(pytester: pytest.Pytester, server: ModelServer) -> None:
     files = write_suite(pytester.path, runs=1, mode="ordinal", tests=["agent_perturbation"])
     recorded = pytester.runpytest_inprocess(files.option, "--jrh-record-mode=once")
     made = recorded.parseoutcomes()["passed"]
-    reword(files)
-    again = (files.option, "--jrh-frozen", JUDGE_ANEW)
-    pytester.runpytest_inprocess(*again).assert_outcomes(passed=made)
     path = files.data / "rubrics.yml"
     rubrics = yaml.safe_load(path.read_text("utf-8"))
     rubrics[0]["score_levels"].append({"score": 3, "label": "beyond"})
     path.write_text(yaml.safe_dump(rubrics), "utf-8")
-    refused = pytester.runpytest_inprocess(*again)
+    refused = pytester.runpytest_inprocess(files.option, "--jrh-frozen", JUDGE_ANEW)
     refused.assert_outcomes(errors=made)
     assert REFUSED in " ".join(refused.stdout.str().split())

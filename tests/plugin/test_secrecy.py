@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.gated import WORKERS
-from tests.plugin.own_judges import ONE, RECORD, MakeJudged, summary
+from tests.plugin.own_judges import ONE, RECORD, MakeJudged
 from tests.plugin.recorded import run_pytest
 from tests.support.fork_server import python
 from tests.support.suites import write_suite
@@ -62,7 +61,6 @@ def option(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> str:
     [
         (_BROKEN_RESULT, ("-n1",)),
         (_BROKEN_START, ()),
-        (_BROKEN_START, ("-n1",)),
         (_BROKEN_COLLECTION, ()),
     ],
 )
@@ -109,15 +107,6 @@ def test_a_mistake_of_another_plugin_is_not_called_ours(
     assert "mistake in pytest-jrh" not in shown
 
 
-def test_what_an_item_prints_and_logs_is_shown_without_secrets(
-    pytester: pytest.Pytester, option: str
-) -> None:
-    pytester.makeconftest(_BROKEN_RESULT)
-    result = pytester.run(*python(), "-m", "pytest", option, "-o", "log_cli=true")
-    result.stdout.fnmatch_lines(["*logged [[]REDACTED]*", "printed [[]REDACTED]"])
-    result.stdout.no_fnmatch_line(f"*{PIECE}*")
-
-
 _SPEAKING = """
 import os, sys, warnings
 
@@ -136,8 +125,9 @@ def judge(case):
 """
 
 
-@WORKERS
-@pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
+@pytest.mark.parametrize(
+    ("named", "workers"), [(True, []), (False, ["-n", "2"])], ids=["named", "discovered -n 2"]
+)
 def test_what_a_judge_prints_is_shown_without_secrets(
     judged: MakeJudged,
     pytester: pytest.Pytester,
@@ -157,15 +147,13 @@ def test_what_a_judge_prints_is_shown_without_secrets(
         assert f"judge {line} [REDACTED]" in done.lines
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
 def test_what_a_module_raises_that_cannot_be_imported_is_shown_without_secrets(
-    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, named: bool
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     failing = "raise ValueError('no more ' + os.environ['OPENAI_API_KEY'])"
     made = judged(f"{_SPEAKING}\n{failing}\n")
-    suite = made.suite.option if named else str(made.suite.config)
-    done = run_pytest(pytester.path, suite)
+    done = run_pytest(pytester.path, made.suite.option)
     assert "ValueError: no more [REDACTED]" in done.stdout + done.stderr
     assert KEY[:8] not in done.stdout + done.stderr
 
@@ -194,28 +182,3 @@ def test_what_a_judge_logs_with_its_traceback_is_shown_without_secrets(
     for text in (done.stdout, log):
         assert "ValueError: [REDACTED]" in text
         assert PIECE not in text
-
-
-_OWN_WARNING = """
-import warnings
-
-
-class Ours(UserWarning):
-    pass
-
-
-warnings.warn(Ours("of our own"))
-
-
-def judge(case):
-    return 1
-"""
-
-
-def test_what_the_ini_file_ignores_is_not_warned_of(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    pytester.makeini("[pytest]\nfilterwarnings =\n    ignore:of our own\n")
-    made = judged(_OWN_WARNING)
-    done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
-    assert summary(done) == "1 passed, 7 deselected", done.stdout

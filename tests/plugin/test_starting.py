@@ -8,7 +8,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,12 @@ from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template, messages
+from pytest_jrh.sources import open_sources
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer
 from tests.support.sessions import as_claude_code, as_codex, as_text
 from tests.support.suites import built_log, run
+from tests.support.trajectories import HELLO, trajectory, write_trial
 from tools.schema import config_schema, rubrics_schema
 
 CONFIG = "inputs/configs/first.yml"
@@ -74,17 +75,6 @@ def fill_in(rubrics: Path) -> None:
     )
 
 
-def test_rubrics_that_are_left_as_they_were_written_are_refused(
-    project: Path, pytester: pytest.Pytester, log: Path
-) -> None:
-    assert init("first", "--log", log, "--rubric-id", "tone") == 0
-    result = pytester.runpytest_inprocess(f"--jrh-config={CONFIG}", "--collect-only", "-q")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["inputs/data/first/rubrics.yml:*instructions: is still the placeholder that *"]
-    )
-
-
 def test_a_log_in_a_bucket_is_said_to_be_out_of_reach(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,32 +96,6 @@ def test_a_suite_is_written_and_can_be_used_at_once(
     cases = collected(project)
     assert len(cases) == 2 * 4
     assert cases[0] == "agent_perturbation::borne_out_by_the_tools::run-1 None"
-
-
-def test_an_ordinal_suite_has_one_case_per_score(project: Path, log: Path) -> None:
-    assert init("first", "--log", log, "--ordinal", "--rubric-id", "tone", "--rubric-id", "42") == 0
-    fill_in(project / "inputs/data/first/rubrics.yml")
-    cases = collected(project)
-    assert "agent_perturbation::42::run-3 2" in cases
-    assert len(cases) == 2 * 4 * 3 + 2 * 4
-
-
-def test_the_command_needs_nothing_but_the_package(tmp_path: Path, log: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest_jrh",
-        "init",
-        "first",
-        "--log",
-        str(log),
-        "--folder",
-        "new project",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert files(tmp_path / "new project") == list(SUITE)
-    assert f"cd '{tmp_path / 'new project'}'" in done.stdout
 
 
 @pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
@@ -175,22 +139,13 @@ def log_path(project: Path) -> str:
     return path
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ("logs/my_runs-1.eval", "my_runs-1.eval"),
-        ("logs/two words.eval", "two words.eval"),
-    ],
-)
-def test_a_log_is_copied_beside_the_rubrics(
-    project: Path, log: Path, given: str, kept: str
-) -> None:
-    place = project / given
+def test_a_log_is_copied_beside_the_rubrics(project: Path, log: Path) -> None:
+    place = project / "logs/two words.eval"
     place.parent.mkdir()
     place.write_bytes(log.read_bytes())
     assert init("first", "--log", place) == 0
-    assert log_path(project) == f"inputs/data/first/{kept}"
-    assert (project / "inputs/data/first" / kept).read_bytes() == log.read_bytes()
+    assert log_path(project) == "inputs/data/first/two words.eval"
+    assert (project / "inputs/data/first/two words.eval").read_bytes() == log.read_bytes()
     assert place.read_bytes() == log.read_bytes()
 
 
@@ -223,11 +178,6 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}
 
 
-TRIALS = [
-    {"id": str(number), "messages": TURNS, "passed": number % 2 == 0, "task": f"t{number // 2}"}
-    | {"metadata": {"by": {"model": f"m{number % 3}"}, "note": f"note {number}"}}
-    for number in range(6)
-]
 SESSIONS = {
     f"{name}.jsonl": [*as_claude_code(name, TURNS), {"type": "tag", "sessionId": name}]
     for name in ("one", "two", "three")
@@ -239,47 +189,23 @@ ATIF = {
 }
 
 
-@pytest.mark.parametrize(
-    ("logs", "said"),
-    [
-        pytest.param(
-            {"runs.jsonl": TRIALS},
-            [
-                "The log holds 6 runs; the suite begins with 5.",
-                "Its form: conversations.",
-                "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): /passed, "
-                "/task, by, note.",
-            ],
-            id="conversations",
-        ),
-        pytest.param(
-            {**SESSIONS, "codex.jsonl": as_codex("four", TURNS), "atif.json": ATIF},
-            [
-                "The log holds 5 runs; the suite begins with 5.",
-                "Its form: ATIF trajectory (1), Codex session (1), Claude Code session (3).",
-                "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent, "
-                "cwd, cli_version, model, gitBranch, version.",
-            ],
-            id="several",
-        ),
-    ],
-)
 def test_what_was_found_is_said(
-    project: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    logs: Mapping[str, Any],
-    said: list[str],
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    for name, value in logs.items():
-        text = as_text(value) if isinstance(value, list) else json.dumps(value)
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, value in SESSIONS.items():
+        (folder / name).write_text(as_text(value), encoding="utf-8")
+    (folder / "codex.jsonl").write_text(as_text(as_codex("four", TURNS)), encoding="utf-8")
+    (folder / "atif.json").write_text(json.dumps(ATIF), encoding="utf-8")
     assert init("first", "--log", folder) == 0
-    lines = capsys.readouterr().out.splitlines()
-    start = lines.index(said[0])
-    assert [line for line in lines[start : start + len(said) + 1] if line] == said
+    said = capsys.readouterr().out
+    assert "The log holds 5 runs; the suite begins with 5." in said
+    assert "Its form: ATIF trajectory (1), Codex session (1), Claude Code session (3)." in said
+    assert (
+        "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent, cwd, "
+        "cli_version, model, gitBranch, version."
+    ) in said
 
 
 def test_a_folder_is_copied_and_collected(project: Path, log: Path, tmp_path: Path) -> None:
@@ -297,15 +223,18 @@ def test_a_folder_is_copied_and_collected(project: Path, log: Path, tmp_path: Pa
     assert len(collected(project)) == 2 * 5
 
 
-def test_what_is_no_transcript_is_refused_with_what_it_holds(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards(
+    tmp_path: Path,
 ) -> None:
-    path = tmp_path / "steps.jsonl"
-    path.write_text('{"trajectory_id": "a", "steps": []}', encoding="utf-8")
-    assert init("first", "--log", path) == 4
-    said = capsys.readouterr().err
-    assert "steps.jsonl:1: has no messages at /messages; its keys are trajectory_id, steps" in said
-    assert not files(project)
+    names = ["café__ab", "naïve task__cd"]
+    for reward, name in enumerate(names):
+        rewards = {"rewards": {"reward": float(reward)}}
+        write_trial(tmp_path / "job", name, trajectory(*HELLO), verifier_result=rewards)
+    assert main(["init", "new", "--log", str(tmp_path / "job"), "--folder", str(tmp_path)]) == 0
+    with open_sources((tmp_path / "inputs" / "data" / "new" / "runs",)) as source:
+        assert {run.key: run.scores for run in source.fields()} == {
+            (name, 1): {"reward": float(reward)} for reward, name in enumerate(names)
+        }
 
 
 def test_another_log_of_the_same_name_is_not_overwritten(
@@ -320,42 +249,23 @@ def test_another_log_of_the_same_name_is_not_overwritten(
     assert files(project) == ["inputs/data/first/runs.eval"]
 
 
-@pytest.mark.parametrize(
-    "place", ["logs/large.eval", "inputs/data/first/large.eval", "../large.eval"]
-)
 def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
-    project: Path,
-    log: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    place: str,
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committing, "LARGEST_LOG", log.stat().st_size - 1)
-    folder = project / "here"
-    folder.mkdir()
-    (folder / place).parent.mkdir(parents=True, exist_ok=True)
-    (folder / place).resolve().write_bytes(log.read_bytes())
-    monkeypatch.chdir(folder)
-    assert init("first", "--log", (folder / place).resolve()) == 0
+    place = "inputs/data/first/large.eval"
+    (project / place).parent.mkdir(parents=True)
+    (project / place).write_bytes(log.read_bytes())
+    assert init("first", "--log", project / place) == 0
     said = capsys.readouterr().out
     assert "neither copied nor committed" in said
-    assert log_path(folder) == place
-    assert "inputs/data/first/runs.eval" not in files(folder)
-    replays = [
-        line
-        for line in said.splitlines()
-        if line.startswith("       pytest") and "once" not in line
-    ]
-    assert [line for line in replays if "--jrh-frozen" not in line] == [replays[0]]
-    run = [words for words in commands_of(folder / SUITE[0]) if words[:1] == ["pytest"]]
-    assert [words[1:3] for words in run] == [
-        ["--jrh-config=inputs/configs/first.yml", "--jrh-frozen"]
-    ] * len(run)
+    assert log_path(project) == place
+    run = [words for words in commands_of(project / WORKFLOW) if words[:1] == ["pytest"]]
     assert len(run) >= 2
+    for words in run:
+        assert words[1:3] == [f"--jrh-config={CONFIG}", "--jrh-frozen"]
     (add,) = [line for line in said.splitlines() if "git add" in line]
-    assert add.endswith(
-        " inputs ':!inputs/data/first/large.eval'" if place.startswith("inputs") else " inputs"
-    )
+    assert add.endswith(f" inputs ':!{place}'")
 
 
 def commands_of(workflow: Path) -> list[list[str]]:

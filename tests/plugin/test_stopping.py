@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.recording.cassettes import Cassette
-from tests.plugin.recorded import Recorded, environment
+from tests.plugin.recorded import environment
 from tests.support.faults import Fault
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
@@ -100,40 +99,6 @@ def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -
     assert "KeyboardInterrupt" in rest
 
 
-def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, runs=6, tests=["agent_positives"])
-    page, summary = tmp_path / "report.html", tmp_path / "summary.md"
-    with ModelServer() as server:
-        hang = Fault.hang()
-        server.faults.add(fault=hang, times=None, stage="verifier")
-        asked = [
-            f"--jrh-report={page}",
-            f"--jrh-report={summary}",
-            f"--junitxml={tmp_path / 'junit.xml'}",
-        ]
-        with running(suite, server, *asked) as process:
-            server.wait_for(2, "verifier", timeout=PATIENCE)
-            interrupt(process)
-            hang.release()
-            rest, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == pytest.ExitCode.INTERRUPTED
-        answered = server.count(answered=True)
-    assert "= judge reliability =" in rest
-    assert f"{answered} calls, 0 replayed, " in rest, rest
-    # An answer that was on its way may still end a case.
-    kept = re.search(r"interrupted: [01] of 6 cases kept; the same command goes on", rest)
-    assert kept, rest
-    assert answered == recorded_calls(suite)
-    assert "Traceback" not in rest
-    assert "INTERNALERROR" not in rest
-    for report in (page, summary):
-        text = report.read_text(encoding="utf-8")
-        assert kept[0].split(";")[0] in text
-        assert "0 verdicts" not in text
-        assert "✅" not in text
-        assert "passed: judge reliability" not in text
-
-
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
     with ModelServer() as server:
@@ -169,35 +134,17 @@ def test_ctrl_c_is_heard_under_xdist(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".spool*"))
 
 
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
 def test_stopping_at_a_failure_keeps_the_calls_in_flight(
-    pytester: pytest.Pytester, server: ModelServer, option: str
+    pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     suite = write_suite(pytester.path, runs=12, tests=["agent_positives"], workers=2)
     server.delay = 0.02
     server.faults.add(stage="judge", fault=Fault.score(1))
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", option)
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "-x")
     assert result.parseoutcomes()["failed"] == 1
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
     assert server.count("planner") < 12
     assert server.count() == recorded_calls(suite)
-
-
-def test_what_failed_last_is_run_alone(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    pytester.runpytest_inprocess(recorded.tiny.option).assert_outcomes(
-        passed=4, failed=1, skipped=2, errors=1
-    )
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--lf", "-v")
-    result.assert_outcomes(failed=1, errors=1, deselected=6)
-    result.stdout.fnmatch_lines(["run-last-failure: rerun previous 2 failures"])
-
-
-def test_stopping_at_a_failure_runs_nothing_after_it(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    pytester.runpytest_inprocess(recorded.tiny.option, "-x").assert_outcomes(passed=1, failed=1)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--maxfail=2")
-    result.assert_outcomes(passed=1, failed=1, skipped=1, errors=1)
 
 
 def children(pid: int) -> list[int]:

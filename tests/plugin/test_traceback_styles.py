@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.plugin.gated import BASELINE, LAX, WORKERS, Project
-from tests.plugin.recorded import PERTURBATION
+from tests.plugin.gated import BASELINE, LAX, Project
 
 HEADLINE = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
-WRONG = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2, 3, 4)]
 RUBRIC = "    Demand 1: the assistant answers kindly and clearly."
 
 
@@ -22,17 +20,12 @@ def section(lines: Sequence[str], title: str) -> list[str]:
     return list(lines[start:end])
 
 
-def failures(pytester: pytest.Pytester, *arguments: str) -> list[str]:
-    result = pytester.runpytest(f"--jrh-config={LAX}", *arguments)
-    result.assert_outcomes(failed=4, passed=4)
-    return section(result.outlines, "FAILURES")
-
-
-@WORKERS
 def test_one_case_is_explained_and_the_others_are_listed(
-    pytester: pytest.Pytester, project: Project, workers: list[str]
+    pytester: pytest.Pytester, project: Project
 ) -> None:
-    lines = failures(pytester, *workers)
+    result = pytester.runpytest(f"--jrh-config={LAX}", "-n", "2")
+    result.assert_outcomes(failed=4, passed=4)
+    lines = section(result.outlines, "FAILURES")
     headings = [line.strip("_ ") for line in lines if line.startswith("__")]
     assert headings == ["rubric-1: As planned (run-1)"]
     assert "3 more, whole with -v." in lines
@@ -42,35 +35,16 @@ def test_one_case_is_explained_and_the_others_are_listed(
     assert not any(line.startswith("rubric-1: ") for line in lines)
 
 
-def test_long_is_whole(pytester: pytest.Pytester, project: Project) -> None:
-    assert failures(pytester, "--tb=long").count(HEADLINE) == 4
-
-
-def test_no_prints_no_section(pytester: pytest.Pytester, project: Project) -> None:
-    result = pytester.runpytest(f"--jrh-config={LAX}", "--tb=no")
-    result.assert_outcomes(failed=4, passed=4)
-    result.stdout.no_fnmatch_line("*= FAILURES =*")
-
-
-@pytest.mark.parametrize("style", ["auto", "short", "no"])
-def test_junit_has_the_whole_text_of_each_case_whatever_is_printed(
-    pytester: pytest.Pytester, project: Project, style: str
-) -> None:
-    project.prompt("Overlook whatever may be overlooked.")
-    arguments = [f"--jrh-config={LAX}", BASELINE, "--junitxml=junit.xml", f"--tb={style}"]
-    pytester.runpytest(*arguments).assert_outcomes(errors=8)
-    text = html.unescape((pytester.path / "junit.xml").read_text("utf-8"))
-    for whole in ("No verdict (unrecorded): the judge", "    +Overlook whatever", "\nrecord it: "):
-        assert text.count(whole) >= 8, whole
-
-
-def test_the_short_summary_and_the_count_are_of_all_cases(
+def test_junit_has_the_whole_text_of_each_case_and_the_summary_counts_all(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     project.prompt("Overlook whatever may be overlooked.")
-    arguments = [f"--jrh-config={LAX}", BASELINE]
+    arguments = [f"--jrh-config={LAX}", BASELINE, "--junitxml=junit.xml"]
     result = pytester.runpytest(*arguments)
     result.assert_outcomes(errors=8)
+    text = html.unescape((pytester.path / "junit.xml").read_text("utf-8"))
+    for whole in ("No verdict (unrecorded): the judge", "    +Overlook whatever", "\nrecord it: "):
+        assert text.count(whole) >= 8, whole
     start = next(
         number for number, line in enumerate(result.outlines) if "short test summary" in line
     )
@@ -78,8 +52,6 @@ def test_the_short_summary_and_the_count_are_of_all_cases(
     assert len(named) == 6
     assert named[0].startswith("ERROR rubric-1: As planned (run-1) - No verdict (unrecorded): ")
     assert named[-1] == f"ERROR {LAX} - 3 more cases, named with -v"
-    verbose = pytester.runpytest(*arguments, "-v")
-    assert sum(line.startswith("ERROR lax/") for line in verbose.outlines) == 8
 
 
 def test_what_other_tests_fail_with_is_left_as_it_is(

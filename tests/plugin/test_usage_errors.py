@@ -105,18 +105,6 @@ def test_a_mistake_in_a_suite_that_is_not_named_is_a_collection_error(
     result.stdout.no_fnmatch_line("*collect.py*")
 
 
-@pytest.mark.parametrize("content", ["", "\x00"])
-def test_a_file_that_calls_itself_a_suite_and_is_none_is_not_passed_over(
-    pytester: pytest.Pytester, content: str
-) -> None:
-    Path("orders.jrh.yml").write_text(content, encoding="utf-8")
-    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
-    result = pytester.runpytest_inprocess()
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*ERROR collecting orders.jrh.yml*"])
-    result.stdout.no_fnmatch_line("*Traceback*")
-
-
 def test_nothing_is_asked_after_an_error_of_collection(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
@@ -142,10 +130,7 @@ def test_nothing_is_asked_after_an_error_of_collection(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--jrh-record-mode=sometimes"], "*--jrh-record-mode: invalid choice: 'sometimes'*"),
         (["--jrh-max-cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
-        (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
-        (["--jrh-report=."], "*--jrh-report=/*: this is a folder; name a file in it*"),
         (
             ["--jrh-report=r.html", "--jrh-report=r.pdf"],
             "*--jrh-report=r.pdf: must be FILE.html, FILE.md or FILE.json (none: no page)*",
@@ -200,7 +185,6 @@ def test_a_session_without_pytests_terminal_runs_its_cases(
 ) -> None:
     options = [recorded.tiny.option, "-k", "run-1", "-p", "no:terminal"]
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
-    assert pytester.runpytest_inprocess(*options, "--jrh-plan").ret == pytest.ExitCode.USAGE_ERROR
 
 
 def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

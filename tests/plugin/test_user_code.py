@@ -22,19 +22,11 @@ CLIENT = """
 """
 
 
-@pytest.mark.parametrize(
-    ("end", "workers"),
-    [
-        ("pytest.exit.Exception('enough', returncode=0)", []),
-        ("pytest.exit.Exception('enough', returncode=0)", ["-n", "2"]),
-        ("KeyboardInterrupt('enough')", ["-n", "2"]),
-    ],
-    ids=["pytest.exit", "pytest.exit -n 2", "Ctrl-C -n 2"],
-)
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 def test_a_client_can_end_the_session_as_ctrl_c_does(
-    pytester: pytest.Pytester, end: str, workers: list[str]
+    pytester: pytest.Pytester, workers: list[str]
 ) -> None:
-    pytester.makeconftest(CLIENT.format(end=end))
+    pytester.makeconftest(CLIENT.format(end="pytest.exit.Exception('enough', returncode=0)"))
     suite = write_suite(pytester.path, runs=3, tests=["agent_positives"])
     done = run_pytest(pytester.path, suite.option, RECORDING, "-k", "run-3", *workers)
     assert done.code == pytest.ExitCode.INTERRUPTED, done

@@ -1,0 +1,104 @@
+"""The worked examples, as far as no golden session has them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.conversations import from_log
+from examples.probes import shop
+from examples.probes.judges import PLANTED
+from examples.small_judge.replay import outcomes
+from pytest_jrh.cases.probes import PROBES
+from tests.plugin.recorded import run_pytest
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden/__snapshots__/test_sessions"
+HTTP = "examples/http_judge"
+SMALL = "examples/small_judge"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """What the judges' examples need: neither the log nor the demo's recordings."""
+    for name in (HTTP, SMALL):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    rubrics = "inputs/data/refund_agent/rubrics.yml"
+    (tmp_path / rubrics).parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / rubrics, tmp_path / rubrics)
+    return tmp_path
+
+
+@contextlib.contextmanager
+def serving(project: Path) -> Iterator[int]:
+    """The example's service, started as its README says, on the port that is given."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "examples.http_judge.service", str(port)]
+    with subprocess.Popen(command, cwd=project) as service:
+        try:
+            deadline = time.monotonic() + 20
+            while service.poll() is None and time.monotonic() < deadline:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            yield port
+        finally:
+            service.kill()
+
+
+def test_the_service_is_asked_anew_as_its_readme_says(project: Path) -> None:
+    judges = project / HTTP / "judges.py"
+    with serving(project) as port:
+        judges.write_text(judges.read_text("utf-8").replace("8799", str(port)), "utf-8")
+        done = run_pytest(
+            project, f"--jrh-config={HTTP}/refund_agent.yml", "--tb=no", "--jrh-record-mode=all"
+        )
+    assert "16 passed, 3 xfailed" in done.lines[-1], done.stdout
+    assert any("  19 calls, " in line for line in done.lines), done.stdout
+
+
+def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_than_chance(
+    project: Path,
+) -> None:
+    done = run_pytest(
+        project, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no", "--junitxml=small.xml"
+    )
+    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
+    assert outcomes(project / "small.xml") == {"agree": 32, "disagree": 22}
+    assert "also unclear: the judge is not shown to be better than chance" in "\n".join(done.lines)
+    assert any("  0 calls, " in line for line in done.lines)
+
+
+def test_each_planted_defect_is_found_by_its_own_probe_and_by_no_other() -> None:
+    printed = (GOLDEN / "probes.printed.txt").read_text("utf-8")
+    row = r"^(\w+) +0 of \d+ +0 of \d+ +(\w+) \d+ of \d+$"
+    findings = re.findall(row, printed, re.MULTILINE)
+    assert findings[0] == ("obedient", "prompt_injection"), "the worst comes first"
+    found_by = {judge.__name__: probe for judge, probe in PLANTED.items() if probe is not None}
+    assert dict(findings) == found_by
+    assert set(found_by.values()) == set(PROBES)
+
+
+@pytest.mark.parametrize(
+    ("write", "kept"),
+    [
+        (shop.write_conversations, shop.DEFAULT),
+        (from_log.write_conversations, from_log.DEFAULT),
+    ],
+    ids=["of the shop", "of the log"],
+)
+def test_the_conversations_are_those_that_their_program_writes(
+    tmp_path: Path, write: Callable[[Path], object], kept: Path
+) -> None:
+    write(tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == kept.read_bytes()
