@@ -40,12 +40,15 @@ def collected(pytester: pytest.Pytester, *arguments: str | os.PathLike[str]) -> 
     return [line for line in result.outlines if "::" in line]
 
 
-def test_cases_are_named_after_config_test_rubric_run_epoch_score_and_judge(
+def test_cases_are_named_and_collecting_asks_no_model_and_writes_nothing(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    """Suites are collected in the order given."""
+    """After config, test, rubric, run, epoch, score and judge; suites in the order given."""
+    before = sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path))
     options = (recorded.panel.option, recorded.tiny.option, recorded.scale.option)
-    assert collected(pytester, *options) == [*PANEL, *BINARY, *ORDINAL]
+    more = ("--jrh-record-mode=all", "--jrh-prune", "-p", "no:cacheprovider")
+    assert collected(pytester, *options, *more) == [*PANEL, *BINARY, *ORDINAL]
+    assert sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path)) == before
 
 
 def test_a_config_given_twice_is_collected_once(
@@ -98,14 +101,6 @@ def test_a_suite_of_the_settings_is_collected_beside_what_pytest_collects_by_its
 ) -> None:
     (pytester.path / "typed.txt").write_text(f"--jrh-config={SCALE}\ntests\n", encoding="utf-8")
     assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
-
-
-def test_a_suite_of_the_settings_is_collected_from_a_subfolder_too(
-    pytester: pytest.Pytester, mixed: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(pytester.path / "tests")
-    assert sorted(collected(pytester)) == [*BINARY, UNIT]
-    assert collected(pytester, f"../{BINARY[2]}") == [BINARY[2]]
 
 
 def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
@@ -162,21 +157,6 @@ def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
     assert collected(pytester, recorded.tiny.option) == BINARY
 
 
-def test_collecting_asks_no_model_and_writes_nothing(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    before = sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path))
-    collected(
-        pytester,
-        recorded.tiny.option,
-        "--jrh-record-mode=all",
-        "-p",
-        "no:cacheprovider",
-        "--jrh-prune",
-    )
-    assert sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path)) == before
-
-
 def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester, recorded: Recorded) -> None:
     shutil.copy(recorded.tiny.config, "orders.jrh.yml")
     result = pytester.run(*python(), "-m", "pytest", "-p", "no:jrh", "-q")
@@ -219,13 +199,3 @@ def test_editors_find_tests_and_rubrics_as_groups_between_file_and_item(
             recorded.tiny.config,
         ]
         assert rubric.obj is None
-
-
-def test_pytest_can_keep_every_plugin_in_a_set_as_it_did_before_9_1(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    pytester.makeconftest("def pytest_plugin_registered(plugin): hash(plugin)")
-    with recorded.scale.config.open("a", encoding="utf-8") as config:
-        config.write("\nsubset: {smoke: 100}\n")
-    result = pytester.runpytest_inprocess(recorded.scale.option, "--jrh-subset=smoke")
-    assert result.ret == pytest.ExitCode.OK, result.stderr.str()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shlex
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +24,7 @@ from tests.plugin.gated import (
     Project,
     section,
 )
-from tests.plugin.recorded import PERTURBATION, POSITIVES
+from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, run_pytest
 from tests.support.drifting import Versioned
 from tests.support.faults import Fault
 from tests.support.fork_server import python
@@ -52,45 +55,80 @@ def test_what_was_wrong_in_the_baseline_is_xfailed_and_the_gate_is_green(
     assert skipped.get("message") == "wrong in the baseline too"
 
 
-def test_a_laxer_prompt_fails_with_its_regressions_named(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v", "-n", "2")
-    result.assert_outcomes(passed=4, xfailed=4)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert section(result.outlines, "regressions (3):") == REGRESSED
-    assert result.outlines.count(f"FAIL  {BROKEN}") == 1
-    told = " ".join(result.outlines)
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A session that several tests read, and its folder."""
+
+    folder: Path
+    done: Done
+
+
+@pytest.fixture(scope="module")
+def laxer(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Two workers under the laxer prompt, with reports and a step of GitHub's."""
+    project = project_once.copied(tmp_path_factory.mktemp("laxer"))
+    project.rules(LAX, LIMIT)
+    (project.folder / "step.md").write_text("before\n", encoding="utf-8")
+    options = ("--jrh-report=out/report.html", "--jrh-report=out/summary.md", "-v", "-n", "2")
+    env = {"GITHUB_STEP_SUMMARY": str(project.folder / "step.md")}
+    done = run_pytest(project.folder, f"--jrh-config={LAX}", BASELINE, *options, env=env)
+    return Ended(project.folder, done)
+
+
+def test_a_laxer_prompt_fails_with_its_regressions_named(laxer: Ended) -> None:
+    assert laxer.done.code == pytest.ExitCode.TESTS_FAILED
+    assert section(laxer.done.lines, "regressions (3):") == REGRESSED
+    assert laxer.done.lines.count(f"FAIL  {BROKEN}") == 1
+    told = " ".join(laxer.done.lines)
     assert "8 of 8 cases of the baseline compared: 3 regressions, 0 fixes." in told
-    assert "      also unclear: the new prompt always says 0 (satisfied)" in result.outlines
+    assert "      also unclear: the new prompt always says 0 (satisfied)" in laxer.done.lines
 
 
-def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_reports_are_written_where_they_are_asked_for(laxer: Ended) -> None:
+    [line] = [line for line in laxer.done.lines if line.startswith("report  ")]
+    assert line.startswith("report      out/report.html, out/summary.md ")
+    # In place of the one that a session leaves where nothing else is asked for.
+    assert not list(laxer.folder.glob("outputs/**/report.html"))
+    assert BROKEN.removeprefix("the") in (laxer.folder / "out/report.html").read_text("utf-8")
+    summary = (laxer.folder / "out/summary.md").read_text("utf-8")
+    assert BROKEN.replace("_", r"\_") in summary
+    assert (laxer.folder / "step.md").read_text("utf-8") == f"before\n{summary}"
+
+
+@pytest.fixture(scope="module")
+def unrecorded(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A session under a prompt whose verdicts are not recorded, and a baseline's first update."""
+    project = project_once.copied(tmp_path_factory.mktemp("unrecorded"))
     project.prompt("Overlook whatever may be overlooked.")
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
-    result.assert_outcomes(errors=8)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        [
-            "*ERROR at setup of 8 cases *",
-            "No verdict (unrecorded): the judge's call is not recorded.*",
-            "    +Overlook whatever may be overlooked.",
-            "8 cases:",
-            f"  {LAX}::{PERTURBATION}run-1?e1?",
-            "  and 5 more",
-        ]
-    )
-    assert result.stdout.str().count("    +Overlook whatever may be overlooked.") == 1
-    result.stdout.fnmatch_lines(
-        [
-            "FAIL  8 cases have no verdict (8 unrecorded)",
-            f"next        pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none "
-            "--jrh-judge-record-mode=new_episodes",
-            "            with an API key this records 8 cases, and only what is missing",
-        ]
-    )
+    options = ("--jrh-baseline=first.json", UPDATE, "--junitxml=junit.xml")
+    return Ended(project.folder, run_pytest(project.folder, f"--jrh-config={LAX}", *options))
+
+
+def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(unrecorded: Ended) -> None:
+    """What is the same for all is said once, and listed in part."""
+    done = unrecorded.done
+    assert done.code == pytest.ExitCode.TESTS_FAILED
+    assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
+    assert done.lines.count("    +Overlook whatever may be overlooked.") == 1
+    start = done.lines.index("8 cases:")
+    assert done.lines[start + 1] == f"  {LAX}::{PERTURBATION}run-1[e1]"
+    assert done.lines[start + 4] == "  and 5 more"
+    named = [line for line in done.lines[start:] if line.startswith("ERROR ")]
+    assert len(named) == 6
+    assert named[-1] == f"ERROR {LAX} - 3 more cases, named with -v"
+    assert "FAIL  8 cases have no verdict (8 unrecorded)" in done.lines
+
+
+def test_junit_has_the_whole_text_of_each_case(unrecorded: Ended) -> None:
+    text = html.unescape((unrecorded.folder / "junit.xml").read_text("utf-8"))
+    for whole in ("No verdict (unrecorded): the judge", "    +Overlook whatever", "\nrecord it: "):
+        assert text.count(whole) >= 8, whole
+
+
+def test_a_first_baseline_is_not_written_without_a_verdict(unrecorded: Ended) -> None:
+    said = "The baseline first.json was not written, because no case has a verdict."
+    assert said in unrecorded.done.lines
+    assert not (unrecorded.folder / "first.json").exists()
 
 
 def test_without_a_key_a_changed_prompt_is_unrecorded_in_a_recording_mode(
@@ -147,38 +185,6 @@ def test_a_failed_gate_masks_no_other_exit_code(
     assert "FAIL 3 cases have no verdict (3 never reported)" in told
     assert BROKEN.removeprefix("the") in told
     assert project.cases == before
-
-
-def test_a_first_baseline_is_not_written_without_a_verdict(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    project.prompt("Be yourself.")
-    result = pytester.runpytest(f"--jrh-config={LAX}", "--jrh-baseline=first.json", UPDATE)
-    result.stdout.fnmatch_lines(
-        ["The baseline first.json was not written, because no case has a verdict."]
-    )
-    assert not (project.folder / "first.json").exists()
-
-
-def test_reports_are_written_where_they_are_asked_for(
-    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = project.folder / "step.md"
-    step.write_text("before\n", encoding="utf-8")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
-    names = ("out/report.html", "out/summary.md")
-    options = [f"--jrh-report={names[0]}", f"--jrh-report={names[1]}"]
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *options)
-    [line] = [line for line in result.outlines if line.startswith("report  ")]
-    assert line.startswith(f"report      {', '.join(names)} ")
-    # In place of the one that a session leaves where nothing else is asked for.
-    assert not list(project.folder.glob("outputs/**/report.html"))
-    page = (project.folder / names[0]).read_text("utf-8")
-    assert BROKEN.removeprefix("the") in page
-    summary = (project.folder / names[1]).read_text("utf-8")
-    assert BROKEN.replace("_", r"\_") in summary
-    assert "<script>" not in summary
-    assert step.read_text("utf-8") == f"before\n{summary}"
 
 
 def test_reports_and_a_baseline_that_cannot_be_written_are_told_and_the_session_is_red(

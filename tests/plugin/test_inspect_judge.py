@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.engine.suite import make_ready
 from tests.plugin.own_judges import ONE, MakeJudged, summary, words
 from tests.plugin.recorded import run_pytest
 
@@ -58,13 +60,12 @@ def test_what_a_scorer_says_may_be_no_verdict(judged: MakeJudged) -> None:
         assert said in words(done)
 
 
-def test_a_scorer_that_is_not_there_is_a_usage_error(judged: MakeJudged) -> None:
+def test_a_scorer_that_is_not_there_is_refused(judged: MakeJudged) -> None:
     made = judged(SCORERS)
     made.configure({"inspect_scorer": "judges.py@no_such"})
-    suite = made.suite
-    done = run_pytest(suite.folder, suite.option)
-    assert done.code == pytest.ExitCode.USAGE_ERROR
-    said = " ".join((done.stdout + done.stderr).split())
-    assert "tiny.yml:18: judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be" in said
-    assert "The function no_such was not found in file" in said
+    folder = made.suite.folder
+    with pytest.raises(InputError) as refused:
+        make_ready(made.suite.config, cwd=folder, rootdir=folder)
+    said = " ".join(str(refused.value).split())
+    assert "judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be" in said
     assert "file.py@name, or package/name of an installed package" in said

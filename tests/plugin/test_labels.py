@@ -39,9 +39,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def test_a_file_that_is_added_takes_no_label_of_another(
-    pytester: pytest.Pytester, labelled: Labelled
-) -> None:
+def test_a_file_that_is_added_takes_no_label_of_another(labelled: Labelled) -> None:
     turns = [{"role": "assistant", "content": "Go away."}]
     added = labelled.suite.data / "added.jsonl"
     added.write_text(json.dumps({"id": "run-1", "messages": turns}), encoding="utf-8")
@@ -50,17 +48,14 @@ def test_a_file_that_is_added_takes_no_label_of_another(
         text.replace("  labels:\n", "  input_log_path: inputs/data/natural\n  labels:\n"),
         encoding="utf-8",
     )
-    done = pytester.runpytest(labelled.suite.option)
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines(
-        [
-            '*labels.csv:2: run_id: got "run-1", which several files have*',
-            "*run-1@added, run-1@runs*",
-        ]
-    )
+    with pytest.raises(InputError) as refused:
+        make(labelled)
+    assert 'run_id: got "run-1", which several files have' in str(refused.value)
+    assert "run-1@added, run-1@runs" in str(refused.value)
     labelled.labels("run_id,label", "run-1@runs,satisfied", "run-2,violated")
-    done = pytester.runpytest(labelled.suite.option)
-    done.assert_outcomes(passed=1, failed=1)
+    ready = make(labelled)
+    found = {spec.run_id: label.votes for spec in ready.specs() if (label := ready.label(spec))}
+    assert found == {"run-1@runs": (0,), "run-2": (1,)}
 
 
 def test_labelled_runs_are_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:

@@ -66,14 +66,6 @@ def test_the_ini_keys_have_the_types_of_toml(pytester: pytest.Pytester, recorded
     assert (options.max_calls, options.max_cost, options.plan) == (9, 1.5, True)
 
 
-@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="older pytest reads all keys as text")
-def test_an_ini_key_of_another_type_is_named(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    pytester.makefile(".toml", pytest="[pytest]\njrh_report = 5\n")
-    result = pytester.runpytest_inprocess(recorded.tiny.option)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*jrh_report: must be names of files, as a list in TOML*"])
-
-
 def test_the_help_has_every_option_in_one_group(pytester: pytest.Pytester) -> None:
     text = pytester.runpytest_inprocess("--help").stdout.str()
     group = text.split("\njudge reliability suites:")[1].split("\n\n")[0]

@@ -64,14 +64,5 @@ def test_a_removed_key_is_a_mistake_of_the_config(
         assert problem.line is not None
 
 
-def test_a_removed_key_of_a_judge_in_a_panel_is_one_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(REMOVED_KEYS, "judge.juggled", "do it by hand")
-    judge = {"name": "a", "model": "openai/a", "juggled": 1}
-    problem = Folder(tmp_path).problem(changed("admin.evaluation_config.judges", [judge]))
-    assert problem.message == "was removed: do it by hand"
-
-
 def test_no_key_is_both_removed_and_there() -> None:
     assert not Config.model_fields.keys() & REMOVED_KEYS.keys()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from pytest_jrh.store.people import decisions_path
@@ -132,15 +130,3 @@ def test_decisions_that_cannot_be_read_are_a_usage_error_with_file_and_line(
     result.stderr.fnmatch_lines(
         [f"*{path.relative_to(reviewed.folder)}:1*", "*accepted, rejected or edited*"]
     )
-
-
-def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded) -> None:
-    folder = recorded.tiny.folder
-    (folder / "conftest.py").write_text(
-        "import sys\n\n\ndef pytest_unconfigure():\n"
-        "    rooms = ('uvicorn', 'pytest_jrh.review.board')\n"
-        "    print('imported:', [name for name in rooms if name in sys.modules])\n",
-        encoding="utf-8",
-    )
-    done = run_pytest(folder, recorded.tiny.option, "-s", interpreter=[sys.executable])
-    assert "imported: []" in done.lines

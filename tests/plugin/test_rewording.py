@@ -13,7 +13,6 @@ import yaml
 from tests.support.model_server import ModelServer
 from tests.support.page_reader import Page, bodies, session_data
 from tests.support.results import results_in
-from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles, write_suite
 
 BASELINE = "--jrh-baseline=baseline.jsonl"
@@ -83,18 +82,6 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     (path,) = suite.results.glob("*_report.json")
     named = json.loads(path.read_text("utf-8"))["reworded"]["rubric-1"]
     assert [case.rpartition("::")[2] for case in named] == ["run-1[e1]", "run-2[e1]"]
-
-
-def test_a_review_settles_a_label(suite: SuiteFiles, pytester: pytest.Pytester) -> None:
-    pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW)
-    digest = results_in(suite.results)[0].case_digest
-    decide(suite.negatives, "run-1", "accepted", digest=digest)
-    settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", "-v")
-    settled.assert_outcomes(passed=2)
-    said = " ".join(settled.stdout.str().split())
-    assert "Reviewed by people: 1 accepted" in said
-    assert ONE in said
-    assert NODES[1] in said
 
 
 def test_another_scale_is_no_rewording(pytester: pytest.Pytester, server: ModelServer) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from pytest_jrh.__main__ import main
 from tests.plugin.gated import LAX, Project
 from tests.plugin.recorded import run_pytest
 
@@ -131,18 +129,6 @@ def test_an_interrupted_session_says_so_in_every_report(
     assert said in (project.folder / "part.md").read_text("utf-8")
     session = report(project.folder / "outputs" / "lax" / "tiny")["session"]
     assert session == {"cases": 1, "kept": 0, "of": 8, "interrupted": True}
-
-
-def test_merge_counts_results_of_its_own_config(
-    pytester: pytest.Pytester, ran: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Another config's results lie beside them."""
-    pytester.runpytest(f"--jrh-config={LAX}", "-k", "run-1 or run-2")
-    shutil.move(ran.folder / "outputs", ran.folder / "shard")
-    capsys.readouterr()
-    assert main(["merge", f"--jrh-config={LAX}", "--jrh-report=all.md", "shard"]) == 1
-    assert "! never reported (4): " in capsys.readouterr().out
-    assert "never reported (4): " in (ran.folder / "all.md").read_text("utf-8")
 
 
 def _judged_by(project: Project, *names: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 
 import pytest
 
-from tests.plugin.gated import BASELINE, LAX, Project
+from tests.plugin.gated import LAX, Project
 
 HEADLINE = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
 RUBRIC = "    Demand 1: the assistant answers kindly and clearly."
@@ -33,25 +32,6 @@ def test_one_case_is_explained_and_the_others_are_listed(
     assert lines.count(HEADLINE) == 1
     assert sum(line.startswith("run it again: pytest -v --jrh-config=") for line in lines) == 1
     assert not any(line.startswith("rubric-1: ") for line in lines)
-
-
-def test_junit_has_the_whole_text_of_each_case_and_the_summary_counts_all(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    project.prompt("Overlook whatever may be overlooked.")
-    arguments = [f"--jrh-config={LAX}", BASELINE, "--junitxml=junit.xml"]
-    result = pytester.runpytest(*arguments)
-    result.assert_outcomes(errors=8)
-    text = html.unescape((pytester.path / "junit.xml").read_text("utf-8"))
-    for whole in ("No verdict (unrecorded): the judge", "    +Overlook whatever", "\nrecord it: "):
-        assert text.count(whole) >= 8, whole
-    start = next(
-        number for number, line in enumerate(result.outlines) if "short test summary" in line
-    )
-    named = [line for line in result.outlines[start:] if line.startswith("ERROR ")]
-    assert len(named) == 6
-    assert named[0].startswith("ERROR rubric-1: As planned (run-1) - No verdict (unrecorded): ")
-    assert named[-1] == f"ERROR {LAX} - 3 more cases, named with -v"
 
 
 def test_what_other_tests_fail_with_is_left_as_it_is(

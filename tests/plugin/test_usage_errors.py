@@ -174,12 +174,6 @@ def test_options_of_a_project_may_be_there_without_a_suite(pytester: pytest.Pyte
     assert pytester.runpytest_inprocess().ret == pytest.ExitCode.OK
 
 
-def test_a_mistyped_path_is_told_before_the_missing_suite(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_inprocess("nowhere.yml", "--jrh-plan")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: file or directory not found: nowhere.yml"])
-
-
 def test_a_session_without_pytests_terminal_runs_its_cases(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
