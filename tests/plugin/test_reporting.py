@@ -110,13 +110,17 @@ UNUSED = [
 ]
 
 
-def test_unused_cassettes_are_removed_and_nothing_else(
+def test_unused_cassettes_are_listed_by_a_plan_and_removed_by_a_session(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     used = set(recorded.tiny.cassettes.rglob("*.yaml"))
     made = unused(recorded)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
-    start = result.outlines.index("removed cassettes: 2")
-    assert result.outlines[start + 1 : start + 3] == UNUSED
+    planned = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "--jrh-plan")
+    start = planned.outlines.index("unused cassettes: 2")
+    assert planned.outlines[start + 1 : start + 3] == UNUSED
+    assert all(path.exists() for path in made)
+    pruned = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
+    start = pruned.outlines.index("removed cassettes: 2")
+    assert pruned.outlines[start + 1 : start + 3] == UNUSED
     assert not any(path.exists() for path in made)
     assert set(recorded.tiny.cassettes.rglob("*.yaml")) == used | set(others(recorded))
