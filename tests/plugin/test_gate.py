@@ -165,6 +165,8 @@ def test_a_killed_worker_leaves_a_red_session_that_names_what_never_came(
     missing = section(result.outlines, title)
     assert {f"{TINY}::{POSITIVES}run-{number}[e1]" for number in (1, 2, 3, 4)} <= set(missing)
     result.stdout.fnmatch_lines([f"FAIL  *{len(missing)} never reported)*"])
+    said = "The baseline baseline.json was not updated, because the session did not finish."
+    assert said in result.outlines
     assert (project.folder / FILE).read_bytes() == before
 
 
