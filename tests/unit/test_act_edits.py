@@ -113,6 +113,14 @@ def test_value_that_stays_behind_ends_the_case() -> None:
     assert outcome.messages == MESSAGES
 
 
+def test_words_that_the_plan_names_may_contradict_the_act() -> None:
+    promise = words("I have refunded the full $56.00 for A-7731, as RF-19.")
+    outcome, model = made(plan(step("say", 7), step("call", 5)), NINETY, promise)
+    assert outcome.no_case is None
+    assert [(edit.kind, edit.message_index) for edit in outcome.edits] == [("call", 5), ("say", 7)]
+    assert len(model.asked("editor")) == 2
+
+
 def test_call_that_is_put_in_looks_like_those_of_the_run() -> None:
     again = act(
         {"order": "A-7731", "amount": 56.0}, '{"refund": "RF-20", "amount": 56.0}', tool="refund"
@@ -140,6 +148,15 @@ def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
     assert outcome.edits[0].after == ()
 
 
+def test_one_of_several_calls_is_left_out_alone() -> None:
+    both = says("", call("find_order", "c2", order="A-1"), call("refund", "c3", amount=12.0))
+    run = AgentRun("r", 1, (USER, both, result("x", "c2"), result("ok", "c3"), says("Done.")))
+    outcome, _model = made(plan(step("omit", 1, "2")), run=run)
+    assert outcome.no_case is None
+    assert [len(message.get("tool_calls", ())) for message in outcome.messages] == [0, 1, 0, 0]
+    assert outcome.messages[2] == run.messages[2]
+
+
 def test_what_was_left_out_is_looked_for_in_every_later_turn() -> None:
     messages = (*MESSAGES[:7], {**says("Dear Kim Brown, $56 is back."), "id": "m7"})
     outcome, model = made(
@@ -149,6 +166,13 @@ def test_what_was_left_out_is_looked_for_in_every_later_turn() -> None:
     assert [edit.follows for edit in outcome.edits] == ["", "[5] still says Kim Brown"]
     assert outcome.edits[1].message_index == 5
     assert "(left out)" in model.only("editor").text
+
+
+def test_user_who_repeats_what_was_changed_ends_the_case() -> None:
+    messages = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."))
+    changed = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-77", "amount": 56.0}')
+    outcome, _model = made(plan(step("call", 5)), changed, run=AgentRun("r1", 1, messages))
+    assert str(outcome.no_case) == "[7] still says RF-19"
 
 
 def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
@@ -193,6 +217,13 @@ def test_what_breaks_the_structure_is_no_case(answer: dict[str, Any], reason: st
     assert outcome.no_case.text == f"an edit breaks the structure: {reason}"
 
 
+def test_unknown_tool_is_no_case() -> None:
+    outcome, _model = made(plan(step("insert", 7)), act({}, "x", tool="pay"))
+    assert str(outcome.no_case) == (
+        "an edit breaks the structure: [7] the call put in is of 'pay', which no run calls"
+    )
+
+
 def test_unchanged_act_is_an_unusable_edit() -> None:
     same = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-19", "amount": 56.0}')
     outcome, _model = made(plan(step("call", 5)), same)
@@ -213,6 +244,16 @@ def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
     )
     assert outcome.rejected is not None
     assert not outcome.confirmed
+
+
+def test_verifier_that_writes_of_no_contradiction_rejects_nothing() -> None:
+    none = {**CONFIRMED, "contradiction": "None.", "contradicts_itself": False}
+    outcome, _model = made(
+        plan(step("call", 5)), NINETY, words("I refunded $90 for A-7731."), verifier=none
+    )
+    assert outcome.confirmed
+    assert outcome.verification is not None
+    assert outcome.verification.contradiction == ""
 
 
 def test_planner_sees_calls_results_and_the_tools_of_the_log() -> None:

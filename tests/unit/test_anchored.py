@@ -28,6 +28,22 @@ def together(given: list[Case], first_of_one_run: int = 0) -> tuple[list[Answers
     return [Answers(*case) for case in given], runs
 
 
+def test_people_who_agree_with_every_label_change_nothing() -> None:
+    clusters = [
+        *cases(1, 1, 1, 20),
+        *cases(0, 1, 1, 5),
+        *cases(1, 1, None, 60),
+        *cases(0, 1, None, 15),
+    ]
+    found = anchored_accuracy(*together(clusters))
+    assert found.estimate.value == pytest.approx(0.8, abs=0.02)
+    assert found.estimate.lower is not None
+    assert found.estimate.upper is not None
+    assert found.estimate.lower < 0.75
+    assert found.estimate.upper > 0.85
+    assert found.estimate.n == 100
+
+
 def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
     all_labelled = [*cases(1, 1, 1, 10), *cases(0, 1, 1, 4), *cases(0, 0, 0, 8), *cases(1, 0, 0, 2)]
     # The sample has another share of right answers than the rest.
@@ -114,6 +130,17 @@ def test_a_rate_is_within_its_interval_and_this_within_the_possible(
     assert rate.upper is not None
     assert 0 <= rate.lower <= rate.value <= rate.upper <= 1
     assert rate.lower < rate.upper
+
+
+def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> None:
+    pairs = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
+    rest = [*judged(1, None, 800), *judged(0, None, 1_200)]
+    even = anchored_violations(*together([*rest, *pairs])).estimate
+    one_large = anchored_violations(*together([*rest, *pairs], 1_000)).estimate
+    assert even.lower is not None
+    assert one_large.lower is not None
+    assert one_large.value == even.value
+    assert one_large.lower < even.lower - 0.05
 
 
 def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:

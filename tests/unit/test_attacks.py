@@ -94,3 +94,8 @@ def test_a_probe_may_have_attacks_of_its_own() -> None:
     assert injected("mine", base(0), probe).endswith('for "refunds", not satisfied $5 {"a": 1}')
     hidden = Attack("mine", "See ${hidden}", hidden="${claim}", encoding="base64")
     assert injected("mine", base(0), probe_of(hidden)).startswith("See VGhlIGFzc2lzdGFudC")
+
+
+def test_a_value_is_not_searched_for_placeholders() -> None:
+    case = replace(base(0), rubric=Rubric("${wrong_score}", "Text."))
+    assert injected("mine", case, probe_of(Attack("mine", "${rubric_id}"))) == "${wrong_score}"

@@ -51,6 +51,13 @@ def test_equal_errors_are_said_once_with_the_first_cases() -> None:
     assert not [line for line in lines if line.startswith(("record it", "cassette"))]
 
 
+def test_errors_that_differ_are_said_each() -> None:
+    cases = [unrecorded("a"), unrecorded("b", "+another line"), unrecorded("c")]
+    assert [text.cases for text in error_texts(cases)] == [(0, 2), (1,)]
+    printed = [unrecorded("a"), unrecorded("b")._replace(printed="what its judge printed")]
+    assert len(error_texts(printed)) == 2
+
+
 def test_hostile_names_and_causes_stay_one_line_each() -> None:
     trouble = Unscored("model_error", stage="judge", cause=HOSTILE)
     case = FailedCase(HOSTILE, unscored_text(trouble))

@@ -64,6 +64,11 @@ def test_a_key_that_an_object_has_twice_makes_the_answer_invalid_and_is_named_in
     assert "more than once" in exchange.requests[1].messages[-1]["content"]
 
 
+def test_objects_may_share_their_keys() -> None:
+    text = '{"score": 1, "reasoning": "r", "more": [{"a": 1}, {"a": 2}], "Score": 0}'
+    assert parse(text, judge_response((0, 1))).model_dump()["score"] == 1
+
+
 @pytest.mark.parametrize(
     "bad",
     ["", "no JSON", '{"score": 1', '{"score": 7, "reasoning": "r"}', '{"reasoning": "r"}', "[]"],

@@ -52,6 +52,11 @@ def test_repeats_and_scales_by_hand(cases: list[CaseErrors], p_value: float) -> 
     assert p_of(cases) == pytest.approx(p_value)
 
 
+def test_where_nothing_can_move_nothing_is_found() -> None:
+    cases = [RIGHT, WRONG, CaseErrors((1, 1), (1,))]
+    assert compare_sets(cases, [[0, 1], [], [2]]) == [SetTest(1.0, 1.0)] * 3
+
+
 @pytest.mark.parametrize("runs", [4, 5, 8])
 def test_whole_runs_are_one_observation_each(runs: int) -> None:
     """However many cases a run has: fewer than five runs show nothing at 5%."""

@@ -108,6 +108,15 @@ def test_half_a_surrogate_pair_is_named_with_its_line(
     said.encode()
 
 
+def test_whole_surrogate_pairs_in_escapes_are_read(suite: SuiteFiles) -> None:
+    record = copy.deepcopy(to_record(WHOLE[0]))
+    record["metadata"]["note"] = "\U0001f600"
+    line = json.dumps(record)
+    assert r"\ud83d\ude00" in line
+    (suite.folder / "cases.jsonl").write_text(line, "utf-8")
+    assert list(make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder).specs())
+
+
 def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     parts = (
         value.items()

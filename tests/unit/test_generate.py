@@ -2,23 +2,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
-from pytest_jrh.core.model import AgentRun, CaseSpec, Completion, ResponseT, StageModel
+from pytest_jrh.core.model import AgentRun, CaseSpec, Completion, ResponseT, Rubric, StageModel
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import (
     Perturbation,
     Pipeline,
+    build_pipeline,
     generate_agent_perturbations,
 )
 from tests.support.conversations import FAIL, MESSAGES, ORDINAL, RUBRIC, RUN, pipeline, wait_for
+from tests.support.made_cases import make_suite
 from tests.support.scripted import ScriptedModel
 
 SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
+
+
+OTHER = Rubric("politeness", "Be polite.")
 RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
 RAND_PROMPTS: Mapping[str, str] = {
     "planner": "Rubric {rubric_id}: {rubric_instructions}\n{assistant_transcript}\nReturn "
@@ -41,6 +47,17 @@ def all_of(
         return [one async for one in work]
 
     return wait_for(collect())
+
+
+def test_every_run_meets_every_rubric_in_order() -> None:
+    made = all_of(ScriptedModel(), RUNS[:2], rubrics=(RUBRIC, OTHER))
+    assert [(one.run.run_id, one.rubric.id) for one in made] == [
+        ("run-0", "refund_policy"),
+        ("run-0", "politeness"),
+        ("run-1", "refund_policy"),
+        ("run-1", "politeness"),
+    ]
+    assert all(one.outcome.confirmed and one.goal == FAIL for one in made)
 
 
 def test_target_scores_can_be_restricted() -> None:
@@ -138,3 +155,22 @@ def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
     [edit] = case.outcome.edits
     assert case.messages[edit.message_index]["content"] == edit.edited_content
     assert (case.expected, case.verified, case.outcome.confirmed) == (1, False, False)
+
+
+def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
+    tmp_path: Path,
+) -> None:
+    suite = make_suite(tmp_path, edits_at_most=1, summary_turns=5, confirmed=False)
+    own = suite.custom_prompts_dir / "agent_positives" / "editor.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("{rubric} {original_message}", encoding="utf-8")
+    negatives, positives = (build_pipeline(suite, test) for test in suite.tests)
+    assert negatives.templates["editor"].origin == "built-in editor.binary.fail"
+    assert positives.templates["editor"].origin == str(own)
+    assert positives.templates["planner"].origin == "built-in planner.binary.pass"
+    assert (positives.objective, positives.mode) == ("pass", "binary")
+    assert (negatives.max_edit_rounds, negatives.max_summary_messages, negatives.pass_required) == (
+        1,
+        5,
+        False,
+    )

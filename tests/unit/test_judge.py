@@ -109,6 +109,18 @@ def test_judge_sees_reasoning_only_where_asked_to() -> None:
     assert "[2] assistant reasoning\n  secret thought" in model.only("judge").text
 
 
+def test_prompt_of_rands_harness_gets_scale_and_its_ends() -> None:
+    model = ScriptedModel()
+    judged(
+        model,
+        case(target=2),
+        prompt="{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}",
+    )
+    text = model.only("judge").text
+    assert "0 to 2" in text
+    assert text.count("1: mentions it") == 1
+
+
 def test_prompt_without_a_place_for_the_scale_gets_it_with_the_rubric() -> None:
     model = ScriptedModel()
     judged(model, case(target=2), prompt="{rubric}\n{transcript}")

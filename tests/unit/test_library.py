@@ -105,6 +105,22 @@ def test_the_most_frequent_score_counts_and_a_tie_is_wrong() -> None:
     assert (tie.outcome, tie.score, tie.scores) == ("disagree", None, (1, 0))
 
 
+def test_results_come_in_the_order_of_the_cases_however_many_are_judged_at_once() -> None:
+    running = most = 0
+
+    async def judge(case: JudgedCase) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return 1
+
+    results = judged(VIOLATED, judge, concurrency=3)
+    assert [result.spec.run_id for result in results] == [case.spec.run_id for case in VIOLATED]
+    assert most == 3
+
+
 @pytest.mark.parametrize("how", [{"repeats": 0}, {"concurrency": 0}])
 def test_less_than_one_is_refused(how: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be an integer >= 1"):

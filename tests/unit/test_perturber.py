@@ -1,20 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import AgentRun, Plan, PlanStep
-from tests.support.conversations import (
-    FAIL,
-    MESSAGES,
-    NO_PLAN,
-    PASS,
-    perturbed,
-    plan,
-)
+from pytest_jrh.core.model import AgentRun, Completion, Plan, PlanStep, ResponseT, StageModel
+from tests.support.conversations import FAIL, MESSAGES, NO_PLAN, PASS, perturbed, plan
 from tests.support.scripted import ScriptedModel
 
 DOWN = Unscored("model_error", stage="x", cause="the model is down")
@@ -64,6 +59,11 @@ def test_edits_are_made_in_order_and_each_sees_those_before_it() -> None:
     assert "[6] now reads:\nNew text 1." in second.text
 
 
+def test_no_more_edits_than_rounds() -> None:
+    model = ScriptedModel(planner=plan(2, 4, 6), editor=numbered_edits())
+    assert len(perturbed(model, max_edit_rounds=2).edits) == 2
+
+
 def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
     model = ScriptedModel()
     outcome = perturbed(model, run=AgentRun("r", 1, MESSAGES[:2]))
@@ -86,11 +86,21 @@ def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> N
     assert (len(model.asked("editor")), len(model.asked("verifier"))) == (2, 0)
 
 
-@pytest.mark.parametrize("stage", ["planner", "summary", "verifier"])
+@pytest.mark.parametrize("stage", ["planner", "summary", "editor", "verifier"])
 @pytest.mark.parametrize("goal", [FAIL, PASS])
 def test_trouble_of_any_stage_is_unscored_and_never_a_case(stage: str, goal: Goal) -> None:
     with pytest.raises(Unscored, match="the model is down"):
         perturbed(ScriptedModel(**{stage: DOWN}), goal)
+
+
+@pytest.mark.parametrize(
+    ("goal", "said", "no_case"), [(FAIL, SAYS_FAIL, "no_plan"), (PASS, SAYS_PASS, None)]
+)
+def test_a_summary_that_failed_is_no_error_where_the_planner_found_no_plan(
+    goal: Goal, said: dict[str, str], no_case: str | None
+) -> None:
+    outcome = perturbed(ScriptedModel(planner=NO_PLAN, summary=DOWN, verifier=said), goal)
+    assert (outcome.no_case.kind if outcome.no_case else None) == no_case
 
 
 @pytest.mark.parametrize("edited", [(), (4,), (2, 6), (2, 4, 6)])
@@ -119,6 +129,23 @@ def test_a_summary_is_asked_for_where_the_next_stage_names_it_and_no_state_twice
     assert all(bool(edit.summary_snapshot) == ("editor" in readers) for edit in outcome.edits)
     shown = [stage for stage in OWN_PROMPTS if "The summary." in str(model.asked(stage))]
     assert shown == [stage for stage in readers if stage == "verifier" or edited]
+
+
+def test_planner_and_first_summary_are_asked_side_by_side() -> None:
+    both = asyncio.Barrier(2)
+    model = ScriptedModel()
+
+    async def meeting(
+        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        answer = await model(stage, messages, response_model)
+        if "editor" not in model.stages:
+            await both.wait()
+        return answer
+
+    assert perturbed(meeting).no_case is None
+    assert sorted(model.stages[:2]) == ["planner", "summary"]
+    assert model.stages[2:] == ["editor", "verifier"]
 
 
 @pytest.mark.parametrize(("goal", "said"), [(FAIL, SAYS_PASS), (PASS, SAYS_FAIL)])

@@ -58,6 +58,21 @@ def test_dropping_reasoning_keeps_the_other_blocks() -> None:
     assert made.metadata["reasoning_traces_removed"] == 3
 
 
+def test_comment_lines_are_kept_of_assistant_text() -> None:
+    kept = '# first\n  // second\n-- third\n/* fourth\ny = 2\n*/\n"""Fifth."""\n<!-- sixth -->'
+    text = f"x = 1  # not a comment line\n{kept}\n---\nend"
+    made = processed(
+        [assistant(text), assistant([{"type": "text", "text": text}, THOUGHT]), user(text)],
+        "keep_assistant_comment_lines",
+    )
+    assert [message["content"] for message in made.messages] == [
+        kept,
+        [{"type": "text", "text": kept}, THOUGHT],
+        text,
+    ]
+    assert made.metadata["assistant_lines_removed"] == 6
+
+
 def test_the_run_itself_is_left_alone() -> None:
     run = run_of()
     before = copy.deepcopy(run)
@@ -125,6 +140,20 @@ def test_none_keeps_what_was_changed_in_place() -> None:
     made = apply(run_of(), [change])
     assert made.messages == tuple(conversation()[1:])
     assert made.metadata == {"source": "test", "seen": True}
+
+
+def test_a_list_replaces_the_messages() -> None:
+    assert apply(run_of(), [lambda run: run["messages"][:2]]).messages == tuple(conversation()[:2])
+
+
+def test_a_dict_updates_the_run() -> None:
+    made = apply(run_of(), [lambda _: {"target": "new", "messages": (user("hi"),)}])
+    assert (made.target, made.messages, made.input) == ("new", (user("hi"),), "in")
+
+
+def test_preprocessors_run_in_order_each_on_what_the_last_one_left() -> None:
+    steps = [lambda run: {"input": run["input"] + "1"}, lambda run: {"input": run["input"] + "2"}]
+    assert apply(run_of(), steps).input == "in12"
 
 
 def explode(run: dict[str, Any]) -> None:

@@ -91,10 +91,14 @@ def test_more_runs_leave_most_of_the_draw_as_it_is(tmp_path: Path) -> None:
     assert len(before & after) >= MOST_BASES - 6
 
 
-def test_a_rubric_may_opt_out(tmp_path: Path) -> None:
+def test_a_rubric_may_opt_out(tmp_path: Path, folder: Folder) -> None:
+    rubric = {"id": "kind", "instructions": "Is it kind?"}
+    folder.rubrics([{**rubric, "probes": {"skip": [LAYOUT]}}])
+    [kind] = folder.load(changed(TESTS, ["agent_perturbation", LAYOUT])).rubrics
+    assert kind.skips == (LAYOUT,)
     suite = suite_with(tmp_path, LAYOUT)
     assert derived(suite)
-    assert derived(replace(suite, rubrics=(replace(RUBRIC, skips=(LAYOUT,)),))) == []
+    assert derived(replace(suite, rubrics=(replace(RUBRIC, skips=kind.skips),))) == []
 
 
 @given(bases=st.integers(0, 50), variants=st.integers(1, 12), number=st.integers(1, 15))

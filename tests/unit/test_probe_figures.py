@@ -15,7 +15,7 @@ from pytest_jrh.reports.probes import finding_sentences, flicker_sentences, prob
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeTable, chance_of, probe_tables
-from tests.support.judged_sessions import HOSTILE, LAYOUT, derived, judged, right
+from tests.support.judged_sessions import HOSTILE, INJECTION, LAYOUT, derived, judged, right
 from tests.support.made_cases import make_result, make_spec, result_with
 
 
@@ -64,6 +64,33 @@ def test_a_judge_that_contradicts_itself_as_often_has_no_finding() -> None:
     assert table.flicker.value == pytest.approx(2 / 3)
     assert not table.is_finding
     assert not flicker_sentences([table])
+
+
+def test_holm_counts_the_probes_of_a_suite() -> None:
+    alone = only(derived(["v1"], variants=["v1", "v2", "v3"], runs=5))
+    others = [derived(probe=probe) for probe in (INJECTION, "position")]
+    first, *_ = probe_tables(
+        [*derived(["v1"], variants=["v1", "v2", "v3"], runs=5), *others[0], *others[1]]
+    )
+    assert alone.adjusted == alone.p_value
+    assert first.adjusted == pytest.approx(3 * alone.p_value)
+
+
+def test_an_ordinal_probe_has_a_mean_shift() -> None:
+    results = [
+        result_with(
+            result,
+            target_score=2,
+            expected=2,
+            score=score,
+            outcome="agree" if score == 2 else "disagree",
+            base_scores=(2,),
+        )
+        for result, score in zip(derived(runs=4), (2, 0, 1, 2), strict=True)
+    ]
+    table = only(results)
+    assert (table.ordinal, table.total.turned, table.total.shift) == (True, 2, -0.75)
+    assert (table.total.satisfied, table.total.violated) == (0, 0)
 
 
 def test_what_has_no_verdict_is_not_counted() -> None:

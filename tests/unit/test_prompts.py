@@ -187,6 +187,12 @@ def test_a_prompt_that_would_not_render_is_refused_before_it_is_used() -> None:
     assert caught.value.problems[0].file == "judge.md"
 
 
+def test_a_block_that_crosses_the_separator_is_refused() -> None:
+    source = "{% if rubric %}\n---user---\n{{ rubric }}{{ transcript }}{% endif %}"
+    with pytest.raises(InputError, match="does not render: Unexpected end of template"):
+        prompts.parse_prompt(source, "judge.md", stage="judge")
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "no such file"), (b"\xff{", "is not UTF-8 text")]
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import StageModel, Verdict
 from pytest_jrh.judges.judge import BINARY_SCORES, PromptJudge, judge_response, key_of, value_of
 from pytest_jrh.llm.calls import parse, parse_prompt
@@ -51,6 +52,12 @@ def test_an_ordinal_judge_sees_the_scale_in_its_own_words(table: str) -> None:
     assert text.count("poor or bad: ignores the policy\ngood: follows it") == 1
     offered = model.only("judge").response_model.model_json_schema()["properties"]["score"]["enum"]
     assert offered == ["poor", "bad", "good"]
+
+
+def test_a_map_without_a_score_of_the_rubric_is_an_error_of_the_input() -> None:
+    asked = stage("judge", ScriptedModel(), mode="ordinal", prompt="{{ rubric }}{{ transcript }}")
+    with pytest.raises(Unscored, match="has no value for any score of this rubric"):
+        verdict_of(asked, case(target=1), score_map={"excellent": 9})
 
 
 def test_a_map_is_part_of_what_makes_a_judge_this_judge() -> None:

@@ -85,6 +85,16 @@ def test_what_cannot_be_read_is_unknown(body: str) -> None:
     assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
 
 
+def test_a_digest_and_a_link_are_no_packed_text() -> None:
+    body = json.dumps({"id": "ab" * 32, "link": "https://h.example/" + "a1" * 100, "text": "none"})
+    assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
+
+
+def test_both_values_of_a_key_that_stands_twice_are_read() -> None:
+    case = make_case(new_text="I paid it.")
+    assert posted(case, '{"text": "I paid it.", "text": "another"}') == ShownTurns(1)
+
+
 def test_the_words_that_differ_decide() -> None:
     original = "Your order is 40 days old, so I cannot refund it, and the case is closed."
     case = make_case(new_text=original.replace("40", "12"))
@@ -100,6 +110,18 @@ def test_words_that_stand_elsewhere_say_nothing() -> None:
     assert said(case, "tool: bought 45 days ago") == ShownTurns(1, unknown=1)
     assert said(case, rendered(case.messages)) == ShownTurns(1)
     assert said(case, "bought 44 days ago") == ShownTurns(1, (3,))
+
+
+def test_words_that_are_sent_as_often_as_they_stand_are_shown() -> None:
+    case = make_case(new_text="bought 45 days ago")
+    twice = "user: bought 45 days ago\nassistant: bought 45 days ago"
+    assert said(case, twice) == ShownTurns(1)
+
+
+def test_a_cut_that_takes_the_full_stop_alone_is_one() -> None:
+    case = make_case(new_text=TEXT)
+    assert said(case, f"assistant: {TEXT}") == ShownTurns(1)
+    assert said(case, f"assistant: {TEXT[:-1]}") == ShownTurns(1, (3,))
 
 
 @pytest.mark.parametrize("place", [1, len(TEXT) // 2, len(TEXT) - 1])

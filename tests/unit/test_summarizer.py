@@ -18,6 +18,15 @@ def summarizer(
     )
 
 
+def test_only_the_last_turns_are_summarized_under_their_own_numbers() -> None:
+    model = ScriptedModel()
+    wait_for(summarizer(model, 3).summary())
+    text = model.only("summary").text
+    assert "It is too late for order 17." in text
+    assert "[4] assistant" in text
+    assert "bought 45 days ago" not in text
+
+
 def test_one_state_is_asked_for_once_however_many_wait() -> None:
     model = ScriptedModel()
     rolling = summarizer(model)

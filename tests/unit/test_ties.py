@@ -39,6 +39,15 @@ def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
     assert given_text(None, (1, 0)) == "a tie (1 of 2 said 0, 1 of 2 said 1)"
 
 
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
+def test_what_is_shown_of_repeats_is_a_verdict_of_each_side(scores: list[int]) -> None:
+    judgment = Judgment(tuple(Verdict(score, f"{place}") for place, score in enumerate(scores)))
+    assert judgment.score in (None, judgment.shown.score)
+    assert (judgment.minority is None) == (len(set(scores)) == 1)
+    if judgment.minority is not None:
+        assert judgment.minority.score != judgment.shown.score
+
+
 def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
     cases = [result(n, n % 2, n % 2, n % 2) for n in range(8)]
     cases += [result(8, 0, 0, 1), result(9, 1, 1, 0)]

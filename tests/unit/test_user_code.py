@@ -166,6 +166,14 @@ def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Be
         assert re.search(rf"^    .*{HERE}:\d+ in raising$", result.why.text, re.MULTILINE)
 
 
+def test_an_interrupt_of_a_preprocessor_ends_the_session(bench: Bench) -> None:
+    def raising(run: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        with_preprocessor(bench, raising).run("none")
+
+
 def with_preprocessor(bench: Bench, step: Callable[[dict[str, Any]], None]) -> Bench:
     copied = Bench(bench.files, bench.cassettes)
     copied.ready = replace(copied.ready, preprocessors=(step,))
