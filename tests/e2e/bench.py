@@ -22,7 +22,7 @@ from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way
 
 if TYPE_CHECKING:
-    from tests.support.exchange import Request
+    pass
 
 QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)
 
@@ -113,14 +113,6 @@ class Session:
     @property
     def calls(self) -> int:
         return sum(result.spending.all.calls for result in self.results)
-
-
-def answered_twice(requests: Sequence[Request]) -> list[str]:
-    """The stages of the requests that were answered as they should more than once."""
-    well = Counter(
-        (request.stage, request.digest) for request in requests if request.kind == "answer"
-    )
-    return [stage for (stage, _), count in well.items() if count > 1]
 
 
 def cassette_files(folder: Path) -> dict[str, bytes]:
