@@ -14,7 +14,6 @@ from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.client import Negotiation
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer, Request
-from tests.support.refusals import WORDINGS, refusal, sends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +27,31 @@ JSON_OBJECT = (
     "prompt."
 )
 WORDS = "does not accept response_format: the schema is sent only in the prompt."
+# How providers refuse a response format: HTTP 400, in the words that each of them uses.
+WORDINGS = {
+    "openai": "Invalid parameter: 'response_format' of type 'json_schema' is not supported with "
+    "this model.",
+    "vllm": "The request to guided decoding cannot be served: no backend was compiled for "
+    "xgrammar.",
+    "ollama": 'invalid format: "json_schema"; expected "json" or a valid JSON Schema object',
+    "llama.cpp": 'response_format type must be one of "text" or "json_object", but got: '
+    "json_schema",
+    "llama.cpp grammar": "Failed to parse grammar",
+    "lm studio": "'response_format.type' must be 'text'",
+    "deepseek": "This response_format type is unavailable now",
+    "groq": "This model does not support response format `json_schema`. See supported models",
+    "no tools": "Tool calling is not supported with this model",
+}
+
+
+def refusal(provider: str) -> Fault:
+    error = {"error": {"message": WORDINGS[provider], "type": "invalid_request_error"}}
+    return Fault.raw(json.dumps(error).encode(), status=400, name=f"{provider} refuses")
+
+
+def sends(*kinds: str) -> Callable[[Request], bool]:
+    """Whether a request asks for a response format of one of these types."""
+    return lambda request: (request.response_format or {}).get("type") in kinds
 
 
 def model(name: str) -> dict[str, Any]:
@@ -38,43 +62,42 @@ def model(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", [UNKNOWN, "hosted_vllm/some", "openrouter/some/model", "ollama_chat/some"]
+    ("name", "kind"),
+    [
+        (KNOWN, "json_schema"),
+        (UNKNOWN, "json_schema+words"),
+        ("openrouter/some/model", "json_schema+words"),
+    ],
 )
 def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways(
-    make_bench: MakeBench, server: ModelServer, name: str, monkeypatch: pytest.MonkeyPatch
+    make_bench: MakeBench,
+    server: ModelServer,
+    name: str,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.base_url)
     monkeypatch.setenv("OPENROUTER_API_BASE", server.base_url)
     monkeypatch.setenv("OPENROUTER_API_KEY", "no-key-needed-on-loopback")
-    monkeypatch.setenv("OLLAMA_API_BASE", f"http://127.0.0.1:{server.port}")
     bench = make_bench(overrides=model(name))
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
-    assert [kind_of(request) for request in server.requests] == ["json_schema+words"] * 5
+    assert [kind_of(request) for request in server.requests] == [kind] * 5
     assert session.notices == ()
-    assert schema_sent(bench) == {"json_schema+words"}
-    # litellm asks Ollama's server about the model first, and goes on without an answer.
-    replayed = bench.replay() if name.startswith("ollama") else bench.play()
-    assert replayed.outcomes == session.outcomes
+    assert schema_sent(bench) == {kind}
+    assert bench.play().outcomes == session.outcomes
 
 
-def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(
-    bench: Bench, server: ModelServer
-) -> None:
-    assert bench.run().outcomes == [("agree", 1)]
-    assert [kind_of(request) for request in server.requests] == ["json_schema"] * 5
-    assert schema_sent(bench) == {"json_schema"}
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("cohere/command-r", "words"), ("ollama_chat/llama3", "json_schema+words")],
+)
+def test_a_provider_may_have_a_way_of_its_own(name: str, kind: str) -> None:
+    assert Negotiation().sending(call(name)).schema_sent == kind
 
 
 @pytest.mark.parametrize(
     ("provider", "takes_json_object", "together"),
-    [
-        ("openai", True, 8),
-        ("vllm", True, 1),
-        ("ollama", False, 8),
-        ("llama.cpp", True, 8),
-        ("no tools", False, 1),
-    ],
+    [("openai", True, 8), ("vllm", True, 1), ("ollama", False, 8)],
 )
 def test_a_refused_response_format_is_sent_in_less_and_said_once(
     make_bench: MakeBench,
@@ -124,59 +147,43 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
     assert bench.play().outcomes == session.outcomes
 
 
-@pytest.mark.parametrize("provider", WORDINGS)
-def test_the_words_of_each_provider_are_understood(provider: str) -> None:
+@pytest.mark.parametrize("words", WORDINGS.values(), ids=WORDINGS)
+def test_the_words_of_each_provider_are_understood(words: str) -> None:
     asked, negotiation = call(UNKNOWN), Negotiation()
     for less in ("json_object+words", "words"):
-        assert negotiation.repaired(
-            asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider])
-        )
+        assert negotiation.repaired(asked, negotiation.sending(asked), 400, words)
         assert negotiation.sending(asked).schema_sent == less
-    assert not negotiation.repaired(
-        asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider])
-    )
+    assert not negotiation.repaired(asked, negotiation.sending(asked), 400, words)
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (
-            400,
-            "Failed to validate JSON. json_validate_failed: see failed_generation for the schema",
-        ),
+        (400, "Failed to validate JSON. json_validate_failed: see failed_generation, the schema"),
         (400, "Your prompt was flagged as unusual."),
         (500, "response_format is broken today"),
         (None, "no connection to the schema registry"),
+        # An answer that litellm cannot read may hold any word.
+        (None, "cannot read: 'the temperature in Rome'"),
     ],
 )
 def test_other_failures_change_nothing(status: int | None, words: str) -> None:
-    asked, negotiation = call(UNKNOWN), Negotiation()
+    asked, negotiation = call(UNKNOWN, 0.5), Negotiation()
     assert not negotiation.repaired(asked, negotiation.sending(asked), status, words)
     assert negotiation.sending(asked).schema_sent == "json_schema+words"
 
 
-@pytest.mark.parametrize("status", [400, 422])
-def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others(
-    status: int,
-) -> None:
+def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others() -> None:
     """A server may quote the request, and so name whatever is in it."""
     words = "messages.3: invalid tool message; got {'temperature': 0.5, 'response_format': ...}"
     negotiation, refused, other = Negotiation(), call(UNKNOWN, 0.5), call(UNKNOWN, 0.5)
     first = negotiation.sending(other)
     attempts = 0
-    while negotiation.repaired(refused, negotiation.sending(refused), status, words):
+    while negotiation.repaired(refused, negotiation.sending(refused), 400, words):
         attempts += 1
     assert attempts == 3
     assert negotiation.sending(other) == first
-    negotiation.answered(other)
-    assert negotiation.notices == []
-
-
-def test_an_answer_in_the_schema_is_no_proof_of_a_refusal_on_its_way() -> None:
-    negotiation, refused, other = Negotiation(), call(UNKNOWN), call(UNKNOWN)
-    assert negotiation.repaired(
-        refused, negotiation.sending(refused), 400, "invalid format of messages.3"
-    )
+    # An answer in the schema is no proof of a refusal on its way.
     negotiation.answered(other)
     assert negotiation.notices == []
 
@@ -196,28 +203,6 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
     assert after.schema_sent == "json_object+words"
 
 
-def test_only_litellm_itself_refuses_without_an_answer() -> None:
-    """An answer that litellm cannot read may hold any word."""
-    asked, negotiation = call(UNKNOWN, 0.5), Negotiation()
-    assert not negotiation.repaired(
-        asked, negotiation.sending(asked), None, "cannot read: 'the temperature in Rome'"
-    )
-    said = "litellm.UnsupportedParamsError: o1 does not support temperature=0.5"
-    assert negotiation.repaired(asked, negotiation.sending(asked), None, said)
-
-
-def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(
-    bench: Bench, server: ModelServer
-) -> None:
-    server.faults.add(stage="planner", fault=refusal("openai"), times=None)
-    server.faults.add(stage="summary", fault=refusal("openai"), times=None)
-    session = bench.run()
-    assert session.only.outcome == "model_error"
-    assert "not supported with this model" in " ".join(session.only.why.text.split())
-    assert server.count("planner") <= 3
-    assert list(session.notices) == []
-
-
 def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
@@ -233,10 +218,6 @@ def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
         path.write_text(without, encoding="utf-8")
     server.stop()
     assert bench.play().outcomes == session.outcomes == [("agree", 1)]
-
-
-def test_a_provider_whose_protocol_has_no_format_is_sent_the_schema_in_words() -> None:
-    assert Negotiation().sending(call("cohere/command-r")).schema_sent == "words"
 
 
 def call(name: str, temperature: float | None = None) -> CallRequest:

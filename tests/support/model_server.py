@@ -38,7 +38,6 @@ from tests.support.exchange import (
 from tests.support.faults import Fault, Faults
 from tests.support.loopback import Call, Wire, serve
 from tests.support.obedient import Obedient, override
-from tests.support.ollama import as_chat_completion, as_ollama
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -175,9 +174,6 @@ class ModelServer:
         path = call.path.partition("?")[0]
         if call.method == "GET" and path.endswith("/models"):
             return Wire(200, b'{"object": "list", "data": []}')
-        if path.endswith("/api/chat") and (native := _parse_body(call.body)):
-            wire = await self._complete(self._book.arrived(as_chat_completion(native), call))
-            return replace(wire, body=as_ollama(wire.body))
         if call.method != "POST" or not path.endswith("/chat/completions"):
             return Wire(404, error_body(f"No {call.method} {path} here.", "not_found"))
         body = _parse_body(call.body)
