@@ -18,47 +18,30 @@ from pytest_jrh.core.ids import LEDGER_FILE
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.fork_server import python
 from tests.support.results import results_in
-from tests.support.server_process import ServerProcess, server_process
 from tests.support.suites import SuiteFiles, write_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RUNS = 4
+    from tests.support.model_server import ModelServer
+
+RUNS = 6
 CALLS = RUNS * 5
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> SuiteFiles:
     """One rubric and one test, so that no two cases ask the same."""
-    return write_suite(tmp_path / "suite", runs=RUNS, tests=["agent_perturbation"])
-
-
-@pytest.fixture
-def process(tmp_path: Path) -> Iterator[ServerProcess]:
-    with server_process(tmp_path / "calls.jsonl", delay=0.03) as process:
-        yield process
+    return write_suite(tmp_path / "suite", runs=RUNS, tests=["agent_perturbation"], workers=2)
 
 
 @contextlib.contextmanager
-def pytest_process(
-    suite: SuiteFiles, server: ServerProcess, *arguments: str
-) -> Iterator[subprocess.Popen[str]]:
-    command = [
-        *python(),
-        "-m",
-        "pytest",
-        suite.option,
-        "-rA",
-        "-p",
-        "no:cacheprovider",
-        *arguments,
-    ]
-    environment = {**os.environ, **server.environment}
+def recording(suite: SuiteFiles, server: ModelServer) -> Iterator[subprocess.Popen[str]]:
+    command = [*python(), "-m", "pytest", suite.option, "-p", "no:cacheprovider"]
     with subprocess.Popen(
-        command,
+        [*command, "--jrh-record-mode=once"],
         cwd=suite.folder,
-        env=environment,
+        env={**os.environ, **server.environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -66,20 +49,19 @@ def pytest_process(
         yield process
 
 
-def outcomes(process: subprocess.Popen[str]) -> list[str]:
+def assert_all_passed(process: subprocess.Popen[str]) -> None:
     output, _ = process.communicate(timeout=120)
-    return sorted(
-        line
-        for line in output.splitlines()
-        if line.startswith(("PASSED ", "FAILED ", "ERROR ", "SKIPPED "))
-    )
+    assert f" {RUNS} passed" in output
+
+
+def digests(server: ModelServer) -> Counter[str]:
+    return Counter(request.digest for request in server.requests)
 
 
 def recorded_calls(suite: SuiteFiles) -> Counter[str]:
     """The fingerprints on disk; every file has to be whole."""
-    files = list(suite.cassettes.rglob("*.yaml"))
     calls: Counter[str] = Counter()
-    for path in files:
+    for path in suite.cassettes.rglob("*.yaml"):
         data = read_cassette(path)
         ours = data["metadata"]["jrh"]["calls"]
         assert sum(call["interactions"] for call in ours) == len(data["interactions"])
@@ -87,78 +69,58 @@ def recorded_calls(suite: SuiteFiles) -> Counter[str]:
     return calls
 
 
-@pytest.mark.parametrize("after", [2, 15])
-def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
-    suite: SuiteFiles, process: ServerProcess, after: int
-) -> None:
-    with pytest_process(suite, process, "--jrh-record-mode=once") as killed:
-        _wait(lambda: len(process.events("answered")) >= after or killed.poll() is not None)
-        assert killed.poll() is None
-        os.kill(killed.pid, signal.SIGKILL)
-        # Its output ends with it, whoever forked it.
-        killed.communicate()
-    on_disk = recorded_calls(suite)
-    assert 0 < len(process.events("answered")) < CALLS
-    first = Counter(event["digest"] for event in process.events("asked"))
+def kill_once(process: subprocess.Popen[str], condition: Any) -> None:
+    """Kill it as soon as the condition holds; its output ends with it, whoever forked it."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
 
-    with pytest_process(suite, process, "--jrh-record-mode=once") as resumed:
-        assert [line.split()[0] for line in outcomes(resumed)] == ["PASSED"] * RUNS
-    both = Counter(event["digest"] for event in process.events("asked"))
+
+@pytest.mark.parametrize("moment", ["calls", "results"])
+def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
+    suite: SuiteFiles, server: ModelServer, moment: str
+) -> None:
+    server.delay = 0.03
+    ledger = suite.results / LEDGER_FILE
+    moments = {
+        "calls": lambda: server.count(answered=True) >= 2,
+        "results": lambda: ledger.exists() and ledger.stat().st_size > 0,
+    }
+    with recording(suite, server) as killed:
+        kill_once(killed, moments[moment])
+    on_disk, left = recorded_calls(suite), results_in(suite.results) if ledger.exists() else []
+    assert 0 < server.count(answered=True) < CALLS
+    assert len(left) < RUNS
+    assert bool(left) == (moment == "results")
+    first = digests(server)
+
+    with recording(suite, server) as resumed:
+        assert_all_passed(resumed)
     # A call in flight when the process died may be made again; one on disk may not.
+    both = digests(server)
     assert len(both) == CALLS
     assert both.total() == CALLS + first.total() - on_disk.total()
     assert max(both.values()) <= 2
     assert recorded_calls(suite).total() == CALLS
     assert recorded_calls(suite) >= on_disk
-
+    cases = {result.case_id: result.case_digest for result in results_in(suite.results)}
+    assert len(cases) == RUNS
+    assert all(cases[result.case_id] == result.case_digest for result in left)
     assert Bench(suite, suite.cassettes).replay().outcomes == [("agree", 1)] * RUNS
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
-def test_a_killed_session_has_left_what_came_of_its_cases(
-    tmp_path: Path, process: ServerProcess, workers: tuple[str, ...]
-) -> None:
-    suite = write_suite(tmp_path / "suite", runs=8, tests=["agent_perturbation"], workers=1)
-    ledger = suite.results / LEDGER_FILE
-    with pytest_process(suite, process, "--jrh-record-mode=once", *workers) as killed:
-        _wait(lambda: _size(ledger) > 0 or killed.poll() is not None)
-        os.kill(killed.pid, signal.SIGKILL)
-        killed.communicate()
-    left = results_in(suite.results)
-    assert 0 < len(left) < 8
-    with pytest_process(suite, process, "--jrh-record-mode=once", *workers) as resumed:
-        assert [line.split()[0] for line in outcomes(resumed)] == ["PASSED"] * 8
-    digests = {result.case_id: result.case_digest for result in results_in(suite.results)}
-    assert len(digests) == 8
-    assert all(digests[result.case_id] == result.case_digest for result in left)
-
-
 def test_two_recordings_into_one_folder_make_every_call_once(
-    suite: SuiteFiles, process: ServerProcess
+    suite: SuiteFiles, server: ModelServer
 ) -> None:
-    with (
-        pytest_process(suite, process, "--jrh-record-mode=once") as one,
-        pytest_process(suite, process, "--jrh-record-mode=once") as other,
-    ):
-        first, second = outcomes(one), outcomes(other)
-    assert first == second
-    assert [line.split()[0] for line in first] == ["PASSED"] * RUNS
-    digests = Counter(event["digest"] for event in process.events("asked"))
-    assert (len(digests), digests.total()) == (CALLS, CALLS)
+    server.delay = 0.03
+    with recording(suite, server) as one, recording(suite, server) as other:
+        assert_all_passed(one)
+        assert_all_passed(other)
+    asked = digests(server)
+    assert (len(asked), asked.total()) == (CALLS, CALLS)
     assert recorded_calls(suite).total() == CALLS
     assert not list(suite.cassettes.rglob("*.tmp"))
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _wait(condition: Any) -> None:
-    """Look until it holds.
-
-    The server's log is the only thing that two processes and this one share.
-    """
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
