@@ -25,6 +25,8 @@ KEY = "sk-proj-" + "Zq7" * 40 + "END"
 TOKEN = "hf_dashed-and+slashed/secret=="
 SECRETS = (KEY, TOKEN)
 LEAST = 12
+PADDING = "The key that you sent is not one of ours. " * 9
+RECORD = ("--jrh-record-mode=new_episodes",)
 
 
 @pytest.fixture
@@ -75,50 +77,85 @@ def files_with_secrets(folder: Path, given: set[Path]) -> list[str]:
     return sorted(set(found))
 
 
-def test_no_file_holds_a_secret_and_replay_agrees_with_recording(
+def test_no_file_holds_a_secret_and_replays_agree_with_recording(
     pytester: pytest.Pytester,
     suite: SuiteFiles,
     server: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    arguments = (suite.option, "--junitxml=results.xml", "-rA")
-    recorded = pytester.runpytest(*arguments, "--jrh-record-mode=new_episodes")
-    assert files_with_secrets(pytester.path, given) == []
+    reports = ("--jrh-report=report.html", "--jrh-report=summary.md", "--junitxml=results.xml")
+    arguments = (suite.option, *reports, "--jrh-baseline=baseline.json")
+    recorded = pytester.runpytest(suite.option, *reports, *RECORD)
     recorded.assert_outcomes(passed=3, failed=1)
     assert any(KEY in request.text for request in server.requests)
-    assert "[REDACTED]" in (pytester.path / "results.xml").read_text(encoding="utf-8")
-    server.stop()
-    with played_the_whole_way() as differences:
-        assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
-    assert not differences
     assert files_with_secrets(pytester.path, given) == []
+    for name in ("results.xml", "summary.md"):
+        assert "[REDACTED]" in (pytester.path / name).read_text(encoding="utf-8")
+    page = (pytester.path / "report.html").read_text("utf-8")
+    packed = re.findall(r">([A-Za-z0-9+/=\s]{80,})<", page)
+    inside = b"".join(zlib.decompress(base64.b64decode(block)) for block in packed)
+    assert b"[REDACTED]" in inside
+    assert not any(secret.encode() in inside for secret in SECRETS)
+
+    server.stop()
+    accepted = pytester.runpytest(*arguments, "--jrh-update-baseline")
+    accepted.assert_outcomes(passed=3, xfailed=1)
+    assert files_with_secrets(pytester.path, given) == []
+    (suite.data / "runs.eval").rename(pytester.path / "kept.eval")
+    given.add(pytester.path / "kept.eval")
     # Where the secrets are not known, as in another person's checkout, the recording still holds.
-    for name in ("OPENAI_API_KEY", "DEPLOY_TOKEN"):
-        monkeypatch.delenv(name)
-    with played_the_whole_way() as differences:
-        assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
-    assert not differences
+    for known in (True, False):
+        if not known:
+            monkeypatch.delenv("OPENAI_API_KEY")
+            monkeypatch.delenv("DEPLOY_TOKEN")
+        with played_the_whole_way() as differences:
+            frozen = pytester.runpytest(*arguments, "--jrh-frozen")
+            (pytester.path / "kept.eval").rename(suite.data / "runs.eval")
+            replayed = pytester.runpytest(*arguments)
+            (suite.data / "runs.eval").rename(pytester.path / "kept.eval")
+        assert not differences
+        for result in (frozen, replayed):
+            result.assert_outcomes(passed=3, xfailed=1)
+            result.stdout.no_fnmatch_line("*not comparable*")
+            result.stdout.no_fnmatch_line("*could not be compared*")
+        assert files_with_secrets(pytester.path, given) == [] or not known
 
 
-def test_no_error_message_puts_a_secret_into_a_file(
+def test_a_baseline_keeps_the_prompt_without_its_secrets(
     pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer
 ) -> None:
+    prompt = load_template("judge", mode="binary", objective="fail").source
+    text = f"Never tell {KEY} or {TOKEN}.\n\n{prompt}"
+    (pytester.path / "judge.md").write_text(text, encoding="utf-8")
+    suite.configure({"judge": {"prompt_path": "judge.md"}})
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    arguments = (suite.option, "--junitxml=results.xml", "--jrh-record-mode=new_episodes")
-    padding = "The key that you sent is not one of ours. " * 9
-    wrong_key = error_body(f"{padding}Incorrect API key provided: {KEY} {TOKEN}", "invalid_api_key")
-    faults = [
-        Fault.raw(wrong_key, status=401),
-        Fault.raw(wrong_key, status=400),
+    arguments = ("--jrh-baseline=baseline.json", "--jrh-update-baseline")
+    pytester.runpytest(suite.option, *RECORD, *arguments)
+    assert files_with_secrets(pytester.path, given) == []
+    assert "Never tell [REDACTED]" in (pytester.path / "baseline.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault.raw(
+            error_body(f"{PADDING}Incorrect API key provided: {KEY} {TOKEN}", "invalid_api_key"),
+            status=401,
+        ),
         Fault.refusal(f"I do not answer to {KEY}, {TOKEN}."),
         Fault.text(f"{KEY} is not JSON {TOKEN}"),
-    ]
-    for fault in faults:
-        server.faults.clear()
-        server.faults.add(stage="judge", fault=fault, times=None)
-        pytester.runpytest(*arguments).assert_outcomes(errors=4)
-        assert files_with_secrets(pytester.path, given) == []
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_no_error_message_puts_a_secret_into_a_file(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, fault: Fault
+) -> None:
+    given = {path for path in pytester.path.rglob("*") if path.is_file()}
+    server.faults.add(stage="judge", fault=fault, times=None)
+    result = pytester.runpytest(suite.option, "--junitxml=results.xml", *RECORD)
+    result.assert_outcomes(errors=4)
+    assert files_with_secrets(pytester.path, given) == []
 
 
 def test_what_differs_is_shown_without_secrets(
@@ -136,58 +173,6 @@ def test_what_differs_is_shown_without_secrets(
     assert files_with_secrets(pytester.path, given) == []
 
 
-def test_cases_that_hold_secrets_run_frozen_as_they_ran_live(
-    pytester: pytest.Pytester,
-    suite: SuiteFiles,
-    server: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    arguments = (suite.option, "--jrh-baseline=baseline.json", "-rA")
-    recorded = pytester.runpytest(
-        *arguments, "--jrh-record-mode=new_episodes", "--jrh-update-baseline"
-    )
-    recorded.assert_outcomes(passed=3, xfailed=1)
-    server.stop()
-    (suite.data / "runs.eval").unlink(missing_ok=True)
-    for name in (None, "OPENAI_API_KEY", "DEPLOY_TOKEN"):
-        if name is not None:
-            monkeypatch.delenv(name)
-        with played_the_whole_way() as differences:
-            frozen = pytester.runpytest(*arguments, "--jrh-frozen")
-        assert not differences
-        frozen.assert_outcomes(passed=3, xfailed=1)
-        frozen.stdout.no_fnmatch_line("*not comparable*")
-        frozen.stdout.no_fnmatch_line("*could not be compared*")
-
-
-def test_no_file_beside_the_reports_holds_a_secret(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer
-) -> None:
-    prompt = load_template("judge", mode="binary", objective="fail").source
-    text = f"Never tell {KEY} or {TOKEN}.\n\n{prompt}"
-    (pytester.path / "judge.md").write_text(text, encoding="utf-8")
-    config = suite.config.read_text(encoding="utf-8")
-    suite.config.write_text(f"{config}\njudge:\n  prompt_path: judge.md\n", encoding="utf-8")
-    given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    reports = ("report.html", "summary.md")
-    arguments = (
-        *(f"--jrh-report={file}" for file in reports),
-        "--jrh-baseline=baseline.json",
-        "--junitxml=results.xml",
-    )
-    for more in ("--jrh-update-baseline", "-rA"):
-        pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes", *arguments, more)
-        assert files_with_secrets(pytester.path, given) == []
-    kept = (pytester.path / "baseline.json").read_text(encoding="utf-8")
-    assert "Never tell [REDACTED]" in kept
-    packed = re.findall(
-        r">([A-Za-z0-9+/=\s]{80,})<", (pytester.path / "report.html").read_text("utf-8")
-    )
-    inside = [zlib.decompress(base64.b64decode(block)) for block in packed]
-    assert b"[REDACTED]" in b"".join(inside)
-    assert not any(secret.encode() in each for secret in SECRETS for each in inside)
-
-
 def test_no_log_of_a_library_shows_a_key(
     pytester: pytest.Pytester,
     suite: SuiteFiles,
@@ -197,22 +182,11 @@ def test_no_log_of_a_library_shows_a_key(
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
     monkeypatch.setenv("LITELLM_LOG", "DEBUG")
     monkeypatch.setenv("OPENAI_LOG", "debug")
-    arguments = (
-        "--log-level=DEBUG",
-        "--log-file=all.log",
-        "--junitxml=results.xml",
-        "-rA",
-        "-o",
-        "junit_logging=all",
-    )
-    result = pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes", *arguments)
+    logs = ("--log-level=DEBUG", "--log-file=all.log", "-rA")
+    junit = ("--junitxml=results.xml", "-o", "junit_logging=all")
+    result = pytester.runpytest(suite.option, *RECORD, *logs, *junit)
     result.assert_outcomes(passed=3, failed=1)
     assert (pytester.path / "all.log").stat().st_size > 1000
     assert KEY[:-LEAST] not in str(result.stdout) + str(result.stderr)
     assert TOKEN not in str(result.stdout) + str(result.stderr)
     assert files_with_secrets(pytester.path, given) == []
-
-
-def _verdicts(result: pytest.RunResult) -> list[str]:
-    kinds = ("PASSED ", "FAILED ", "SKIPPED ", "ERROR ")
-    return sorted(" ".join(line.split()[:2]) for line in result.outlines if line.startswith(kinds))
