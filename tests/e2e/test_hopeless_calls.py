@@ -94,17 +94,6 @@ def test_without_a_key_nothing_is_sent_and_the_case_is_unrecorded(
     assert server.count() == 4
 
 
-def test_a_provider_that_does_not_exist_is_named(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(overrides={"judge": {"model": "nowhere/nothing"}})
-    result = bench.run().only
-    assert result.outcome == "model_error", result.why.text
-    assert "litellm does not know this provider" in result.why.text
-    assert "Name the provider before the model" in " ".join(result.why.text.split())
-    assert server.count("judge") == 0
-
-
 def test_a_server_on_this_machine_needs_no_key(
     make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,40 +109,25 @@ def test_a_server_on_this_machine_needs_no_key(
         (429, "insufficient_quota", True),
         (402, "Insufficient Balance", True),
         (400, "Your credit balance is too low to access the Anthropic API.", True),
+        (400, "API key not valid. Please pass a valid API key.", True),
+        (403, "Your team doesn't have any credits yet.", True),
+        (400, "You have reached your specified API usage limits.", True),
+        (400, "Budget has been exceeded! Current cost: 10.1, Max budget: 10.0", True),
+        (None, "LLM Provider NOT provided. Pass in the LLM provider", True),
         (403, "Project `x` does not have access to model `y`.", False),
+        (403, "error code: 1020 (Cloudflare)", False),
+        (403, "x requires moderation. No credits were charged.", False),
+        (403, "Blocked by the guardrail pii: `my account number is ...`", False),
+        (403, "Country, region, or territory not supported", False),
         (400, TOO_LONG, False),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", False),
+        (413, "Request too large for model", False),
         (429, "Rate limit reached for requests", None),
         (429, GEMINI, None),
         (429, "Too many tokens, please wait before trying again.", None),
         (400, "The user wrote: my account is not active, insufficient funds", None),
-        (400, "API key not valid. Please pass a valid API key.", True),
-        (403, "error code: 1020 (Cloudflare)", False),
-        (
-            403,
-            'x requires moderation. Your input was flagged for "violence". No credits were '
-            "charged.",
-            False,
-        ),
-        (403, "Blocked by the guardrail pii: `my account number is ...`", False),
-        (403, "Your team doesn't have any credits yet.", True),
-        (
-            400,
-            "You have reached your specified API usage limits. You will regain access on "
-            "2026-09-01.",
-            True,
-        ),
-        (400, "Budget has been exceeded! Current cost: 10.1, Max budget: 10.0", True),
-        (
-            400,
-            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
-            False,
-        ),
-        (403, "Country, region, or territory not supported", False),
-        (400, "prompt is too long: 210000 tokens > 200000 maximum", False),
-        (413, "Request too large for model", False),
         (500, TOO_LONG, None),
         (503, "overloaded", None),
-        (None, "LLM Provider NOT provided. Pass in the LLM provider", True),
         (None, "Connection reset", None),
     ],
 )

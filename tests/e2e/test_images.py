@@ -81,12 +81,6 @@ def test_by_default_images_are_named_and_a_notice_says_what_sends_them(
     assert bench.replay().only.outcome == "unrecorded"
 
 
-def test_all_sent_images_leave_nothing_to_say(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path
-) -> None:
-    assert not bench_on(make_bench, tmp_path, IMAGE).run("once").notices
-
-
 def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
     make_bench: MakeBench, server: ModelServer, tmp_path: Path
 ) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +17,6 @@ from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
-from tests.support.suites import run
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
@@ -41,7 +38,7 @@ def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelSe
     assert not bench.cassettes.exists()
 
 
-@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+@pytest.mark.parametrize("mode", ["once", "all"])
 def test_a_recording_mode_makes_a_complete_recording_that_replays_without_the_server(
     make_bench: MakeBench, server: ModelServer, mode: Any
 ) -> None:
@@ -64,40 +61,6 @@ def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelSe
     assert session.only.outcome == "unrecorded"
     assert "mode `once` does not add" in " ".join(session.only.why.text.split())
     assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
-
-
-@pytest.mark.parametrize("stage", ["summary", "editor", "verifier", "judge"])
-def test_once_resumes_what_is_not_complete(bench: Bench, server: ModelServer, stage: str) -> None:
-    server.faults.add(stage=stage, fault=Fault.status(500), times=None)
-    assert bench.run("once").only.outcome == "model_error"
-    server.faults.clear()
-    kept = answers_in(bench.cassettes)
-    assert bench.run("once").outcomes == [("agree", 1)]
-    assert answers_in(bench.cassettes) > kept
-    assert sum(request.kind == "answer" for request in server.requests) == 5
-
-
-def test_a_resumed_recording_has_the_bytes_of_an_unbroken_one(
-    bench: Bench, server: ModelServer
-) -> None:
-    bench.run()
-    unbroken = cassette_files(bench.cassettes)
-    bench.record_into("resumed")
-    server.faults.add(stage="planner", fault=Fault.status(500), times=3)
-    bench.run()
-    bench.run()
-    assert cassette_files(bench.cassettes) == unbroken
-
-
-def test_new_episodes_interrupted_over_a_complete_recording_is_incomplete_again(
-    bench: Bench, server: ModelServer
-) -> None:
-    bench.run()
-    _change_model(bench, "openai/gpt-4o-mini", judge=False)
-    server.faults.add(stage="verifier", fault=Fault.status(500), times=None)
-    assert bench.run("new_episodes").only.outcome == "model_error"
-    server.faults.clear()
-    assert bench.run("once").outcomes == [("agree", 1)]
 
 
 def test_all_records_everything_anew(bench: Bench, server: ModelServer) -> None:
@@ -127,7 +90,7 @@ def reworded(request: Request) -> dict[str, Any]:
     return {**answer, "new_content": f"Once more: {answer['new_content']}"}
 
 
-@pytest.mark.parametrize("calls", [3, 5, 9, 13, 19])
+@pytest.mark.parametrize("calls", [3, 13])
 def test_all_with_a_limit_is_gone_on_with_and_nothing_is_paid_twice(
     make_bench: MakeBench, server: ModelServer, tmp_path: Path, calls: int
 ) -> None:
@@ -202,34 +165,9 @@ def test_headers_are_dropped_but_for_the_content_type(bench: Bench, server: Mode
             assert exchange["response"]["status"]["code"] == 200
 
 
-def test_plain_vcrpy_plays_the_file(bench: Bench, server: ModelServer) -> None:
-    import vcr
-
-    bench.run()
-    asked = server.requests
-    server.stop()
-    played = 0
-    for path in bench.cassettes.rglob("*.yaml"):
-        bodies = [exchange["request"]["body"] for exchange in read_cassette(path)["interactions"]]
-        with vcr.VCR(record_mode="none").use_cassette(
-            str(path), match_on=["method", "uri", "body"]
-        ) as cassette:
-            for request in (request for request in asked if _in(request, bodies)):
-                sent = urllib.request.Request(  # as any client would, with compact JSON
-                    f"{server.base_url}/chat/completions",
-                    data=json.dumps(request.body).encode(),
-                    headers={"Content-Type": "application/json"},
-                )
-                with urllib.request.urlopen(sent) as response:
-                    assert json.load(response)["choices"][0]["finish_reason"] == "stop"
-                played += 1
-            assert cassette.all_played
-    assert played == len(asked) == 5
-
-
 @pytest.mark.parametrize(
     "odd",
-    [ODD, "NUL \x00 and surrogate \ud800", "\n lines \n\n  \t\n", "--- \n...\ninteractions:\n"],
+    [ODD, "NUL \x00 and surrogate \ud800", "--- \n\n  \t\n...\ninteractions:\n"],
 )
 def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     bench: Bench, server: ModelServer, odd: str
@@ -246,20 +184,6 @@ def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
     (case,) = recorded.made.values()
     assert case.outcome.edits[0].edited_content.startswith(storable(odd)[0])
-
-
-def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(
-    bench: Bench, server: ModelServer
-) -> None:
-    for number, text in enumerate(['"broken \\ud800 \\u0000 half"', '"\xff\xfe"']):
-        envelope = (
-            '{"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": '
-            '"assistant", "content": %s}}]}'
-        )
-        server.faults.add(stage="judge", fault=Fault.raw((envelope % text).encode("latin-1")))
-        bench.record_into(f"odd-{number}")
-        assert bench.run().outcomes == [("agree", 1)]
-        assert bench.play().outcomes == [("agree", 1)]
 
 
 @settings(
@@ -299,31 +223,6 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
         assert entry.exchanges[0]["response"]["body"]["string"] == text
 
 
-def test_file_names_are_short_safe_and_distinct_where_case_is_ignored(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    ids = [
-        "../../x",
-        "a::b[c]",
-        "A::B[C]",
-        "r" * 300,
-        "R" * 300,
-        "con",
-        "\u00fc" * 120,
-        "..",
-        "run 1/2",
-    ]
-    runs = [{**run(number), "id": name} for number, name in enumerate(ids)]
-    rubrics = [{"id": "../" + "Rubric " * 40, "instructions": "Be kind."}]
-    bench = make_bench(runs=runs, rubrics=rubrics)
-    assert {outcome for outcome, _ in bench.run().outcomes} == {"agree"}
-    names = list(cassette_files(bench.cassettes))
-    assert len({name.lower() for name in names}) == 2 * len(ids)
-    assert max(len(part) for name in names for part in name.split("/")) < 150
-    assert {path.name for path in bench.cassettes.parent.iterdir()} == {"suite", "cassettes"}
-    assert {outcome for outcome, _ in bench.replay().outcomes} == {"agree"}
-
-
 @pytest.mark.parametrize(
     ("obstacle", "outcome"), [(".locks", "model_error"), ("agent_perturbation", "input_error")]
 )
@@ -357,14 +256,8 @@ def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(
     assert server.count() == 5
 
 
-def _in(request: Request, bodies: list[str]) -> bool:
-    return request.body in [json.loads(body) for body in bodies]
-
-
 def _change_model(bench: Bench, model: str, *, judge: bool = True) -> None:
-    config = yaml.safe_load(bench.files.config.read_text(encoding="utf-8"))
-    config["synthetic_data_params"]["generation_model_name"] = model
+    bench.files.configure({"synthetic_data_params": {"generation_model_name": model}})
     if judge:
-        config["admin"]["evaluation_config"]["autograder_model_name"] = model
-    bench.files.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+        bench.files.configure({"admin": {"evaluation_config": {"autograder_model_name": model}}})
     bench.reload()

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
-import signal
-import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, Any
-
-import pytest
-import yaml
 
 from pytest_jrh.core.model import CaseResult, Verdict
 from pytest_jrh.core.stages import Bounds
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
-from tests.e2e.test_kill import pytest_process
-from tests.e2e.test_plan import asked, exactly, planned, to_make
+from tests.e2e.test_plan import exactly, planned, to_make
 from tests.e2e.test_spending import pytest_in
-from tests.support.flipping import Flipping, Saying
-from tests.support.fork_server import python
-from tests.support.model_server import Fault, ModelServer
+from tests.support.flipping import Saying
+from tests.support.model_server import ModelServer
+from tests.support.results import results_in
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.e2e.conftest import MakeBench
-    from tests.support.suites import SuiteFiles
 
 
 def repeating(repeats: int, **config: Any) -> dict[str, Any]:
@@ -36,9 +25,7 @@ def repeating(repeats: int, **config: Any) -> dict[str, Any]:
 
 
 def set_repeats(bench: Bench, repeats: int) -> None:
-    config = yaml.safe_load(bench.files.config.read_text())
-    config["admin"]["evaluation_config"]["repeats"] = repeats
-    bench.files.config.write_text(yaml.safe_dump(config))
+    bench.files.configure(repeating(repeats))
     bench.reload()
 
 
@@ -83,7 +70,7 @@ def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
     bench = make_bench(runs=2)
     bench.run("once")
     first = judge_cassettes(bench.cassettes)[0].read_bytes()
-    for repeats, new in ((3, 2), (5, 2), (3, 0), (1, 0), (5, 0)):
+    for repeats, new in ((3, 2), (5, 2), (1, 0), (5, 0)):
         set_repeats(bench, repeats)
         before = server.count()
         plan = to_make(planned(bench, "new_episodes"))
@@ -92,23 +79,23 @@ def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
         assert plan == exactly({"judge": 2 * new} if new else {})
         assert scores(list(session.results)) == [(1,) * repeats] * 2
     assert recorded_repeats(judge_cassettes(bench.cassettes)[0]) == [1, 2, 3, 4, 5]
+    set_repeats(bench, 6)
+    missed = bench.replay().results[0]
+    assert missed.outcome == "unrecorded"
+    assert "repeat: -1 +6" in " ".join(missed.why.text.split())
+    # As every recording that is complete: `once` does not add to it.
+    assert bench.run("once").results[0].outcome == "unrecorded"
     # A suite without repeats writes what it wrote before there were any.
     assert b"repeat" not in first
 
 
-def test_without_a_recording_mode_a_raised_number_says_which_repeat_is_missing(
+def test_a_disagreement_shows_the_majority_and_the_minority(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    server.answer = Saying(1)
-    bench = make_bench(overrides=repeating(3))
-    bench.run("once")
-    set_repeats(bench, 4)
-    replayed = bench.replay().only
-    assert replayed.outcome == "unrecorded"
-    assert "repeat: -1 +4" in " ".join(replayed.why.text.split())
-    # As every recording that is complete: `once` does not add to it.
-    assert bench.run("once").only.outcome == "unrecorded"
-    assert server.count("judge") == 3
+    server.answer = Saying(0, 1, 0)
+    wrong = make_bench(overrides=repeating(3)).run().only
+    assert (wrong.outcome, wrong.score) == ("disagree", 0)
+    assert wrong.why.text.startswith("The judge gave 0 (2 of 3 said 0, 1 of 3 said 1)")
 
 
 def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_recorded(
@@ -136,161 +123,37 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     assert (again.spending.all.calls, again.spending.judge) == (2, None)
 
 
-def test_a_failing_repeat_is_asked_again_in_the_next_run_alone(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(overrides=repeating(3))
-    server.faults.add(
-        stage="judge", fault=Fault.status(400), when=lambda _: server.count("judge") > 2
-    )
-    assert bench.run("once").only.outcome == "model_error"
-    server.faults.clear()
-    before = server.count()
-    assert asked(bench, server, "once") == {"judge": 1}
-    assert server.count() - before == 1
-    assert bench.replay().only.scores == (1, 1, 1)
-
-
-def test_a_disagreement_shows_the_majority_and_the_minority(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    server.answer = Saying(0, 1, 0)
-    wrong = make_bench(overrides=repeating(3)).run().only
-    assert (wrong.outcome, wrong.score) == ("disagree", 0)
-    first, _, rest = wrong.why.text.partition("\n")
-    assert first.startswith("The judge gave 0 (2 of 3 said 0, 1 of 3 said 1)")
-    assert "given: 0 (satisfied), in 2 of 3, because\n    It is plainly 0." in rest
-    assert "given: 1 (violated), in 1 of 3, because\n    It is plainly 1." in rest
-
-
-def test_each_judge_of_a_panel_repeats_into_a_cassette_of_its_own(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    judges = [{"name": "one"}, {"name": "two", "system_prompt": "Be strict."}]
-    bench = make_bench(overrides=repeating(3, judges=judges))
-    assert to_make(planned(bench, "once"))["judge"] == exactly({"judge": 6})["judge"]
-    session = bench.run("once")
-    assert server.count("judge") == 6
-    assert scores(list(session.results)) == [(1, 1, 1)] * 2
-    assert [recorded_repeats(path) for path in judge_cassettes(bench.cassettes)] == [[1, 2, 3]] * 2
-    assert [spent.calls for result in session.results if (spent := result.spending.judge)] == [3, 3]
-
-
-@pytest.mark.parametrize("limit", [13, 17])
 def test_no_process_makes_a_repeat_beyond_the_limit(
-    make_bench: MakeBench, server: ModelServer, limit: int
+    make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=8, overrides=repeating(3))
-    arguments = ("--jrh-record-mode=once", "-n4", f"--jrh-max-calls={limit}")
-    made = pytest_in(bench.files, server, *arguments)
+    server.answer = Saying(1, 0, 1)
+    files = make_bench(runs=6, overrides=repeating(3)).files
+    arguments = ("--jrh-record-mode=once", "-n2")
+    made = pytest_in(files, server, *arguments, "--jrh-max-calls=17")
     assert "over_budget" in made.stdout
-    assert server.count() == limit
+    assert server.count() == 17
     # 4 calls make a case and 3 judge it; what is there is not asked again.
-    whole = pytest_in(bench.files, server, "--jrh-record-mode=once", "-n4")
+    whole = pytest_in(files, server, *arguments)
     assert whole.returncode == 0, whole.stdout
-    assert server.count() == 8 * (4 + 3)
+    assert server.count() == 6 * (4 + 3)
     digests = Counter(request.digest for request in server.requests if request.stage == "judge")
     assert set(digests.values()) == {3}
-
-
-def test_a_killed_run_asks_only_the_repeats_that_are_missing(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(runs=4, overrides=repeating(5))
-    server.delay = 0.02
-    with pytest_process(bench.files, server, "--jrh-record-mode=once") as killed:  # type: ignore[arg-type]
-        server.wait_for(9, "judge", answered=True, timeout=60)
-        os.kill(killed.pid, signal.SIGKILL)
-        killed.communicate()
-    server.delay = 0
-    own = Bench(bench.files, bench.files.cassettes)
-    on_disk = sum(
-        len(read_cassette(path)["metadata"]["jrh"]["calls"])
-        for path in own.cassettes.rglob("*.yaml")
-    )
-    judged = sum(len(recorded_repeats(path)) for path in judge_cassettes(own.cassettes))
-    assert 0 < judged < 20
-    plan = planned(own, "once")
-    before = server.count()
-    session = own.run("once")
-    assert scores(list(session.results)) == [(1,) * 5] * 4
-    assert server.count() - before == 4 * (4 + 5) - on_disk
-    assert to_make(plan)["judge"] == exactly({"judge": 20 - judged})["judge"]
-    assert own.replay().calls == 0
-
-
-def test_four_processes_plan_make_and_replay_the_same_calls(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    server.answer = Flipping(0.3, seed=3)
-    files = make_bench(runs=6, overrides=repeating(3)).files
-    plan = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-plan")
-    assert re.search(r"[( ]18\s+judge[,)]", plan.stdout), plan.stdout
-    assert server.count() == 0
-    made = pytest_in(files, server, "--jrh-record-mode=once", "-n4")
-    assert server.count("judge") == 18
-    results = files.results / "results.jsonl"
-    recorded = {line["case_id"]: line["scores"] for line in map(json.loads, open_lines(results))}
-    assert all(len(each) == 3 for each in recorded.values())
-    assert sum(len(set(each)) > 1 for each in recorded.values()) > 0
-    alone = pytest_in(files, None)
-    assert alone.returncode == made.returncode
-    again = {line["case_id"]: line["scores"] for line in map(json.loads, open_lines(results))}
-    assert again == recorded
-    for line in map(json.loads, open_lines(results)):
-        assert len(line["reasons"]) == len(line["scores"])
+    recorded = results_in(files.results)
+    assert [result.scores for result in recorded] == [(1, 0, 1)] * 6
+    assert [len(result.reasons) for result in recorded] == [3] * 6
     frozen = pytest_in(files, None, "--jrh-frozen")
-    assert frozen.returncode == made.returncode
+    assert frozen.returncode == 0, frozen.stdout
     assert "18 replayed" in frozen.stdout
+    assert [result.scores for result in results_in(files.results)] == [(1, 0, 1)] * 6
+    # Results of another number of repeats are not kept.
+    files.configure(repeating(1))
+    one = pytest_in(files, None, "-k", "run-1")
+    assert "5 results of earlier sessions left out" in one.stdout
+    assert "repeats has changed" in one.stdout
 
 
 def open_lines(path: Path) -> list[str]:
     return path.read_text("utf-8").splitlines()
-
-
-@pytest.fixture
-def reported(make_bench: MakeBench, server: ModelServer) -> SuiteFiles:
-    """A suite of three runs with every report: right, right but flickering, and wrong."""
-    answers: dict[str, tuple[int, ...]] = {"1001": (1, 1, 1), "1002": (1, 0, 1), "1003": (0, 1, 0)}
-    servants = {order: Saying(*given) for order, given in answers.items()}
-    server.answer = lambda request: next(
-        servant(request) for order, servant in servants.items() if order in request.text
-    )
-    files = make_bench(runs=3, overrides=repeating(3)).files
-    pytest_in(
-        files,
-        server,
-        "--jrh-record-mode=once",
-        "--jrh-report=report.html",
-        "--jrh-report=summary.md",
-        "--junitxml=junit.xml",
-    )
-    return files
-
-
-def test_results_of_another_number_of_repeats_are_not_kept(
-    reported: SuiteFiles,
-) -> None:
-    files = reported
-    shard = files.folder / "shard"
-    shutil.copytree(files.results, shard / files.name)
-    kept = open_lines(files.results / "results.jsonl")
-    assert "in 2 of 3 repeated cases" in merged(files).stdout
-    whole = open_lines(files.results / "results.jsonl")
-    for before, after in zip(map(json.loads, kept), map(json.loads, whole), strict=True):
-        assert len(before["reasons"]) == 3
-        assert after["reasons"] == before["reasons"]
-    config = yaml.safe_load(files.config.read_text())
-    config["admin"]["evaluation_config"]["repeats"] = 1
-    files.config.write_text(yaml.safe_dump(config))
-    one = pytest_in(files, None, "-k", "run-1")
-    assert "2 results of earlier sessions left out" in one.stdout
-    assert "repeats has changed" in one.stdout
-
-
-def merged(files: SuiteFiles) -> subprocess.CompletedProcess[str]:
-    command = [*python(), "-m", "pytest_jrh", "merge", files.option, "shard"]
-    return subprocess.run(command, cwd=files.folder, capture_output=True, text=True, check=False)
 
 
 def test_each_judge_of_a_panel_is_asked_as_often_as_it_is_repeated(

@@ -12,9 +12,8 @@ import pytest
 
 from pytest_jrh.core.model import Completion
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder
-from tests.e2e.bench import Bench, read_cassette
+from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import BOTH_TESTS
 from tests.support.whole_way import played_the_whole_way
@@ -22,21 +21,6 @@ from tests.support.whole_way import played_the_whole_way
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
 
-ROUTER_MEMBERS = {
-    "_path",
-    "append",
-    "can_play_response_for",
-    "custom_patches",
-    "filter_request",
-    "find_requests_with_most_matches",
-    "play_response",
-    "skip_patchers",
-    "write_protected",
-}
-# Asked for by aiohttp's stub, and where classes are patched.
-UNUSED_BY_HTTPX = {"_path", "filter_request", "find_requests_with_most_matches"}
-_OURS = {"made", "own", "_redactor", "_patches", "_routes_code"}
-_OURS |= {"install", "remove", "recording", "judging"}
 LISTED = """
 import json, sys
 from tests.e2e.bench import Bench
@@ -53,11 +37,10 @@ print(json.dumps([outcomes, found]))
 """
 
 
-@pytest.mark.parametrize("mode", ["binary", "ordinal"])
 def test_every_recorded_exchange_is_read_as_its_recorded_completion(
-    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, mode: str
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = make_bench(runs=2, rubrics=2, tests=BOTH_TESTS, mode=mode)
+    bench = make_bench(runs=2, rubrics=2, tests=BOTH_TESTS, mode="ordinal")
     # Re-asks, a refusal, an empty answer: what was recorded replays, whatever it was.
     server.faults.add(stage="editor", fault=Fault.invalid_json())
     server.faults.add(stage="judge", fault=Fault.refusal())
@@ -123,21 +106,13 @@ def test_a_projects_own_client_is_recorded_and_replays(bench: Bench) -> None:
     assert len(asked) == 5
 
 
-def test_vcrpy_asks_the_recorder_for_its_known_members_alone_and_once_per_exchange(
+def test_a_recorder_keeps_each_exchange_once_and_leaves_httpx_as_it_was(
     server: ModelServer,
 ) -> None:
     import httpx
     from vcr.patch import PATCHER_NAMES
 
-    used: set[str] = set()
-
-    class Watched(HttpRecorder):
-        def __getattribute__(self, name: str) -> Any:
-            if not name.startswith("__"):
-                used.add(name)
-            return super().__getattribute__(name)
-
-    recorder = Watched(Redactor(()))
+    recorder = HttpRecorder(Redactor(()))
     before = httpx.HTTPTransport.handle_request
     recorder.install()
     try:
@@ -147,69 +122,15 @@ def test_vcrpy_asks_the_recorder_for_its_known_members_alone_and_once_per_exchan
                 first = _ask(client, server)
             exchanges = Exchanges(made, live=False, redactor=Redactor(()))
             with recorder.judging(exchanges):
-                second = _ask(client, server)
+                assert _ask(client, server).json() == first.json()
                 with pytest.raises(Halted):
                     client.get(server.base_url)
-            outside = _ask(client, server)
     finally:
         recorder.remove()
     assert httpx.HTTPTransport.handle_request is before
-    assert len(made) == 1
-    assert first.json() == second.json() == outside.json()
-    assert exchanges.halt is not None
-    assert exchanges.halt.what.startswith("GET ")
-    assert server.count() == 2
-    assert used - _OURS == ROUTER_MEMBERS - UNUSED_BY_HTTPX
+    assert (len(made), server.count()) == (1, 1)
     # A library that vcrpy learns to patch next would be patched in the user's process, too.
     assert set(PATCHER_NAMES) - set(HttpRecorder.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
-
-
-def test_the_recorded_exchange_has_the_shape_that_vcrpy_writes(
-    bench: Bench, server: ModelServer
-) -> None:
-    import vcr
-
-    bench.run()
-    ours = read_cassette(next(bench.cassettes.rglob("*judge-*.yaml")))
-    theirs_file = bench.cassettes / "theirs.yaml"
-    import httpx
-
-    with vcr.VCR(record_mode="all").use_cassette(str(theirs_file)), httpx.Client() as client:
-        _ask(client, server)
-    theirs = read_cassette(theirs_file)
-    assert ours["version"] == theirs["version"]
-    (one,), (other,) = ours["interactions"], theirs["interactions"]
-    assert one["request"].keys() == other["request"].keys()
-    assert one["response"].keys() == other["response"].keys()
-    assert one["response"]["body"].keys() == other["response"]["body"].keys()
-
-
-def test_the_fingerprint_covers_what_makes_the_call_this_call(
-    bench: Bench, server: ModelServer
-) -> None:
-    from dataclasses import replace
-
-    from pytest_jrh.cases.pipeline import EditorResponse, VerifierResponse
-
-    stage = bench.ready.suite.stages["editor"]
-    request = CallRequest(stage, ({"role": "user", "content": "Edit."},), EditorResponse)
-    others = [
-        replace(request, stage=replace(stage, stage="planner")),
-        replace(request, stage=replace(stage, model="openai/other")),
-        replace(request, stage=replace(stage, temperature=0.0)),
-        replace(request, stage=replace(stage, max_tokens=7)),
-        replace(request, messages=({"role": "user", "content": "Edit!"},)),
-        replace(request, messages=({"role": "system", "content": "Edit."},)),
-        replace(request, response_model=VerifierResponse),
-    ]
-    same = [
-        replace(
-            request,
-            stage=replace(stage, timeout=1.0, api_base="http://elsewhere", prompt_path="x.md"),
-        ),
-    ]
-    assert len({one.fingerprint for one in [request, *others]}) == 1 + len(others)
-    assert {one.fingerprint for one in same} == {request.fingerprint}
 
 
 def _ask(client: Any, server: ModelServer) -> Any:
