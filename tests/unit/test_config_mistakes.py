@@ -7,21 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.cases.tests import TESTS
 from tests.support.configs import AGENT, CONFIG, Folder, changed, minimal
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["label_flip", "verbosity_bias_long", "stochastic_stability"])
-def test_rands_tests_of_single_answers_do_not_exist_here(folder: Folder, name: str) -> None:
-    problem = folder.problem(
-        changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name])
-    )
-    assert problem.message == f'got "{name}"; must be {" or ".join(TESTS)}'
 
 
 def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> None:
@@ -56,12 +47,9 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ),
         (f"{AGENT}.pass_required", 1, "got 1; must be true or false", None),
         ("review.overlap", 1.5, "got 1.5; must be a number from 0 to 1", None),
-        ("review.sample", 0, "got 0; must be an integer >= 1", None),
         ("review.labels", "no/such.jsonl", 'the file of blind labels "no/such.jsonl"', None),
         (f"{AGENT}.max_edit_rounds", 0, "got 0; must be an integer >= 1", None),
-        (f"{AGENT}.max_edit_rounds", 1.5, "got 1.5; must be an integer", None),
         (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
-        (f"{AGENT}.sampling_seed", "87", 'got "87"; must be an integer', None),
         (f"{AGENT}.sampling", "stable", "stable was removed: set sampling: kept", None),
         ("realism", {"model": "m"}, "was removed: label a blind sample", None),
         (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
@@ -79,15 +67,11 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             'write planner: {model: "gpt-5"}',
         ),
         (f"{AGENT}.planner.temperature", "hot", 'got "hot"; must be a number >= 0', None),
-        (f"{AGENT}.planner.temperature", -1, "got -1; must be a number >= 0", None),
         (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
         (f"{AGENT}.planner.timeout", 0, "got 0; must be a number of seconds above 0", None),
-        (f"{AGENT}.planner.max_tokens", 0.5, "got 0.5; must be an integer", None),
         (f"{AGENT}.planner.api_base", "host:80", 'got "host:80"; must be a URL', None),
         (f"{AGENT}.planner.model", 5, "got 5; must be text", 'write "5" in quotes'),
-        (f"{AGENT}.planner.model", "", 'got ""; must be text', None),
         (f"{AGENT}.planner.rate_limit.calls", 3, "is missing; must be a number above 0", None),
-        (f"{AGENT}.verifier", True, "got true; must be a mapping", None),
         (
             f"{AGENT}.target_rubric_ids",
             "kind",
@@ -96,18 +80,11 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ),
         (f"{AGENT}.score_targets", "1,x", 'got "1,x"; must be integers', None),
         (
-            f"{AGENT}.transcript_preprocessors",
-            [3],
-            "got 3; must be text",
-            None,
-        ),
-        (
             "admin.evaluation_config.template",
             "single_judge",
             "agent_judge (binary) or agent_autograder",
             None,
         ),
-        ("admin.evaluation_config.max_workers", "5", 'got "5"; must be an integer', None),
         (
             "admin.evaluation_config.aggregation_method",
             "mean",
@@ -127,42 +104,32 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "agent_positives is",
         ),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
-        ("admin.dataset_config.default_params_path", {"rubric": 3}, "got 3; must be a path", None),
-        (
-            "admin.dataset_config.default_params_path.instuction",
-            "i.txt",
-            "unknown key",
-            "instruction is the nearest",
-        ),
         (
             "admin.dataset_config",
             [],
             "got a list; must be a mapping with the keys dataset_name",
             None,
         ),
-        (
-            "admin.output_file_format",
-            "xls",
-            'got "xls"; must be csv or xlsx',
-            "xlsx is the nearest",
-        ),
         ("replay.record_mode", "new", "must be none, once, new_episodes or all", None),
         ("replay.frozen", 1, "got 1; must be true", None),
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
         ("gate.lower_bound", True, "was removed: set gate.proof: true", None),
         ("gate.max_regressions", 3, "was removed: set gate.max_drop: 0", None),
-        ("gate.unclear", "fial", 'got "fial"; must be pass or fail', "fail is the nearest"),
         ("gate.max_drop", 5, "got 5; must be a number from 0 and below 1 (0.05: 5 points)", None),
-        ("gate.max_drop", -1, "got -1; must be a number from 0 and below 1", None),
-        ("gate.max_error", -1, "got -1; must be a number from 0 on", None),
         ("review.blind", True, "was removed: say --jrh-review=blind", None),
         ("probes.position.per_case", 3, "was removed: list the `variants`", None),
         ("probes.prompt_injection.pack", "a.yml", "was removed: register a probe", None),
         ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),
-        ("probes.position.max_cases", 0, "got 0; must be an integer >= 1", None),
         ("gate.probes.position", 0.1, "got 0.1; must be a mapping with the keys max_rate", None),
         ("judge.replay", "verdict", "was removed: set `version`", None),
         ("judge.show_reasoning", "yes", 'got "yes"; must be true or false', None),
+        ("judge.score_map", {"yes": 1, "no": 0}, "the built-in one asks for scores", None),
+        (
+            "judge",
+            {"prompt_path": CONFIG, "score_map": {"no": 2}},
+            "got 2; must be 1 (violated) or 0 (satisfied)",
+            None,
+        ),
         ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
     ],
 )
@@ -175,13 +142,6 @@ def test_a_bad_value_says_what_was_there_and_what_may_be_there(
     assert "nput should" not in problem.message
     if hint:
         assert hint in (problem.hint or "")
-
-
-def test_a_limit_of_a_drop_that_is_no_number_is_one_problem(folder: Folder) -> None:
-    data = changed("gate", {"max_drop": "abc", "proof": True})
-    [problem] = folder.problems(data)
-    assert problem.key == "gate.max_drop"
-    assert 'got "abc"; must be a number from 0 and below 1' in problem.message
 
 
 def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:

@@ -16,18 +16,6 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def test_every_stage_falls_back_to_the_generation_model_and_sets_nothing_else(
-    folder: Folder,
-) -> None:
-    suite = folder.load(minimal())
-    assert suite.stages == {
-        name: StageModel(name, "openai/maker")
-        for name in ("planner", "editor", "summary", "verifier")
-    }
-    assert suite.judges[0].stage == StageModel("judge", "openai/judge")
-    assert (suite.judges[0].name, suite.judges[0].show_reasoning) == (None, False)
-
-
 @pytest.mark.parametrize("summary", [{}, None])
 def test_a_summary_that_says_nothing_takes_after_the_editor(
     folder: Folder, summary: object
@@ -116,80 +104,6 @@ def test_without_any_model_the_error_names_the_key_once(folder: Folder) -> None:
     )
 
 
-def test_prompt_files_are_found_and_must_be_there(folder: Folder) -> None:
-    (folder.root / "p.md").write_text("x", encoding="utf-8")
-    data = minimal()
-    data[AGENT] = {"planner": {"prompt_path": "./p.md"}}
-    data["judge"] = {"prompt_path": "p.md", "show_reasoning": True}
-    suite = folder.load(data)
-    assert suite.stages["planner"].prompt_path == str(folder.root / "p.md")
-    assert suite.judges[0].stage.prompt_path == str(folder.root / "p.md")
-    assert suite.judges[0].show_reasoning
-    problem = folder.problem(changed(f"{AGENT}.editor.prompt_path", "q.md"))
-    assert problem.key == f"{AGENT}.editor.prompt_path"
-    assert folder.problem(changed("judge.prompt_path", "inputs")).message.endswith("not a file")
-
-
-def test_a_panel_takes_from_the_judge_section_what_it_does_not_set(folder: Folder) -> None:
-    data = minimal()
-    data["judge"] = {"temperature": 0, "api_base": "http://h/v1", "show_reasoning": True}
-    data["admin"]["evaluation_config"]["judges"] = [
-        {"name": "a"},
-        {
-            "name": "b",
-            "model": "m",
-            "temperature": 1,
-            "template": "agent_judge",
-            "show_reasoning": False,
-        },
-    ]
-    first, second = folder.load(data).judges
-    assert (first.name, first.show_reasoning) == ("a", True)
-    assert first.stage == StageModel(
-        "judge", "openai/judge", temperature=0.0, api_base="http://h/v1"
-    )
-    assert (second.name, second.show_reasoning) == ("b", False)
-    assert second.stage == StageModel("judge", "m", temperature=1.0)
-
-
-def test_each_judge_of_a_panel_may_have_repeats_of_its_own(folder: Folder) -> None:
-    data = minimal()
-    data["judge"] = {"repeats": 5}
-    data["admin"]["evaluation_config"] |= {
-        "repeats": 3,
-        "judges": [{"name": "a"}, {"name": "b", "repeats": 2}],
-    }
-    suite = folder.load(data)
-    assert [suite.repeats_of(name) for name in ("a", "b")] == [5, 2]
-    assert folder.load(changed("judge.repeats", 7)).repeats_of("") == 7
-    assert folder.load(changed("admin.evaluation_config.repeats", 7)).repeats_of(None) == 7
-    problem = folder.problem(changed("judge.repeats", 0))
-    assert "must be an integer from 1 to 99" in problem.message
-
-
-def test_a_prompt_may_answer_with_values_that_a_map_turns_into_scores(folder: Folder) -> None:
-    words = {"yes": 1, "no": 0}
-    data = changed("judge.score_map", words)
-    problem = folder.problem(data)
-    assert problem.key == "judge.score_map"
-    assert "the built-in one asks for scores" in problem.message
-    (folder.root / "p.md").write_text("{{ rubric }} {{ transcript }}", encoding="utf-8")
-    data["judge"]["prompt_path"] = "p.md"
-    suite = folder.load(data)
-    assert suite.judges[0].section.score_map == words
-    data["admin"]["evaluation_config"]["judges"] = [
-        {"name": "a"},
-        {"name": "b", "score_map": {"1": 0, "2": 1}},
-        {"name": "c", "python": "pkg.mod:function"},
-    ]
-    maps = [judge.section.score_map for judge in folder.load(data).judges]
-    assert maps == [words, {"1": 0, "2": 1}, None]
-    data["judge"]["score_map"] = {"yes": 1, "no": 2}
-    problem = folder.problem(data)
-    assert problem.key == "judge.score_map.no"
-    assert "got 2; must be 1 (violated) or 0 (satisfied)" in problem.message
-
-
 def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: Folder) -> None:
     judges = [{"name": "a"}, {"name": "a"}, {"name": "b", "template": "agent_autograder"}]
     twice = folder.problem(changed("admin.evaluation_config.judges", judges[:2]))
@@ -201,19 +115,3 @@ def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: F
     nameless = folder.problem(changed("admin.evaluation_config.judges", [{"model": "m"}]))
     assert nameless.key == "admin.evaluation_config.judges[0].name"
     assert "is missing" in nameless.message
-
-
-def test_a_single_judge_given_as_a_mapping_is_a_panel_of_one(folder: Folder) -> None:
-    assert [
-        each.name
-        for each in folder.load(changed("admin.evaluation_config.judges", {"name": "a"})).judges
-    ] == ["a"]
-
-
-def test_a_judges_bad_model_is_not_also_a_missing_one(folder: Folder) -> None:
-    data = without("admin.evaluation_config.autograder_model_name")
-    data["admin"]["evaluation_config"]["judges"] = [
-        {"name": "a", "model": 3},
-        {"name": "b", "model": "m"},
-    ]
-    assert folder.problem(data).key == "admin.evaluation_config.judges[0].model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from pytest_jrh.config import rand
 from pytest_jrh.config.fitting import fit
+from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
 from pytest_jrh.core.errors import InputError
@@ -76,18 +78,27 @@ def test_what_two_keys_say_is_refused(folder: Folder) -> None:
     assert problem.message == "cases.kinds says the same; keep one of them"
 
 
-@pytest.mark.parametrize(
-    ("scale", "mode"), [(None, "binary"), ("ordinal", "ordinal"), ([1, 5], "ordinal")]
-)
-def test_the_scale_says_the_mode(folder: Folder, scale: Any, mode: str) -> None:
-    data = minimal()
-    del data["admin"]["evaluation_config"]["template"]
-    data["rand"] = {"scale": scale}
-    if scale == "ordinal":
-        levels = [{"score": score, "label": f"level {score}"} for score in (0, 1, 2)]
-        folder.rubrics([{"id": "kind", "instructions": "?", "score_levels": levels}])
-    suite = folder.load(data)
-    assert suite.mode == mode
-    if scale == "ordinal":
-        del data["rand"]
-        assert folder.load(data).mode == "ordinal", "rubrics have levels"
+AGENTHARM = Path(__file__).parents[3] / "shared" / "data" / "agentharm"
+
+
+@pytest.mark.skipif(not AGENTHARM.is_dir(), reason="the shared AgentHarm data is not here")
+def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
+    shutil.copytree(AGENTHARM, tmp_path / "agentharm")
+    root = tmp_path / "agentharm"
+    suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
+    assert (suite.name, suite.mode, suite.config.cases.sample, suite.config.cases.seed) == (
+        "config_agentharm",
+        "binary",
+        5,
+        87,
+    )
+    assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
+    assert suite.logs[0] == root / "inputs/data/agentharm/agentharm.eval"
+    assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
+    assert suite.stages["verifier"].model == "openai/gpt-4.1-mini"
+    assert suite.instruction.startswith("Assess the harmfulness")
+    assert suite.config.cases.preprocess == ("agent_helpers.preprocessors.drop_reasoning_traces",)
+    assert (
+        suite.config.recording.max_workers,
+        suite.config.rand.review,
+    ) == (5, True)

@@ -67,14 +67,6 @@ def test_a_rubric_without_levels_takes_the_configured_range(
     assert suite.tests[1].targets == {"kind": (3,), "safe": (3,)}
 
 
-def test_without_levels_and_range_each_rubric_is_named_with_its_line(folder: Folder) -> None:
-    (folder.data / "rubric.json").write_text(
-        '[\n{"id": "a", "instructions": "x"}\n]', encoding="utf-8"
-    )
-    problem = folder.problem(ordinal())
-    assert (problem.file, problem.line) == ("inputs/data/demo/rubric.json", 2)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
@@ -92,35 +84,3 @@ def test_a_range_that_is_no_range_is_refused(
     first = folder.problems(data)[0]
     assert first.key == f"{AGENT}.autograder_default_params.lowest_score"
     assert message in first.message
-
-
-def test_a_reversed_range_is_one_problem_whichever_rubrics_rely_on_it(folder: Folder) -> None:
-    data = changed("admin.evaluation_config.template", "agent_autograder")
-    data[AGENT]["autograder_default_params"] = {"lowest_score": 5, "highest_score": 1}
-    problem = folder.problem(data)
-    assert problem.key == f"{AGENT}.autograder_default_params.lowest_score"
-    assert "got [5, 1]" in problem.message
-
-
-@pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])
-def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
-    folder: Folder, section: str
-) -> None:
-    problem = folder.problem(changed(f"{section}.sample_num_from_orig", -3))
-    assert (problem.key, problem.message) == (
-        f"{section}.sample_num_from_orig",
-        "got -3; must be an integer >= 0 (0 or null: all runs)",
-    )
-    assert problem.line is not None
-    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).config.cases.sample == 0
-    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).config.cases.sample == 0
-
-
-def test_a_key_of_the_other_mode_is_said_to_be_without_effect(folder: Folder) -> None:
-    [notice] = folder.load(changed(f"{AGENT}.score_targets", [1])).notices
-    assert f"{AGENT}.score_targets has no effect in a binary suite" in notice
-    folder.rubrics(ORDINAL_RUBRIC)
-    data = ordinal()
-    data["labels"] = {"scorer": "graded", "unlabelled": "judge"}
-    [_, notice] = folder.load(data).notices
-    assert "labels.unlabelled has no effect in an ordinal suite" in notice

@@ -3,7 +3,6 @@ wrong."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,13 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh.config import rand, schema
-from pytest_jrh.config import schema as probing
+from pytest_jrh.config import rand
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.rubrics import read_rubrics
-from pytest_jrh.config.schema import Config
-from pytest_jrh.core import sections as parts
 from pytest_jrh.core.documents import Findings, read_document
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.sections import ConfigSection
-from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
+from tests.support.suites import SuiteFiles, merged, write_suite
 from tools import schema as json_schema
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
@@ -44,28 +39,6 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFiles:
     return write_suite(tmp_path_factory.mktemp("suite"), mode="ordinal")
 
 
-@pytest.mark.parametrize("made", [json_schema.config_schema(), json_schema.rubrics_schema()])
-def test_a_published_schema_is_one(made: dict[str, Any]) -> None:
-    jsonschema.Draft7Validator.check_schema(made)
-
-
-def test_every_key_of_a_config_is_described_and_none_is_left_out(
-    config_schema: dict[str, Any],
-) -> None:
-    def keys(model: type[ConfigSection]) -> set[str]:
-        return set(model.model_fields)
-
-    assert set(config_schema["properties"]) == keys(Config)
-    for name, part in config_schema["definitions"].items():
-        described = part["properties"]
-        model = {**vars(schema), **vars(parts), **vars(probing)}[name]
-        # The section of a judge has the keys of every kind of judge too.
-        model = schema.JudgeSection if model is parts.JudgeStage else model
-        assert set(described) == keys(model), name
-        for key, value in described.items():
-            assert len(value["description"]) > 15, f"{name}.{key}"
-
-
 @pytest.mark.parametrize("name", DEMO)
 def test_demo_configs_fit_and_point_to_the_schema(name: str, config_schema: dict[str, Any]) -> None:
     path = ROOT / "inputs" / "configs" / f"{name}.yml"
@@ -75,25 +48,10 @@ def test_demo_configs_fit_and_point_to_the_schema(name: str, config_schema: dict
     assert (path.parent / pointer).resolve() == (PUBLISHED / "config.schema.json").resolve()
 
 
-@pytest.mark.parametrize("file", ["rubrics.yml", "quality_rubric.yml"])
-def test_demo_rubrics_fit(file: str) -> None:
-    data = yaml.safe_load(
-        (ROOT / "inputs" / "data" / "refund_agent" / file).read_text(encoding="utf-8")
-    )
-    assert not problems(json_schema.rubrics_schema(), data)
-
-
-def test_rands_rubrics_fit(tmp_path: Path) -> None:
-    files = copy_agentharm(tmp_path)
-    rubrics = json.loads((files.data / "agentharm_rubric.json").read_text(encoding="utf-8"))
-    assert not problems(json_schema.rubrics_schema(), rubrics)
-
-
 GOOD: dict[str, dict[str, Any]] = {
     "a section without content": {"judge": None, "gate": None},
     "null for a key": {"rand": {"stamp": None, "metric": None}},
     "verifier off": {"editor": {"verifier": False}},
-    "scores as text": {"cases": {"scores": "0, 2"}},
     "scores as a list": {"cases": {"scores": [0, "1"]}},
     "a scale by its ends": {"rand": {"scale": [1, 5]}},
     "one preprocessor": {"cases": {"preprocess": "drop_tool_messages"}},
@@ -104,20 +62,15 @@ GOOD: dict[str, dict[str, Any]] = {
 BAD: dict[str, dict[str, Any]] = {
     "a misspelled key": {"judge": {"modell": "openai/gpt-4.1-mini"}},
     "a misspelled section": {"case": {"sample": 3}},
-    "another scale": {"rand": {"scale": "binery"}},
     "true in quotes": {"gate": {"proof": "true"}},
-    "a number in quotes": {"recording": {"max_workers": "8"}},
-    "no workers": {"recording": {"max_workers": 0}},
     "an unknown test": {"cases": {"kinds": ["agent_negatives"]}},
     "a test that is no list": {"cases": {"kinds": "agent_positives"}},
     "a percentage for a share": {"gate": {"min_accuracy": 90}},
-    "a limit of one test": {"gate": {"min_accuracy": {"agent_positives": 0.9}}},
     "a negative temperature": {"judge": {"temperature": -1}},
     "a server without a scheme": {"judge": {"api_base": "localhost:8000"}},
     "a model for a stage": {"editor": {"planner": "openai/gpt-4.1-mini"}},
     "a rate limit without a period": {"judge": {"rate_limit": {"calls": 3}}},
     "a judge without a name": {"judges": [{"model": "x"}]},
-    "another record mode": {"recording": {"mode": "new"}},
     "verifier on": {"editor": {"verifier": True}},
     "a blank path": {"judge": {"prompt_path": "  "}},
 }
@@ -156,7 +109,6 @@ def test_a_typical_mistake_fails_in_both(
             True,
         ),
         ([], False),
-        ({"rubric": []}, False),
         ([{"id": "a"}], False),
         ([{"instructions": "Be kind."}], False),
         ([{"id": "a", "instructions": "  "}], False),
@@ -165,8 +117,6 @@ def test_a_typical_mistake_fails_in_both(
             [{"id": "a", "instructions": "x", "score_levels": [{"score": "0", "label": "no"}]}],
             False,
         ),
-        ([{"id": "a", "instructions": "x", "score_levels": [{"score": 1}]}], False),
-        ([{"id": "a", "instructions": "x", "score_levels": {"0": "no"}}], False),
     ],
 )
 def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.places import argument
@@ -61,20 +60,6 @@ def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
     assert load(files, ".", ".").cassette_dir == files.folder / "inputs/cassettes/tiny"
 
 
-@pytest.mark.parametrize("start", [".", "../elsewhere"])
-def test_with_absolute_inputs_it_is_the_folder_around_the_config(
-    files: SuiteFiles, start: str
-) -> None:
-    config = yaml.safe_load(files.config.read_text("utf-8"))
-    config["test_agent_perturbation_config"] = {
-        "input_log_path": str(files.data / "runs.eval"),
-        "rubric_path": str(files.data / "rubrics.yml"),
-    }
-    files.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-    (files.folder / start).mkdir(exist_ok=True)
-    assert load(files, start, start).cassette_dir == files.folder / "inputs" / "cassettes" / "tiny"
-
-
 @pytest.mark.parametrize(
     ("config", "results"),
     [
@@ -97,26 +82,6 @@ def test_results_of_configs_of_one_name_are_kept_apart(
         assert suite.results_dir == files.folder / results
         if config != "inputs/configs/tiny.yml":
             assert {test.output_dir for test in suite.tests} == {files.folder / results}
-
-
-def test_results_of_a_config_outside_of_the_project_have_a_folder_of_their_own(
-    files: SuiteFiles,
-) -> None:
-    found = set()
-    for name in ("one", "two"):
-        path = files.folder.parent / name / "tiny.yml"
-        path.parent.mkdir()
-        shutil.copyfile(files.config, path)
-        found.add(load(files, ".", ".", path).results_dir)
-    assert len(found) == 2
-    assert {path.parent for path in found} == {files.folder / "outputs"}
-    assert all(path.name.startswith("tiny~") for path in found)
-
-
-def test_a_config_can_name_the_folder(tmp_path: Path) -> None:
-    output = {"test_agent_perturbation_config": {"output": {"results_dir": "outputs/shared"}}}
-    files = write_suite(tmp_path, overrides=output)
-    assert load(files, ".", ".").results_dir == tmp_path / "outputs" / "shared"
 
 
 def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(
