@@ -15,7 +15,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseSpec
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.source import MISSING, at, clusters_by, pointer_to, with_clusters
+from pytest_jrh.sources.source import at, clusters_by, pointer_to, with_clusters
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.logs import rewrite, sample, write_log
 from tests.support.made_cases import make_case
@@ -119,11 +119,6 @@ def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str, hi
     assert problem.hint == hint
 
 
-def test_runs_without_any_metadata_say_so() -> None:
-    with pytest.raises(InputError, match='got "task", but no run has metadata'):
-        clusters_by("task", [(("a", 1), {})])
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -156,12 +151,6 @@ def test_a_pointer_finds_what_it_was_made_for(names: list[str], value: Any) -> N
     assert at(whole, pointer_to(*names)) is value
 
 
-@pytest.mark.parametrize("pointer", ["/a/01", "/a/-1", "/a/2", "/a/+1", "/a/1/x", "/b", "/a/²"])
-def test_a_pointer_to_nothing_is_missing(pointer: str) -> None:
-    assert at({"a": ["x", "y"]}, pointer) is MISSING
-    assert at({"a": ["x", "y"]}, "/a/1") == "y"
-
-
 def ready(folder: Path, key: str, runs: list[dict[str, Any]], **replay: Any) -> ReadySuite:
     overrides = {"test_agent_perturbation_config": {"cluster_key": key}, "replay": replay}
     suite = write_suite(folder, runs=runs, rubrics=[rubric(1)], overrides=overrides)
@@ -173,28 +162,6 @@ RUNS = [
     run(2, metadata={"task": "x"}),
     run(3, metadata={"other": 1}),
 ]
-
-
-def test_a_suite_carries_clusters_and_counts_runs_without(tmp_path: Path) -> None:
-    suite = ready(tmp_path, "task", RUNS)
-    found = {spec.run_id: spec.cluster for spec in suite.specs()}
-    assert found == {"run-1": "x", "run-2": "x", "run-3": None}
-    assert suite.suite.notices == (
-        "inputs/configs/tiny.yml: 1 of 3 runs has no task in the metadata (cases.cluster); it is a "
-        "cluster of its own, over its epochs",
-    )
-
-
-def test_a_mistaken_key_is_placed_in_the_config(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
-        ready(tmp_path, "tasks", RUNS)
-    line = (
-        (tmp_path / "inputs/configs/tiny.yml")
-        .read_text()
-        .splitlines()
-        .index("  cluster_key: tasks")
-    )
-    assert f"inputs/configs/tiny.yml:{line + 1}: " in str(refused.value)
 
 
 def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""The one interval: of shares against other implementations, and what holds of it everywhere."""
+"""The one interval, of shares, kappa, mean error and bias, against other implementations."""
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -9,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.intervals import effective_size, estimate_share, t_quantile
-from tests.support.figures import ends, marks, share_of
+from benchmarks.intervals import FEWEST, rare_row
+from pytest_jrh.stats.intervals import (
+    RepeatedCase,
+    differing_pairs,
+    estimate_flicker,
+    estimate_share,
+    majority_flip,
+    t_quantile,
+)
+from tests.support.figures import Runs, bias_of, ends, kappa_of, mean_error_of, share_of
 
 CLUSTER = st.integers(1, 15).flatmap(
     lambda n: st.tuples(st.one_of(st.just(n), st.integers(0, n)), st.just(n))
@@ -67,45 +76,6 @@ def test_swapping_right_and_wrong_mirrors_the_interval(clusters: list[tuple[int,
     assert lower <= right <= upper
 
 
-def test_unanimous_clusters_say_as_much_whether_they_are_right_or_wrong() -> None:
-    """114 cases in 20 clusters, each all right or all wrong: the large ones are right, or wrong."""
-    sizes = [*range(1, 11), *range(1, 10), 14]
-    large_right = marks([(n if n > 6 else 0, n) for n in sizes])
-    large_wrong = marks([(0 if n > 6 else n, n) for n in sizes])
-    assert sum(sizes) == 114
-    assert effective_size(*large_right) == pytest.approx(effective_size(*large_wrong))
-
-
-def test_cases_say_as_much_as_there_are_and_less_in_clusters() -> None:
-    apart = marks([(1, 1)] * 3 + [(0, 1)] * 5)
-    assert effective_size(*apart) == pytest.approx(8)
-    assert effective_size(*marks([(4, 4), (0, 4)])) < 4
-    assert effective_size(*marks([(4, 4)])) == 1
-
-
-def test_large_cluster_among_small_ones_widens_the_interval() -> None:
-    """Half of all cases are one cluster, so that there are hardly four clusters."""
-    alike = share_of([*[(2, 2)] * 40, *[(0, 2)] * 9])
-    half = share_of([(40, 49), *[(1, 1)] * 40, *[(0, 1)] * 9])
-    assert ends(half)[0] < ends(alike)[0] - 0.1
-
-
-def test_cases_that_go_together_say_less_than_cases_that_do_not() -> None:
-    together = ends(share_of(wrong(*[6] * 5, *[0] * 45, n=6)))
-    apart = ends(share_of(wrong(*[1] * 30, *[0] * 20, n=6)))
-    assert together[1] - together[0] > 1.8 * (apart[1] - apart[0])
-
-
-def test_order_and_names_of_clusters_change_nothing() -> None:
-    are_right, runs = marks([(2, 3), (1, 1), (0, 4), (5, 5)])
-    places = list(range(len(are_right)))
-    random.Random(5).shuffle(places)
-    shuffled = estimate_share(
-        [are_right[place] for place in places], [7 + 2 * runs[place] for place in places]
-    )
-    assert ends(shuffled) == pytest.approx(ends(estimate_share(are_right, runs)))
-
-
 def test_what_cannot_be_bounded_has_a_reason() -> None:
     assert share_of([]).reason == "no verdict was given"
     one_run = share_of([(3, 4)])
@@ -118,3 +88,69 @@ def test_a_hundred_thousand_cases_are_bounded_at_once() -> None:
     bounds = estimate_share(are_right, [number // 10 for number in range(100_000)])
     lower, upper = ends(bounds)
     assert 0.895 < lower < 0.9 < upper < 0.905
+
+
+RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
+
+
+def test_kappa_of_independent_cases_has_the_variance_of_the_textbook() -> None:
+    """Fleiss, Cohen and Everitt 1969, Psychol Bull 72:323-327, by statsmodels."""
+    known = pytest.importorskip("statsmodels.stats.inter_rater")
+    table = np.array([[400, 60], [40, 300]])
+    pairs = [
+        (row, column) for row in (0, 1) for column in (0, 1) for _ in range(table[row, column])
+    ]
+    lower, upper = ends(kappa_of([[pair] for pair in pairs]))
+    found = known.cohens_kappa(table)
+    assert kappa_of([pairs]).value == pytest.approx(found.kappa)
+    assert upper - lower == pytest.approx(2 * 1.96 * found.std_kappa, rel=0.01)
+
+
+@given(st.lists(RUN, min_size=2, max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_intervals_hold_their_figures(runs: Runs) -> None:
+    errors = [answer - label for run in runs for label, answer in run]
+    mean_error, bias = mean_error_of(runs), bias_of(runs)
+    assert mean_error.value == sum(map(abs, errors)) / len(errors)
+    assert bias.value == sum(errors) / len(errors)
+    for estimate in (kappa_of(runs), mean_error, bias):
+        if estimate.value is None:
+            assert estimate.why
+        else:
+            lower, upper = ends(estimate)
+            assert lower <= estimate.value <= upper
+
+
+def test_kappa_is_covered_where_violations_are_rare() -> None:
+    cells = rare_row(FEWEST, sessions=60)
+    assert min(cell.covered for cell in cells.values()) > 0.88
+    assert np.mean([cell.width for cell in cells.values()]) < 1.3
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=7))
+def test_differing_pairs_are_the_share_of_ordered_pairs(scores: list[int]) -> None:
+    pairs = list(itertools.permutations(scores, 2))
+    assert differing_pairs(scores) == pytest.approx(sum(a != b for a, b in pairs) / len(pairs))
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 5])
+def test_flicker_is_found_within_its_interval(repeats: int) -> None:
+    rng, hits, sessions = random.Random(repeats), 0, 300
+    truth = 2 * 0.1 * 0.9
+    for _ in range(sessions):
+        found = estimate_flicker(
+            RepeatedCase(run, tuple(int(rng.random() < 0.1) for _ in range(repeats)))
+            for run in range(25)
+            for _ in range(2)
+        )
+        assert found.lower is not None
+        assert found.upper is not None
+        hits += found.lower <= truth <= found.upper
+    assert hits / sessions > 0.93
+
+
+@pytest.mark.parametrize("flip", [0, 0.05, 0.2, 0.5])
+def test_the_chance_of_a_majority_to_flip_follows_from_the_flicker(flip: float) -> None:
+    flicker = 2 * flip * (1 - flip)
+    assert majority_flip(flicker, 1) == pytest.approx(flip)
+    assert majority_flip(flicker, 3) == pytest.approx(3 * flip**2 * (1 - flip) + flip**3)

@@ -3,49 +3,18 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.reports.rand_files import metric
-from pytest_jrh.stats.statistics import Counts
-from tests.support.made_cases import make_result, make_spec
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, Outcome
 
 LABELS = st.integers(1, 3).flatmap(
     lambda most: st.lists(
         st.tuples(st.integers(0, most), st.integers(0, most)), min_size=1, max_size=30
     )
 )
-
-
-AGREE: Outcome = "agree"
-DISAGREE: Outcome = "disagree"
-
-
-def results_of(*outcomes: Outcome) -> list[CaseResult]:
-    return [
-        make_result(make_spec(f"run-{number}"), outcome) for number, outcome in enumerate(outcomes)
-    ]
-
-
-def test_only_agree_and_disagree_enter_the_accuracy() -> None:
-    results = results_of(
-        "agree", "disagree", "no_case", "generated", "model_error", "over_budget", "refused"
-    )
-    counts = Counts.of(results)
-    assert (counts.n, counts.agree, counts.disagree) == (2, 1, 1)
-    assert (counts.no_case, counts.unscored) == (1, 3)
-
-
-def test_judge_outage_is_no_accuracy_at_all() -> None:
-    results = results_of("model_error", "invalid_response", "no_case")
-    assert Counts.of(results).n == 0
-    assert metric("accuracy_score", [], []).reason == "no verdict was given"
 
 
 @given(LABELS)
@@ -82,7 +51,3 @@ def test_without_scikit_learn_its_other_metrics_have_no_value(
     found = metric("precision_score", [0, 1], [0, 0])
     assert found.value is None
     assert (found.reason or "").startswith("precision_score cannot be computed")
-
-
-def test_a_name_that_no_metric_has_gives_no_figure() -> None:
-    assert "f1_scor cannot be computed" in metric("f1_scor", [1, 0], [1, 0]).why

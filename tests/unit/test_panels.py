@@ -36,14 +36,6 @@ def test_what_two_processes_paid_is_never_left_out() -> None:
     assert spent(by("a", PAID), by("b", PAID)) == [PAID + JUDGE] * 2
 
 
-def test_a_suite_with_one_judge_is_left_as_it_is() -> None:
-    alone = [
-        make_result(make_spec("run-1"), spending=MADE),
-        make_result(make_spec("run-2"), spending=MADE),
-    ]
-    assert counted_once(alone) == alone
-
-
 def test_the_judges_part_survives_the_way_between_processes_and_the_disk() -> None:
     for result in (by("a", MADE), make_result(make_spec("run-1"), spending=MADE)):
         assert result_from(ledger_line(result)) == result

@@ -16,11 +16,9 @@ from pytest_jrh.config.schema import GateRules, LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.model import CaseResult, Label, Outcome, RunSummary
 from pytest_jrh.reports.grounds import rate_sentences
-from pytest_jrh.reports.json_values import violation_data
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.store.ledger import ledger_line, result_from
 from pytest_jrh.store.people import Grounds, drawn_labels
 from tests.support.figures import describe
 from tests.support.made_cases import (
@@ -65,14 +63,6 @@ def test_the_judges_share_is_corrected_by_the_labels() -> None:
     assert 0.15 < rate.corrected.lower < 0.25 < rate.corrected.upper < 0.4
 
 
-def test_reports_say_both_shares_and_that_nothing_says_how_labels_were_drawn() -> None:
-    [rate, drawn] = sentences(session())
-    assert rate.startswith("The judge calls 330 of 660 cases violated (50.0%, 46.")
-    assert "corrected by 60 labels, 25." in rate
-    assert "(95% interval " in rate
-    assert drawn.startswith("Nothing says that the runs with a label were drawn at random")
-
-
 def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
     results = session()
     # Half of the labels are of runs that somebody picked since they are violated.
@@ -100,26 +90,6 @@ def test_too_few_labels_correct_nothing(labelled: int) -> None:
     assert rate.endswith(f"not corrected: {count}; at least 20 are needed.")
 
 
-def test_nothing_is_said_where_each_run_has_a_label() -> None:
-    assert sentences(session(unlabelled=0)) == []
-    assert violation_data(session(unlabelled=0), Grounds()) == {}
-
-
-def test_each_rubric_has_a_rate_of_its_own() -> None:
-    other = [
-        judged(run, 1, 1 if run < 30 else None, rubric_id="other", cluster=f"task {run % 50}")
-        for run in range(300)
-    ]
-    results = [*session(), *other]
-    rates = dict(violation_rates(results, ()))
-    assert list(rates) == ["", "refund_policy", "other"]
-    assert rates["other"].judged.value == 1
-    assert rates["other"].corrected.value == pytest.approx(1, abs=0.05)
-    data = violation_data(results, Grounds())
-    assert data["labelled"] == 90
-    assert data["rubrics"]["other"]["judged"]["count"] == 300
-
-
 def test_verdicts_without_a_label_are_in_no_other_figure() -> None:
     with_unlabelled, without = describe(session()), describe(session(unlabelled=0))
     assert with_unlabelled.figures == without.figures
@@ -141,18 +111,6 @@ def test_a_tie_of_repeats_is_no_verdict() -> None:
     results = [*session(), result_with(tie, scores=(0, 1))]
     [(_, rate)] = violation_rates(results, ())
     assert rate.judged.n == 660
-
-
-def test_one_cluster_gives_no_interval() -> None:
-    results = [judged(run, 1, 1 if run < 30 else None, cluster="one") for run in range(60)]
-    [(_, rate)] = violation_rates(results, ())
-    assert rate.corrected.value is None
-    assert rate.corrected.why == "all cases come from one source run"
-
-
-def test_a_verdict_without_a_label_survives_a_file() -> None:
-    result = judged(1, 1, None)
-    assert result_from(ledger_line(result)) == result
 
 
 def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> Suite:

@@ -29,12 +29,9 @@ from tests.support.judged_sessions import (
     always,
     coin,
     judged,
-    result_of,
     right,
-    scored,
 )
 from tests.support.made_cases import (
-    LEVELS,
     make_result,
     make_spec,
     result_with,
@@ -72,77 +69,6 @@ def test_what_is_true_of_the_whole_suite_is_not_said_of_each_rubric() -> None:
     assert warnings_of(judged(always(1), rubrics=THREE)) == [
         "Constant verdict: 1 (violated) for all 72 cases."
     ]
-
-
-def test_rubrics_with_one_class_are_said_in_one_line() -> None:
-    results = [
-        result
-        for result in judged(right, rubrics=THREE)
-        if result.spec.rubric_id == "tone" or result.spec.test == "agent_perturbation"
-    ]
-    assert warnings_of(results) == [
-        "privacy, refund_policy: only violated cases: a judge that always says 1 would get 100%."
-    ]
-
-
-def test_a_nearly_constant_judge_is_named_although_it_is_right_in_three_of_four() -> None:
-    def lenient(spec: CaseSpec, label: int) -> int:
-        return 0 if spec.run_id in ("run-001", "run-002") and label == 1 else 1
-
-    results = judged(lenient, runs=60, rubrics=("tone",))
-    few = [
-        result
-        for result in results
-        if result.spec.test == "agent_perturbation" or int(result.spec.run_id[-3:]) < 20
-    ]
-    (found,) = warnings_of(few)
-    assert found.startswith("Worth little: kappa -0.0")
-
-
-def test_a_suite_with_few_satisfied_cases_does_not_make_a_sound_judge_near_constant() -> None:
-    results = judged(right, runs=60, rubrics=("tone",))
-    skewed = [
-        result
-        for result in results
-        if result.spec.test == "agent_perturbation" or result.spec.run_id == "run-000"
-    ]
-    assert warnings_of(skewed) == []
-    missed = [
-        result
-        if result.label == 1
-        else result_of(make_spec("run-000", test="agent_positives", rubric_id="tone"), always(1))
-        for result in skewed
-    ]
-    # One satisfied case says nothing about a judge, but a verdict that is always the same does.
-    assert warnings_of(missed) == ["Constant verdict: 1 (violated) for all 61 cases."]
-
-
-def test_four_cases_of_a_rubric_are_too_few_to_name_a_judge() -> None:
-    results = judged(right, rubrics=("law", "tone"))
-    wrong = judged(always(0), runs=2, rubrics=("small",))
-    assert warnings_of([*results, *wrong]) == []
-
-
-def by_level(answer: Answer, runs: int = 10) -> list[CaseResult]:
-    """Two ordinal rubrics, of which the judge is sound on one."""
-    specs = [
-        make_spec(f"run-{run}", suite="kind", rubric_id=rubric, target_score=level.score)
-        for rubric in ("clear", "warm")
-        for run in range(runs)
-        for level in LEVELS
-    ]
-    return [result_of(spec, only_on("warm", answer)) for spec in specs]
-
-
-def test_ordinal_judges_that_are_worth_little_on_one_rubric_are_named() -> None:
-    (turned,) = warnings_of(scored(lambda spec, label: 2 - label))
-    assert turned.startswith("Worth little: weighted kappa -1.00 where 0 is chance (-1.00 to -0.")
-    inverted = warnings_of(by_level(lambda spec, label: 2 - label))
-    assert inverted[-1].startswith("warm: worth little: weighted kappa -1.00 where 0 is chance (")
-    assert warnings_of(by_level(always(1))) == ["warm: constant verdict: 1 for all 30 cases."]
-    rng = random.Random(5)
-    found = warnings_of(by_level(lambda spec, label: rng.randrange(3), runs=20))
-    assert found[-1].startswith("warm: worth little: weighted kappa")
 
 
 def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
@@ -200,14 +126,6 @@ def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseRes
     assert json.dumps(table_data(table))
     of_floats = [result for result in results if all(abs(n) < 10**15 for n in result.scores)]
     assert json.dumps(list(map(panel_data, panels(of_floats))))
-
-
-def test_a_binary_suite_with_scores_out_of_its_scale_has_warnings_without_their_names() -> None:
-    results = [
-        result_with(result, score=2, scores=(2,), outcome="disagree")
-        for result in judged(always(1))
-    ]
-    assert warnings_of(results) == [f"Constant verdict: 2 for all {len(results)} cases."]
 
 
 def test_nearly_all_is_not_printed_as_all() -> None:
