@@ -7,9 +7,7 @@ Where cases are written as letters, each is one: `.` is judged right, `x` wrong,
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -21,7 +19,6 @@ from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
-from pytest_jrh.store.ledger import load
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import LEVELS, make_result, make_spec, result_with
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 DIGEST, OTHER = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 EARLIER, NOW = "a" * 64, "b" * 64
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "trajectory-judge"
 OUTCOMES: dict[str, Outcome] = {"-": "no_case", "!": "model_error", "u": "unlabelled"}
 WIDTHS = {("refunds", "refund_policy"): 2}
 
@@ -200,21 +196,6 @@ FAIL = [
         ("misses none of 24 violations that it found before; chance does as much in fewer than 1",),
     ),
     Row(
-        "a laxer judge with as many mistakes",
-        cases("x" * 10 + "." * 14, "." * 24),
-        cases("." * 24, "x" * 10 + "." * 14),
-        {},
-        "the judge misses 10 of 24 violations that it found before",
-        ("10 the other way; of all 48 cases as many are wrong",),
-    ),
-    Row(
-        "one rubric of three is lost by twice as much",
-        [*runs_of(30), *cases("x" * 12 + "." * 48, rubric_id="sold")],
-        [*runs_of(30), *cases("." * 60, rubric_id="sold")],
-        {"max_drop": 0.09},
-        "the judge is newly wrong on 12 of 60 of sold",
-    ),
-    Row(
         "repeats turn, majorities do not",
         cases("1" * 24, "0" * 24),
         cases("0" * 24, "0" * 24),
@@ -282,13 +263,6 @@ FAIL = [
         held={"subjects": {"": "judge words"}},
     ),
     Row(
-        "a wrong level",
-        levels("100000"),
-        None,
-        {},
-        "the judge gives 1 wrong level in 6 cases",
-    ),
-    Row(
         "a probe turns verdicts",
         [*judged(right), *derived(["json_layout"])],
         None,
@@ -313,26 +287,12 @@ FAIL = [
 ]
 UNCLEAR = [
     Row(
-        "four of 24 lost",
-        cases("x" * 5 + "." * 19, "." * 24),
-        cases("x" + "." * 23, "." * 24),
-        {},
-        "the judge misses 4 of 23 violations that it found before; chance does as much in 6 of 100",
-    ),
-    Row(
         "another judge on four runs cannot fail",
         runs_of(4, wrong=range(4)),
         runs_of(4),
         {"max_drop": 0.05},
         "the judge misses 12 of 12 violations that it found before; chance does as much in fewer",
         held={"others": ("",)},
-    ),
-    Row(
-        "proof needs more runs",
-        GOOD,
-        GOOD,
-        {"proof": True},
-        "the judge is not proven to lose less than 5 points on other runs",
     ),
     Row(
         "proof of a limit",
@@ -349,20 +309,6 @@ UNCLEAR = [
         "the judge misses 1 of 24 violations; min_recall 100% allows 0, which its flicker alone ",
     ),
     Row(
-        "labels have changed",
-        relabelled(LAXER, 6),
-        GOOD,
-        {},
-        "42 of 48 cases compared: 6 with other labels or texts",
-    ),
-    Row(
-        "texts have changed",
-        [replace(GOOD[0], case_digest=OTHER), *GOOD[1:]],
-        GOOD,
-        {},
-        "47 of 48 cases compared: 1 with other labels or texts",
-    ),
-    Row(
         "what both have alone",
         GOOD[4:],
         GOOD,
@@ -371,57 +317,11 @@ UNCLEAR = [
         held={"common": True},
     ),
     Row(
-        "repeats are fewer",
-        GOOD,
-        cases("0" * 24, "0" * 24),
-        {},
-        "48 of 48 cases compared: 48 cases with fewer repeats",
-    ),
-    Row(
-        "judge, rubric and test have left",
-        [case(".", run, judge="kind") for run in range(4)],
-        [
-            *(case(".", run, judge=judge) for run in range(4) for judge in ("kind", "strict-2")),
-            case(".", judge="kind", label=0),
-            case(".", judge="kind", rubric_id="tone"),
-        ],
-        {},
-        "4 of 10 cases compared: 6 left the suite",
-    ),
-    Row(
-        "nothing was compared, but a limit holds",
-        GOOD,
-        [],
-        {"min_recall": 0.9},
-        "nothing could be compared with the baseline: it has no case of this suite",
-    ),
-    Row(
-        "one verdict for all",
-        cases("." * 5, "x" * 5),
-        cases("." * 5, "x" * 5),
-        {},
-        "the judge always says 1 (violated)",
-    ),
-    Row(
         "labels of one class",
         cases("." * 30),
         cases("." * 30),
         {},
         "every label is 1, so that a judge that always says 1 is right",
-    ),
-    Row(
-        "scores of one level",
-        [each for each in levels("0" * 24) if each.spec.target_score == 2],
-        None,
-        {"max_error": 1},
-        "every label is 2, so that a judge that always says 2 is right",
-    ),
-    Row(
-        "no better than chance",
-        cases("x." * 12, ".x" * 12),
-        cases("x." * 12, ".x" * 12),
-        {},
-        "the judge is not shown to be better than chance",
     ),
 ]
 PASS = [
@@ -449,13 +349,6 @@ PASS = [
         ("2 the other way; of all 48 cases as many are wrong",),
     ),
     Row(
-        "better",
-        GOOD,
-        LAXER,
-        {},
-        "the judge is better than before on 48 cases",
-    ),
-    Row(
         "wrong in the baseline too",
         LAXER,
         LAXER,
@@ -479,32 +372,11 @@ PASS = [
         ("on other runs up to 3 points less recall and 3 points more false alarms could go ",),
     ),
     Row(
-        "limits hold",
-        cases("xx" + "." * 22, "." * 24),
-        None,
-        {"min_recall": 0.9, "max_false_alarms": 0, "min_accuracy": 0.9},
-        "the judge is wrong on 2 of 48 cases, as the limits allow",
-    ),
-    Row(
         "all agree, and nothing decides",
         GOOD,
         None,
         {},
         "the judge agrees with all 48 labels",
-    ),
-    Row(
-        "the suite has grown by runs",
-        cases("." * 24, "." * 24),
-        cases("." * 10, "." * 10),
-        {},
-        "the judge is as good as before on 20 cases",
-    ),
-    Row(
-        "more repeats than before",
-        cases("0" * 24, "0" * 24),
-        GOOD,
-        {},
-        "the judge is as good as before on 48 cases",
     ),
     Row(
         "a part was selected",
@@ -525,15 +397,6 @@ PASS = [
         GOOD,
         {},
         "the baseline takes these verdicts over; this update accepts a loss: 6 cases newly wrong",
-        held={"accepts": True},
-    ),
-    Row(
-        "an update accepts new cases",
-        LAXER,
-        [],
-        {},
-        "the baseline takes these verdicts over",
-        ("6 wrong verdicts accepted into the baseline",),
         held={"accepts": True},
     ),
     Row(
@@ -601,14 +464,6 @@ class TestItems:
 class TestCases:
     """Which cases a decision names."""
 
-    def test_the_headline_names_the_cases_that_it_rests_on(self) -> None:
-        before = cases("." * 24, "." * 23 + "x")
-        now = cases("." * 12 + "x" * 12, "x" + "." * 22 + "x")
-        decision = decided(now, before)
-        lost = [result.case_id for result in now[12:24]]
-        assert list(decision.reasons[0].cases) == lost
-        assert list(decision.regressions) == [*lost, now[24].case_id]
-
     def test_what_the_same_judge_loses_by_chance_is_flicker(self) -> None:
         before, now = cases("." * 22 + "xx", "." * 24), cases("x" + "." * 22 + "x", "." * 24)
         turned = {now[0].case_id, now[22].case_id}
@@ -616,13 +471,6 @@ class TestCases:
         assert decided(now, before).flickered == frozenset()
         # What is more than chance explains is no flicker.
         assert decided(LAXER, GOOD, replayed=True).flickered == frozenset()
-
-    def test_each_judge_of_a_panel_has_its_own_word(self) -> None:
-        before = panel("." * 24, "." * 24, "." * 24)
-        decision = decided(panel("x" * 8 + "." * 16, "x" * 4 + "." * 20, "." * 24), before)
-        words = [(reason.judge, reason.word) for reason in decision.reasons]
-        assert words == [("j0", "FAIL"), ("j1", "UNCLEAR")]
-        assert decision.beside[0].startswith("also unclear: judge j1 misses 4 of 24 violations")
 
     def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side(self) -> None:
         other = make_result(
@@ -641,10 +489,6 @@ class TestCases:
         assert decided(plain, None, PROBES, scope=part).limits == ()
         alone = Scope.of(known, [result.case_id for result in more])
         assert decided(more, None, PROBES, scope=alone).word == "FAIL"
-
-    def test_probes_count_in_no_figure(self) -> None:
-        decision = decided([*judged(right), *derived(["json_layout"])], None, {"min_accuracy": 1})
-        assert [limit.figure.n for limit in decision.limits] == [48]
 
 
 LETTERS = st.text(".x-!u0123", min_size=1, max_size=6)
@@ -710,57 +554,6 @@ def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
     other = decided(accepted, now, {"max_drop": allowed})
     assert other.headline
     assert json.dumps(decision_data(other))
-
-
-@pytest.mark.skipif(not DATA.exists(), reason="the trajectory-judge data are not there")
-def test_a_judge_that_always_says_faulty_fails_after_a_good_one() -> None:
-    def verdicts(judge: str) -> list[CaseResult]:
-        runs = map(json.loads, (DATA / "trajectories.jsonl").read_text("utf-8").splitlines())
-        clusters = {run["trajectory_id"]: run["instance_id"] for run in runs}
-        found = []
-        for text in (DATA / "verdicts.jsonl").read_text("utf-8").splitlines():
-            line = json.loads(text)
-            if line["judge_id"] == judge:
-                name = line["trajectory_id"]
-                test = "agent_positives" if name.endswith("-clean") else "agent_perturbation"
-                label, score = int(test == "agent_perturbation"), int(line["faulty"])
-                outcome: Outcome = "agree" if label == score else "disagree"
-                spec = make_spec(name, test=test, rubric_id="faulty")
-                digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
-                made = make_result(spec, outcome, score, **digests)
-                found.append(result_with(made, cluster=clusters[name]))
-        return found
-
-    now = verdicts("step:llama3.1:8b")
-    for judge in ("step:qwen2.5:14b", "programmatic"):
-        decision = decided(now, verdicts(judge), others=("",))
-        assert decision.word == "FAIL"
-        assert re.search(r"raises \d+ new false alarms on \d+ cases", decision.headline)
-        assert "runs exchanged)" in " ".join(decision.beside)
-    same = verdicts("step:qwen2.5:14b")
-    assert decided(same, same, {"max_drop": 0}).word == "PASS"
-
-
-def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
-    """The file was written by the package of commit 596c9c9, in two updates of which the second
-    accepted a miss in run 1: 3 repeats, single verdicts and a panel.
-    """
-    baseline = load(Path(__file__).parents[1] / "support" / "baseline_of_596c9c9.json")
-    digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
-    for missed, lost in ((0, 0), (1, 0), (4, 3)):
-        results = []
-        for run in range(1, 6):
-            spec = make_spec(f"run-{run}")
-            result = make_result(spec, "disagree" if run <= missed else "agree", **digests)
-            results.append(replace(result, scores=(int(run > missed),) * 3))
-            spec = make_spec(f"run-{run}", test="agent_positives", rubric_id="tone")
-            results.append(make_result(spec, "agree", **digests))
-        for judge in ("kind", "strict"):
-            spec = make_spec("run-1", rubric_id="tone", judge=judge)
-            results.append(replace(make_result(spec, "agree", **digests), scores=(1, 1, 0)))
-        decision = decide(results, GateRules(), Held(baseline, scope_of(results)))
-        assert (decision.compared, len(decision.regressions)) == (12, lost)
-        assert (decision.word == "FAIL") is (lost > 0)
 
 
 def test_a_judge_that_gives_wrong_labels_does_not_agree_with_all() -> None:
