@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +72,6 @@ def test_it_stands_at_the_lines_of_the_prompt_that_changed(judge: Any, expected:
     assert kind == expected
     place = [properties[name] for name in ("file", "line", "endLine")]
     assert place == ["prompts/judge.md", "2", "3"]
-
-
-def test_a_prompt_outside_of_the_workspace_is_not_named() -> None:
-    results = judged(misses(6), rubrics=("tone",))
-    session = regressed(results, prompt_before=OLD_PROMPT, prompts=[PROMPT])
-    [change] = session.prompt_changes
-    outside = replace(change, now=replace(change.now, file="/elsewhere/judge.md"))
-    assert list(read(replace(session, prompt_changes=[outside]))[1]) == ["title"]
 
 
 def test_old_disagreements_and_what_is_right_have_none() -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
@@ -17,7 +16,6 @@ from pytest_jrh.reports.rand_files import debug_files, judge_file_names
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.store.made_cases import Spool
 from tests.support.made_cases import (
-    MESSAGES,
     make_case,
     make_result,
     make_spec,
@@ -103,46 +101,12 @@ def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> 
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
 
 
-def test_everything_of_rands_is_written_and_listed(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    done = write(suite)
-    assert done.problems == []
-    stem = "agent_perturbation__a_e1__refund_policy"
-    assert names(tmp_path) == {
-        f"{TEST_FOLDER}/agent_perturbations.jsonl",
-        f"{TEST_FOLDER}/debug/{stem}_edits_audit.json",
-        f"{TEST_FOLDER}/debug/transcripts/{stem}_original.txt",
-        f"{TEST_FOLDER}/debug/transcripts/{stem}_perturbed.txt",
-        "cases/agent_positives/agent_perturbations.jsonl",
-        "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
-        "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
-        "outputs/refunds/results.jsonl",
-        "outputs/refunds/openai_gpt-4.1-mini_report.json",
-        "outputs/refunds/synthetic_agent_perturbation.csv",
-    }
-
-
 def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     write(suite)
     before = {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)}
     write(suite, results=reversed(RESULTS), cases=[make_case(P, edited=False), make_case(A)])
     assert {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)} == before
-
-
-def test_tables_hold_both_tests_and_every_outcome(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    write(suite)
-    synthetic = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
-    assert [row["test_name"] for row in synthetic] == ["agent_perturbation", "agent_positives"]
-    judged = rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
-    assert [(row["original_idx"], row["outcome"]) for row in judged] == [
-        ("a", "disagree"),
-        ("b", "no_case"),
-        ("c", "model_error"),
-    ]
-    assert judged[1]["autograder_reasoning"] == "not confirmed: the verifier says PASS"
-    assert judged[0]["perturbed_idx"] == synthetic[0]["perturbed_idx"]
 
 
 def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
@@ -182,15 +146,6 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
 
 
-def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path, write_jsonl=False)
-    done = write(suite)
-    assert list(done.records.entries) == [generation_id(A), generation_id(P)]
-    case = done.records.read(generation_id(A))
-    assert case is not None
-    assert case.run.run_id == "a"
-
-
 def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     write(suite, [C], [make_result(C, "invalid_response")], [])
@@ -201,51 +156,12 @@ def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
     assert metrics["metric_reason"] == "no verdict was given"
 
 
-def test_case_with_a_judge_in_trouble_was_made_all_the_same(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    write(suite, [A], [make_result(A, "refused")], [make_case(A)])
-    (judged,) = rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
-    assert judged["outcome"] == "refused"
-    assert "I have refunded" in judged["transcript"]
-
-
 def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     write(suite)
     write(suite, [A], [make_result(A, "model_error")], [])
     assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
     assert rows(suite.results_dir / "synthetic_agent_perturbation.csv") == []
-
-
-def test_case_made_ahead_of_a_stopped_run_is_kept(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    write(suite, SPECS, [], [make_case(A)])
-    assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
-
-
-def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    shared = replace(
-        suite, tests=tuple(replace(test, output_dir=tmp_path / "shared") for test in suite.tests)
-    )
-    assert write(shared).problems == []
-    lines = (tmp_path / "shared/agent_perturbations.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["test"] for line in lines] == ["agent_perturbation", "agent_positives"]
-
-
-def test_no_jsonl_is_written_where_the_config_says_so(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path, write_jsonl=False)
-    write(suite)
-    assert not any(name.endswith("agent_perturbations.jsonl") for name in names(tmp_path))
-    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
-
-
-def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path, renew=False)
-    write(suite)
-    write(suite, [A], [make_result(A)], [])
-    (row,) = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
-    assert "I have refunded" in row["transcript"]
 
 
 def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None:
@@ -259,14 +175,6 @@ def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None
     assert frozen.read_bytes() == before
     assert not (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").exists()
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
-
-
-def test_test_that_is_not_evaluated_has_cases_but_no_results(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    suite = replace(suite, tests=(replace(suite.tests[0], evaluate=False),))
-    write(suite, [A], [make_result(A, "generated")], [make_case(A)])
-    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
-    assert not list(suite.results_dir.glob("*_results_*"))
 
 
 def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
@@ -283,17 +191,6 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
     assert files["strict"] == "openai_gpt-4.1-mini_strict"
     assert files["other"] == "x_y"
     assert len({name.lower() for name in files.values()}) == 4
-    specs = [make_spec("a", judge=judge.name) for judge in judges[:2]]
-    write(suite, specs, [make_result(specs[0]), make_result(specs[1], "disagree")], [make_case(A)])
-    outcomes = {
-        name: [
-            row["outcome"]
-            for row in rows(suite.results_dir / f"agent_perturbation_results_{files[name]}.csv")
-        ]
-        for name in ("strict", "lax", "other")
-    }
-    assert outcomes == {"strict": ["agree"], "lax": ["disagree"], "other": []}
-    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
 
 
 def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
@@ -314,25 +211,6 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
         assert any(f"{path} was not written: " in problem for problem in done.problems)
 
 
-def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    suite = rand_suite(tmp_path)
-
-    def full(path: Path, data: bytes | str) -> None:
-        if path.suffix == ".csv":
-            raise OSError(28, "No space left on device")
-        atomic_write(path, data)
-
-    monkeypatch.setattr("pytest_jrh.store.made_cases.atomic_write", full)
-    done = write(suite)
-    assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == [
-        "No space left on device."
-    ] * 3
-    assert not list(tmp_path.rglob(".jrh-*"))
-    assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
-
-
 def test_broken_jsonl_is_reported_and_kept(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
@@ -344,17 +222,6 @@ def test_broken_jsonl_is_reported_and_kept(tmp_path: Path) -> None:
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
 
 
-def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path, renew=False)
-    write(suite)
-    target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
-    target.write_text(
-        target.read_text("utf-8").replace('"expected":1', '"expected":"yes"'), "utf-8"
-    )
-    done = write(suite, [A], [make_result(A)], [])
-    assert ["expected" in problem for problem in done.problems] == [True]
-
-
 def test_no_file_holds_a_secret(tmp_path: Path) -> None:
     secret = 'sk-"quoted"/0123456789'
     suite = rand_suite(tmp_path)
@@ -363,19 +230,6 @@ def test_no_file_holds_a_secret(tmp_path: Path) -> None:
     write(suite, [A, B], [result, none], [make_case(A, new_text=secret)], Redactor((secret,)))
     for name in names(tmp_path):
         assert "0123456789" not in (tmp_path / name).read_text("utf-8"), name
-
-
-def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
-    text = "\x1b[31m\x00\ud800\u2028 {{ 7*7 }} </transcript> =cmd() " + "x" * 200_000
-    suite = rand_suite(tmp_path)
-    case = make_case(
-        A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07"
-    )
-    done = write(suite, [A], [make_result(A, "disagree", reasoning=text)], [case])
-    assert done.problems == []
-    for path in tmp_path.rglob("*.txt"):
-        assert path.read_text("utf-8").isprintable() or "\x1b" not in path.read_text("utf-8")
-    load(audit_of(make_case(A), tmp_path / TEST_FOLDER))
 
 
 def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
@@ -403,12 +257,3 @@ def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> Non
         tmp_path / "debug/transcripts",
     }
     assert audit_of(case, tmp_path).name.endswith("__score_2_edits_audit.json")
-
-
-def test_case_without_edits_has_its_transcript_where_it_was_judged_wrong(tmp_path: Path) -> None:
-    case = make_case(P, edited=False)
-    [original] = debug_files(case, tmp_path / "cases/agent_positives")
-    for outcome in ("agree", "disagree"):
-        write(rand_suite(tmp_path), [P], [make_result(P, outcome)], [case])
-        assert original.exists() == (outcome == "disagree")
-    assert "[0] user" in original.read_text("utf-8")

@@ -19,7 +19,6 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
 from pytest_jrh.store.people import (
     Grounds,
-    Kinship,
     PersonLabel,
     blind_labels,
     is_same,
@@ -133,59 +132,6 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     ) in sentences(results, nobody_tells)
 
 
-def test_each_rubric_is_held_against_people_by_itself() -> None:
-    results = [
-        *(result_with(result(number), rubric_id="one") for number in range(60)),
-        *(result_with(result(100 + number), rubric_id="other") for number in range(60)),
-        rejected(200, rubric_id="other"),
-    ]
-    people = [person(number, int(number % 5 > 0)) for number in range(40)]
-    people += [person(100 + number, 1) for number in range(10)]
-    people += [person(200, 1), person(999, 1)]
-    grounds = Grounds(people=tuple(people))
-    found = sentences(results, grounds)
-    assert [line.partition(":")[0] for line in found if "Against people" in line] == [
-        "Against people (50 blind labels)",
-        "one",
-    ]
-    assert found[-2] == "Too few blind labels for figures by rubric: other (11)."
-    assert found[-1] == (
-        "Not counted: 1 blind label of cases that are not in this session, or have changed since."
-    )
-    _, one, other = people_levels(results, grounds)
-    assert (one.rubric, other.rubric) == ("one", "other")
-    [judge] = other.judges.values()
-    assert judge is not None
-    assert judge.figures["accuracy"].estimate.value is None
-    assert one.verifier is not None
-    assert one.verifier.false_confirmations.count == 8
-
-
-def test_cases_that_were_rejected_earlier_count_where_the_session_did_not_run_them() -> None:
-    results = [result(number) for number in range(3)]
-    earlier = (rejected(200), rejected(201), rejected(2))
-    people = tuple(person(number, 1) for number in (200, 201, 2))
-    _, verifier = against(results, Grounds(people=people, rejected=earlier))
-    # The verifier has confirmed by now what it had rejected in run 2.
-    assert (verifier.false_rejections.count, verifier.false_rejections.n) == (2, 2)
-    assert verifier.false_confirmations.n == 1
-
-
-def test_a_panels_verifier_is_held_against_people_once() -> None:
-    results = [
-        result_with(each, judge=judge, case_id=f"{each.case_id}::{judge}")
-        for judge in ("one", "other")
-        for each in (*(result(number) for number in range(30)), rejected(200))
-    ]
-    people = tuple(person(number, 0) for number in (*range(30), 200))
-    found = sentences(results, Grounds(people=people))
-    assert sum("Against people" in line for line in found) == 2
-    assert [line for line in found if "verifier confirmed" in line] == [
-        "The verifier confirmed wrong labels in 30 of 30 cases that people labelled blind "
-        "(100.0%, 88.6-100.0)."
-    ]
-
-
 def test_a_label_of_equal_cases_counts_once() -> None:
     equal = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
     results = [*equal, *(result(number) for number in range(20, 40))]
@@ -212,15 +158,6 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
     assert said in markdown_report(session)
     assert said in " ".join(printed(session, 400))
-
-
-def test_few_labels_are_said_to_be_too_few() -> None:
-    results = [result(number) for number in range(100)]
-    people = tuple(person(number, 1) for number in range(19))
-    found = sentences(results, Grounds(people=people))
-    assert found[0] == (
-        "Against people (19 blind labels): too few to correct a figure by; at least 20 are needed."
-    )
 
 
 def test_labels_that_are_not_blind_correct_nothing() -> None:
@@ -255,15 +192,6 @@ def test_one_model_has_the_names_of_those_who_serve_it(one: str, other: str, sam
     assert is_same(other, one) == same
 
 
-def test_one_model_as_judge_and_verifier_is_said() -> None:
-    kin = Kinship("", "openai/gpt-4.1")
-    assert sentences([result(1)], Grounds(verifier="openai/gpt-4.1", kin=(kin,)))[0] == (
-        "Judge and verifier are one model (openai/gpt-4.1): errors that both make count as right, "
-        "so that accuracy may be too high; take a verifier of another provider, or label some "
-        "cases blind (docs: labels)."
-    )
-
-
 def write(folder: Path, *lines: object) -> Any:
     suite = make_suite(folder)
     path = labels_path(suite.tests[0].output_dir)
@@ -290,18 +218,6 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         (None, False),
         (1, False),
     ]
-
-
-def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> None:
-    suite = write(tmp_path, {**GOOD, "blind": True, "label": 0})
-    committed = tmp_path / "blind_labels.jsonl"
-    lines = ({**GOOD, "blind": True}, {**GOOD, "blind": True, "reviewer": "bob"})
-    committed.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    suite = replace(suite, blind_labels=committed)
-    assert blind_labels(read_people(suite)) == {DIGESTS[1]: (0, 1)}
-    committed.write_text("{}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"blind_labels\.jsonl:1: case_digest: .*field required"):
-        read_people(suite)
 
 
 @pytest.mark.parametrize(
@@ -342,36 +258,3 @@ def test_any_object_is_a_label_or_a_problem(
         assert len(read_people(suite)) == 1
     except InputError as error:
         assert error.problems  # noqa: PT017 - one of two outcomes
-
-
-def test_where_reviewers_disagree_and_no_verifier_was_asked_that_is_said() -> None:
-    results = [result(number, test="agent_labels") for number in range(3)]
-    people = [person(number, 1) for number in range(3)]
-    people += [replace(person(number, int(number == 0)), reviewer="bob") for number in range(3)]
-    grounds = Grounds(people=tuple(people))
-    assert (
-        "Against people (1 blind label; 2 cases without a majority left out): too few to correct a "
-        "figure by; at least 20 are needed."
-    ) in sentences(results, grounds)
-    _, verifier = against(results, grounds)
-    assert verifier.false_confirmations.interval_reason == "people labelled no such case"
-
-
-def test_hostile_names_of_rubrics_stay_text() -> None:
-    hostile = "a\x1b[31m\u202e</script><script>x</script>\n::error::owned %0A |b| =cmd()"
-    results = [
-        *(result_with(result(number), rubric_id=hostile) for number in range(30)),
-        *(result_with(result(100 + number), rubric_id="few\n::error::x") for number in range(5)),
-        rejected(200, rubric_id=hostile),
-    ]
-    people = tuple(person(number, 1) for number in (*range(30), *range(100, 105), 200))
-    session = Session(results, grounds={results[0].spec.suite: Grounds(people=people)})
-    assert sum(hostile in line for line in label_sentences(session)) >= 3
-    for line in [*printed(session), *printed(session, verbosity=1)]:
-        assert line.isprintable(), line
-    summary = markdown_report(session)
-    said = [line for line in summary.splitlines() if "people" in line]
-    assert len(said) >= 3
-    assert not any("<script>" in line for line in said)
-    assert "\n::error" not in summary
-    assert "\x1b" not in summary

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.model import CaseResult
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.markdown import (
     LIMIT,
@@ -29,10 +26,9 @@ from tests.support.judged_sessions import (
     judged,
     right,
     session_of,
-    spooled,
     wrong_on,
 )
-from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
+from tests.support.made_cases import make_result, make_spec, result_with
 from tests.support.page_reader import Page
 
 OURS = {
@@ -97,61 +93,6 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
         element.text.startswith("This report was cut at its size limit")
         for element in page.all("em")
     )
-
-
-def test_a_disagreement_can_be_judged_where_it_is_shown(tmp_path: Path) -> None:
-    results = judged(wrong_on("run-003"), runs=5, rubrics=("tone",))
-    session = session_of(results, before=judged(right, runs=5, rubrics=("tone",)))
-    said = "I have refunded order 17 in full. Mail @octocat, see #1."
-    text = markdown_report(replace(session, records=spooled(tmp_path, results, text=said)))
-    page = rendered(text)
-    # The worst case is open, before the others, with what everybody says of it.
-    assert page.all("blockquote")[0].inside == ()
-    assert unmarked(page.all("strong")[1].text).startswith("I have refunded order 17 in full.")
-    assert page.all("del")[0].text == MESSAGES[-1]["content"]
-    assert cells(page, 1) == [
-        ["label (verifier)", "violated", "It grants a late refund."],
-        ["before", "violated", ""],
-        ["judge", "satisfied", "The order is late."],
-    ]
-    told = [unmarked(each.text) for each in page.all("p")]
-    assert "Read first: run-003, tone: missed" in told
-    assert "No edit: the judge saw the run as it was recorded." in told
-    assert not re.search("@octocat|#1", text)
-
-
-def test_everybody_who_gave_a_score_is_named(tmp_path: Path) -> None:
-    results = [
-        *judged(right, runs=1, rubrics=("tone",), judge="a"),
-        *judged(wrong_on("run-000"), runs=1, rubrics=("tone",), judge="b"),
-    ]
-    results = [result_with(each, human_reviewed="accepted") for each in results]
-    assert cells(report(session_of(results)), 1) == [
-        ["label (accepted by a person)", "violated", ""],
-        ["a", "violated", "The order is late."],
-        ["b", "satisfied", "The order is late."],
-    ]
-
-
-def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:
-    secret = "user@host-0123456789abcdef"
-    results = [
-        result_with(each, reasoning=f"It said {secret}.")
-        for each in judged(wrong_on("run-000"), runs=1, rubrics=("tone",))
-    ]
-    records = spooled(tmp_path, results, text=f"Your key is {secret}.")
-    session = replace(session_of(results), records=records, redactor=Redactor((secret,)))
-    text = markdown_report(session)
-    assert "0123456789abcdef" not in text
-    assert text.count("[REDACTED]") == 5
-
-
-def test_report_that_fits_is_not_called_cut() -> None:
-    assert "cut at its size limit" not in markdown_report(session_of(judged(right)))
-
-
-def test_nothing_is_said_where_nothing_ran() -> None:
-    assert markdown_report(session_of([])) == ""
 
 
 def hostile(text: str) -> list[CaseResult]:

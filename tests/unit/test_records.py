@@ -20,7 +20,6 @@ from pytest_jrh.store.made_cases import (
     merge,
     read_jsonl,
     read_spools,
-    rejected_cases,
     write_jsonl,
 )
 from pytest_jrh.store.records import (
@@ -36,8 +35,6 @@ from tests.support.made_cases import (
     RUBRIC,
     make_case,
     make_spec,
-    make_suite,
-    suite_with,
 )
 
 
@@ -159,33 +156,6 @@ def test_spools_tell_made_cases_from_rejected_ones(tmp_path: Path) -> None:
     assert list(found.rejected.entries) == [generation_id(other.spec)]
 
 
-def test_rejected_cases_of_a_frozen_suite_lie_beside_its_file(tmp_path: Path) -> None:
-    case, other = rejected(make_case()), rejected(make_case(make_spec(suite="other")))
-    lines = [record_line(to_record(one)) for one in (case, other)]
-    (tmp_path / "rejected_cases.jsonl").write_bytes(b"".join(lines))
-    suite = make_suite(tmp_path / "outputs")
-    assert list(rejected_cases(suite)) == []
-    frozen = suite_with(suite, frozen=tmp_path / "cases.jsonl")
-    assert [to_record(one) for one in rejected_cases(frozen)] == [to_record(case)]
-
-
-def test_ordinal_record_says_target_and_descriptor() -> None:
-    metadata = to_record(make_case(make_spec(target_score=2)))["metadata"]
-    assert (metadata["target_score"], metadata["score_descriptor"]) == (2, "follows it")
-    assert "agent_mode" not in metadata
-
-
-def test_confirmed_failure_is_null_where_no_verdict_was_asked_for() -> None:
-    case = make_case()
-    unverified = replace(
-        case, outcome=replace(case.outcome, verification=None, confirmed=False), verified=False
-    )
-    assert to_record(unverified)["perturbation"]["failure_confirmed"] is None
-    assert (
-        to_record(make_case(make_spec(target_score=1)))["perturbation"]["failure_confirmed"] is None
-    )
-
-
 @given(
     content=TEXT,
     metadata=st.dictionaries(
@@ -222,14 +192,6 @@ def test_case_survives_its_record(
     restored = under(read_case(line), case.rubric)
     assert restored == case
     assert to_record(restored) == json.loads(line)
-
-
-def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
-    case = read_case(record_line(to_record(make_case())))
-    assert case.rubric == replace(RUBRIC, file="", line=1)
-    assert under(case, RUBRIC).rubric.line == RUBRIC.line
-    assert under(case, replace(RUBRIC, instructions="other")).rubric == case.rubric
-    assert under(case, RUBRIC, "strict").spec == make_spec(judge="strict")
 
 
 @pytest.mark.parametrize(
@@ -271,11 +233,6 @@ def test_hostile_text_stays_one_line_of_valid_utf8() -> None:
     assert len(line.decode().splitlines()) == 1
     said = json.loads(line)["perturbed_messages"][-1]["content"]
     assert said == "\u2028\x85\x00\x1b[31m\ufffd \U0001f600 \n\r"
-
-
-def test_numbers_that_json_lacks_become_null() -> None:
-    record = to_record(make_case(metadata={"score": float("nan"), "path": Path("x"), 3: ("a",)}))  # type: ignore[dict-item]
-    assert record["metadata"].items() >= {"score": None, "path": "x", "3": ["a"]}.items()
 
 
 def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> None:
@@ -327,17 +284,6 @@ def test_torn_last_line_of_a_spool_is_skipped(tmp_path: Path) -> None:
     selected = frozenset(generation_id(make_spec(run)) for run in "ab")
     index = assemble_jsonl(tmp_path / "out.jsonl", [spool], selected=selected)
     assert list(index.entries) == [generation_id(make_spec("a"))]
-
-
-def test_records_are_sorted_and_a_rerun_touches_nothing(tmp_path: Path) -> None:
-    target, specs = tmp_path / "out.jsonl", [make_spec(run) for run in "cab"]
-    selected = frozenset(map(generation_id, specs))
-    assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs)), selected=selected)
-    assert ids(target) == sorted(selected)
-    before = target.stat()
-    assemble_jsonl(target, spooled(tmp_path, *map(make_case, reversed(specs))), selected=selected)
-    after = target.stat()
-    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_more(
@@ -411,9 +357,3 @@ def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(
         )
     assert f"{target}:2: " in str(refusal.value)
     assert target.read_bytes() == before
-
-
-def test_no_cases_make_no_file(tmp_path: Path) -> None:
-    assemble_jsonl(tmp_path / "out.jsonl", [], selected=frozenset())
-    assert list(tmp_path.iterdir()) == []
-    assert read_jsonl(tmp_path / "out.jsonl").entries == {}

@@ -13,17 +13,15 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpending,
     Label,
-    PerturbationOutcome,
     SharedCall,
     Spending,
     Usage,
     Verdict,
 )
-from pytest_jrh.core.text import columns, shortened, visible
+from pytest_jrh.core.text import visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.session import spending_line, total_spending
 from tests.support.made_cases import (
-    MESSAGES,
     RUBRIC,
     judged_result,
     make_case,
@@ -101,54 +99,12 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
     assert total_spending([result("a", one)] * 2).paid == 1.0
 
 
-def test_long_run_is_told_in_minutes() -> None:
-    assert spending_line(Spending(), 125).endswith("2:05")
-    assert spending_line(Spending(), 7_500).endswith("2:05:00")
-
-
-def test_disagreement_shows_all_that_a_reader_needs() -> None:
-    text = explained()
-    for part in (
-        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-        "rubric: refund_policy (rubrics.yml:7)",
-        RUBRIC.instructions,
-        "confirmed by the verifier:\n    It grants a late refund.",
-        "The agent was polite.",
-        "    turn 3 (assistant)\n    - Order 17 is outside the window, so I cannot refund it.\n"
-        "    + I have refunded order 17 in full.",
-        "cassette:     cassettes/x.yaml",
-        "run it again: pytest 'a::b[c]'",
-    ):
-        assert part in text
-
-
-def test_ordinal_scores_carry_their_labels() -> None:
-    text = explained(make_case(make_spec(target_score=2)))
-    assert "The judge gave 0 (ignores the policy); the right answer is 2 (follows it)." in text
-
-
-def test_unverified_label_is_called_so() -> None:
-    case = make_case()
-    unverified = replace(
-        case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)
-    )
-    assert "1 (violated), an unverified label" in explained(unverified)
-    assert "although the verifier did not confirm it" in explained(replace(case, verified=False))
-
-
 def unedited(*contents: str, reasoning: str = "", label: Label | None = None) -> str:
     """The failure of a case whose turns say this."""
     messages = tuple({"role": "assistant", "content": content} for content in contents)
     case = make_case(make_spec(test="agent_positives"), edited=False)
     case = replace(case, outcome=replace(case.outcome, messages=messages), label=label)
     return explained(case, reasoning=reasoning)
-
-
-def test_of_a_case_without_edits_the_last_turns_are_shown_that_fit() -> None:
-    text = unedited(*(f"answer {number}" for number in range(20)), reasoning="It was kind.")
-    assert "\nturns [14], [15], [16], [17], [18], [19] of 20, the last:\n" in text
-    assert "    [19] assistant\n      answer 19\n" in text
-    assert "answer 13" not in text
 
 
 def test_a_long_turn_is_cut_and_forges_no_header() -> None:
@@ -160,10 +116,6 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
     assert [line for line in text.splitlines() if line.startswith("run it again")] == [
         "run it again: pytest 'a::b[c]'"
     ]
-
-
-def test_panel_member_is_named() -> None:
-    assert "The judge strict gave" in explained(make_case(make_spec(judge="strict")))
 
 
 def test_model_text_reaches_the_terminal_as_visible_escapes() -> None:
@@ -185,25 +137,6 @@ def test_long_texts_are_bounded_and_say_what_is_missing() -> None:
     assert "more lines)" in text
 
 
-def test_many_edits_are_bounded() -> None:
-    edits = tuple(make_edit("old text", f"new text {number}", 1) for number in range(9))
-    text = explained(replace(make_case(), outcome=PerturbationOutcome(MESSAGES, edits=edits)))
-    assert "9 edits made this case" in text
-    assert "3 more edits)" in text
-
-
-def test_diff_shows_the_changed_sentence_with_its_neighbours() -> None:
-    start = [f"Sentence {number}." for number in range(6)]
-    edited = [*start[:3], "Something else.", *start[4:]]
-    assert edit_diff(make_edit(" ".join(start), " ".join(edited))) == [
-        "  ...",
-        "  Sentence 2.",
-        "- Sentence 3.",
-        "+ Something else.",
-        "  Sentence 4.",
-    ]
-
-
 @given(before=st.text(max_size=300), after=st.text(max_size=300))
 @settings(max_examples=50)
 def test_diff_of_any_texts_is_printable_and_narrow(before: str, after: str) -> None:
@@ -212,21 +145,6 @@ def test_diff_of_any_texts_is_printable_and_narrow(before: str, after: str) -> N
         assert "\n" not in line
         assert line == visible(line)
         line.encode()
-
-
-def test_unscored_is_a_paragraph_with_stage_cause_and_advice() -> None:
-    trouble = Unscored(
-        "invalid_response",
-        stage="summary",
-        cause="the answer was empty.",
-        advice="Raise max_tokens.",
-    )
-    assert unscored_text(trouble, command="pytest x") == (
-        "No verdict (invalid_response): the summarizer's model gave no usable answer. The\n"
-        "answer was empty. Raise max_tokens.\n"
-        "\n"
-        "run it again: pytest x"
-    )
 
 
 def test_unrecorded_shows_the_difference_the_cassette_and_the_command() -> None:
@@ -238,18 +156,3 @@ def test_unrecorded_shows_the_difference_the_cassette_and_the_command() -> None:
     assert "cassette: c/x.yaml" in text
     assert "record it: pytest x --jrh-record-mode=new_episodes" in text
     assert "or undo the change." in " ".join(text.split())
-
-
-def test_where_nothing_is_recorded_there_is_no_change_to_undo() -> None:
-    trouble = Unrecorded(
-        stage="judge", cause="the case has no recording.", difference="", cassette="/repo/c/x.yaml"
-    )
-    text = " ".join(unscored_text(trouble, command="pytest x", base=BASE).split())
-    assert "Record it with the command below. cassette: c/x.yaml" in text
-    assert "undo" not in text
-
-
-def test_shortening_counts_columns_not_characters() -> None:
-    assert shortened("規約規約", 8) == "規約規約"
-    assert shortened("規約規約", 7) == "規約規…"
-    assert columns("e\u0301") == 1

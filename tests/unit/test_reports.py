@@ -14,7 +14,6 @@ from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.ending import REPORTS
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.figures import COLUMNS
 from tests.support.judged_sessions import judged, right, session_of
 
 
@@ -58,16 +57,6 @@ def test_a_report_in_the_table_is_written_where_it_is_asked_for(
     assert (own.read_text(), shared.read_text()) == (said, f"before\n{said}")
 
 
-@pytest.mark.parametrize("mode", ["binary", "ordinal"])
-def test_titles_and_keys_of_columns_are_distinct(mode: str) -> None:
-    columns = [column for column in COLUMNS if mode in column.modes]
-    titles = [column.title for column in columns if column.title]
-    # What is shown as bounds is the interval of another column.
-    keys = [column.key for column in columns if column.kind != "bounds"]
-    assert len(titles) == len(set(titles))
-    assert len(keys) == len(set(keys))
-
-
 GITHUB = {
     "GITHUB_SERVER_URL": "https://github.com",
     "GITHUB_REPOSITORY": "acme/support",
@@ -90,7 +79,6 @@ PIPELINE = "https://gitlab.com/acme/support/-/pipelines/8"
             PIPELINE,
             f"{JOB}/artifacts/file/out/a%20page.html",
         ),
-        ({"CI_JOB_URL": JOB, "CI_PROJECT_DIR": "/elsewhere"}, JOB, f"{JOB}/artifacts/browse"),
     ],
 )
 def test_a_job_links_to_its_run_and_to_its_page(

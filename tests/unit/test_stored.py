@@ -10,9 +10,6 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import (
-    Rejection,
-    SharedCall,
-    ShownTurns,
     Spending,
     Usage,
     Verdict,
@@ -33,8 +30,6 @@ from tests.support.made_cases import (
     result_with,
 )
 
-SPENT = {"calls": 1, "usage": {"input_tokens": 3, "output_tokens": 4}, "cost": 0.1, "paid": 0.1}
-SHARED = {"fingerprint": "f" * 64, "spending": SPENT}
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
@@ -114,80 +109,6 @@ def test_no_line_contradicts_itself() -> None:
     assert (unlabelled.outcome, unlabelled.score, unlabelled.verified) == ("unlabelled", 0, None)
     del line["scores"]
     assert result_from(json.dumps(line)).outcome == "generated"
-
-
-ALWAYS = {
-    *("format", "case_id", "suite", "test", "rubric_id", "run_id", "epoch", "label"),
-    *("labelled_by", "scores", "reasons", "spending"),
-}
-
-
-def test_the_keys_of_a_line() -> None:
-    assert line_data(make_result()).keys() == ALWAYS
-    spent = Spending(1, 0, Usage(3, 4), 0.1, 0.1)
-    verdicts = (Verdict(0, "Fine."), Verdict(1, "It is late."), Verdict(0, "Polite."))
-    probed = make_result(
-        make_spec("g", test="position", base="agent_perturbation", variant="before-x2", judge="a"),
-        "disagree",
-        base_scores=(1, 1, 0),
-        scores=(0, 1, 0),
-        minority=verdicts[1],
-        verdicts=verdicts,
-        reworded=True,
-        altered=True,
-        rejected=Rejection("c" * 64, 1, 0),
-        edit_note="grants the refund",
-        turns_shown=ShownTurns(2, missing=(5,), unknown=1, is_whole=True),
-        human_reviewed="edited",
-        content="d" * 16,
-        config="inputs/configs/demo.yml",
-        kept=True,
-        reason="The judge reads the policy literally.",
-        cluster="task-1",
-        target_score=1,
-        spending=spent,
-        judge_spending=spent,
-        shared=SharedCall("f" * 64, spent),
-        **DIGESTS,
-    )
-    line = line_data(probed)
-    assert line == {
-        "format": 2,
-        "case_id": probed.case_id,
-        "suite": "refunds",
-        "test": "position",
-        "rubric_id": probed.spec.rubric_id,
-        "run_id": "g",
-        "epoch": 1,
-        "cluster": "task-1",
-        "target": 1,
-        "label": 1,
-        "labelled_by": "made",
-        "case_digest": DIGESTS["case_digest"],
-        "judge": "a",
-        "judge_digest": DIGESTS["judge_fingerprint"],
-        "scores": [0, 1, 0],
-        "reasons": ["Fine.", "It is late.", "Polite."],
-        "why": {"text": "disagree for a reason"},
-        "spending": {"all": SPENT, "judge": SPENT, "shared": SHARED},
-        "extra": {
-            "altered": True,
-            "config": "inputs/configs/demo.yml",
-            "content": "d" * 16,
-            "edit": "grants the refund",
-            "kept": True,
-            "probe": {
-                "base": "agent_perturbation",
-                "variant": "before-x2",
-                "base_scores": [1, 1, 0],
-            },
-            "reason": "The judge reads the policy literally.",
-            "rejected": {"case_digest": "c" * 64, "expected": 1, "said": 0},
-            "review": "edited",
-            "reworded": True,
-            "shown": {"turns": 2, "missing": [5], "unknown": 1, "is_whole": True},
-        },
-    }
 
 
 def test_of_several_results_of_a_case_the_last_counts(tmp_path: Path) -> None:
