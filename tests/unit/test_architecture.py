@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import ast
-import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +13,6 @@ from typing import NamedTuple
 import pytest
 
 import pytest_jrh
-from pytest_jrh.cases.tests import KINDS, TESTS
-from pytest_jrh.core.stages import STAGES
-from pytest_jrh.judges import JUDGES
 
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the rooms before its own, and from its own.
@@ -147,26 +142,6 @@ def test_modules_import_from_rooms_before_their_own() -> None:
     assert not wrong
 
 
-# They begin with lines of the ledger, and know nothing of how these were made.
-READERS = ("stats", "reports", "cli.check")
-MAKERS = {"engine", "cases", "llm", "recording", "plugin"}
-
-
-def test_readers_of_the_ledger_know_nothing_of_its_makers() -> None:
-    assert not [
-        str(one) for one in imports() if one.module.startswith(READERS) and room(own(one)) in MAKERS
-    ]
-
-
-def test_examples_import_nothing_but_the_names_at_the_top() -> None:
-    # Users copy them, and what lies below the top moves.
-    for path in sorted((PACKAGE.parent / "examples").rglob("*.py")):
-        found: list[Import] = []
-        Finder(path.stem, found).visit(ast.parse(path.read_text(encoding="utf-8")))
-        below = [str(imported) for imported in found if "." in own(imported)]
-        assert not below, f"{path}: {below}"
-
-
 def test_only_the_plugin_imports_pytest() -> None:
     assert not [
         str(one)
@@ -183,96 +158,6 @@ def test_heavy_library_is_imported_in_its_room_only_and_late(library: str) -> No
     assert not [str(one) for one in found if not (one.lazy or one.typing)]
 
 
-def test_nothing_but_the_known_libraries_is_imported() -> None:
-    known = {
-        *HEAVY,
-        *sys.stdlib_module_names,
-        "pytest_jrh",
-        "pydantic",
-        "pydantic_core",
-        "yaml",
-        "zipfile_zstd",
-    }
-    known |= {"pytest", "_pytest", "pluggy", "xdist"}
-    assert not [str(one) for one in imports() if room(one.name) not in known]
-
-
-class Constant(NamedTuple):
-    """A text in the code of a module, and the comparisons that it is part of."""
-
-    path: str
-    text: str
-    compared: tuple[str, ...]
-
-
-@cache
-def constants() -> tuple[Constant, ...]:
-    found: list[Constant] = []
-    for path, tree in trees().items():
-        compared: dict[int, list[str]] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Compare | ast.MatchValue):
-                for part in ast.walk(node):
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        compared.setdefault(id(part), []).append(ast.unparse(node))
-        found += [
-            Constant(path, node.value, tuple(compared.get(id(node), ())))
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        ]
-    return tuple(found)
-
-
-# A case also has a position in the review.
-@pytest.mark.parametrize("name", sorted({*TESTS} - {"position"}))
-def test_the_name_of_a_kind_of_test_stands_in_one_file_alone(name: str) -> None:
-    (home,) = {constant.path for constant in constants() if constant.text == name}
-    assert home.startswith("cases/probes/") if KINDS[name].derived else home == "core/model.py"
-
-
-# Stages and judges whose names are other things as well, such as keys of a report, or a way to
-# replay.
-COLUMNS = {"http", "judge", "prompt", "summary"}
-
-
-@pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))
-def test_the_name_of_a_stage_stands_in_one_file_alone(name: str) -> None:
-    named = {constant.path for constant in constants() if constant.text == name}
-    assert named == {"core/stages.py"}
-
-
-@pytest.mark.parametrize("name", [*STAGES, *JUDGES, *TESTS])
-def test_no_name_of_a_stage_judge_or_test_is_compared_with(name: str) -> None:
-    meant = "stage|kind" if name in COLUMNS else ""
-    assert not [
-        one.path
-        for one in constants()
-        if one.text == name and any(re.search(meant, comparison) for comparison in one.compared)
-    ]
-
-
-REGISTERED = {
-    # The others are in the files that all judges, or all of own code, share.
-    "judges": {"pytest_jrh.judges.inspect_code"},
-    "sources": {
-        f"pytest_jrh.sources.{name}"
-        for name in ("claude_code", "codex", "conversations", "eval_logs", "trajectories")
-    },
-}
-
-
-@pytest.mark.parametrize("table", REGISTERED)
-def test_what_is_registered_is_imported_by_its_table_alone(table: str) -> None:
-    modules = {module.removeprefix("pytest_jrh.") for module in REGISTERED[table]}
-    # `__init__` names what the package offers.
-    importers = {
-        one.module
-        for one in imports()
-        if own(one).rpartition(".")[0] in modules and room(one.module) not in (table, "__init__")
-    }
-    assert not importers
-
-
 def test_modules_import_each_other_in_no_circle() -> None:
     modules = {one.module for one in imports()}
     needs: dict[str, set[str]] = {module: set() for module in modules}
@@ -286,8 +171,3 @@ def test_modules_import_each_other_in_no_circle() -> None:
     while ready := {module for module in modules - done if needs[module] <= done}:
         done |= ready
     assert done >= modules, {module: needs[module] - done for module in modules - done}
-
-
-def test_the_architecture_fits_on_a_page() -> None:
-    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 60

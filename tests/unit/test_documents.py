@@ -53,25 +53,6 @@ def test_what_the_page_says_of_strong_judges_is_current() -> None:
     }
 
 
-def test_the_configuration_names_every_key_and_leads_to_every_section() -> None:
-    page, schema = reference.configuration(), config_schema()
-    both_pages = page + reference.rand_keys()
-    for section in (schema, *schema["definitions"].values()):
-        for key in section["properties"]:
-            assert re.search(rf"\b{key}\b", both_pages), key
-    # Headings hold keys in backquotes and commas, of which an anchor keeps the letters.
-    titles = re.findall(r"^##+ (.+)$", page, re.MULTILINE)
-    anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
-    linked = re.findall(r"\]\(#([^)]+)\)", page)
-    assert linked
-    assert set(linked) <= anchors
-
-
-def test_the_options_page_has_a_row_for_each_option() -> None:
-    rows = [line for line in reference.options().splitlines() if line.startswith("| `--jrh-")]
-    assert [re.split(r"[`=[]", row)[1] for row in rows] == [option.flag for option in OPTIONS]
-
-
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_every_option_that_a_document_names_is_there(path: Path) -> None:
     named = set(re.findall(r"--jrh-[a-z-]+[a-z]", path.read_text("utf-8")))
@@ -102,13 +83,6 @@ def test_yaml_examples_fit_the_schemas(path: Path) -> None:
         )
 
 
-def test_the_page_on_reports_has_a_row_for_each_outcome() -> None:
-    from pytest_jrh.core.model import Outcome
-
-    page = (ROOT / "docs" / "report.md").read_text("utf-8")
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= set(get_args(Outcome))
-
-
 def test_the_page_on_reports_explains_every_kind_of_skip() -> None:
     from pytest_jrh.core.model import SKIPS, SkipKind
 
@@ -130,39 +104,6 @@ def test_the_page_on_reports_explains_every_figure() -> None:
 def test_the_page_on_python_names_what_is_public() -> None:
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     assert [name for name in pytest_jrh.__all__ if not re.search(rf"\b{name}\b", page)] == []
-
-
-def test_every_page_is_in_the_navigation() -> None:
-    text = (ROOT / "mkdocs.yml").read_text("utf-8")
-    assert sorted(re.findall(r": (\w+\.md)$", text, re.MULTILINE)) == [path.name for path in DOCS]
-
-
-def test_the_overview_leads_to_every_page() -> None:
-    linked = re.findall(r"\]\((\w+\.md)\)", (ROOT / "docs" / "index.md").read_text("utf-8"))
-    assert sorted(set(linked)) == [path.name for path in DOCS if path.name != "index.md"]
-
-
-def test_the_list_for_language_models_has_every_page_with_a_sentence() -> None:
-    """The form of https://llmstxt.org: a title, a quotation, and sections of links."""
-    title, quotation, *rest = reference.llms_txt().split("\n\n")
-    assert title == "# pytest-jrh"
-    assert quotation.startswith("> ")
-    items = [line for part in rest for line in part.splitlines() if line.startswith("- ")]
-    places = [re.fullmatch(r"- \[[^]]+\]\((\w+\.md)\): \S.*[.?]", item) for item in items]
-    assert sorted(place[1] for place in places if place) == [path.name for path in DOCS]
-    assert [part for part in rest if part.startswith("## ")] == ["## Guides", "## Reference"]
-
-
-def test_the_readme_stays_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 80
-
-
-def test_the_page_for_assistants_has_the_steps_of_the_first_suite() -> None:
-    """They are run from there, word for word."""
-    page = reference.assistants()
-    assert "\n@" not in page
-    for step in blocks(ROOT / "docs" / "suite.md", "bash"):
-        assert step in page
 
 
 def test_written_pages_stay_short() -> None:

@@ -32,24 +32,6 @@ def test_failure_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_temporary_file_is_hidden_and_beside_its_target(tmp_path: Path) -> None:
-    with replacing(tmp_path / "a.txt") as file:
-        file.write(b"x")
-        (temporary,) = tmp_path.iterdir()
-        assert temporary.name.startswith(".jrh-")
-        assert temporary.name.endswith(".tmp")
-
-
-def test_same_content_is_not_written_again(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    atomic_write(path, "same")
-    inode = path.stat().st_ino
-    atomic_write(path, b"same")
-    assert path.stat().st_ino == inode
-    atomic_write(path, "other")
-    assert path.read_text() == "other"
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 @pytest.mark.parametrize("content", ["", "text"])
 def test_a_pipe_or_device_is_refused_and_stays(tmp_path: Path, content: str) -> None:
@@ -75,10 +57,6 @@ def test_symbolic_link_is_replaced_not_written_through(tmp_path: Path) -> None:
     atomic_write(link, "new")
     assert outside.read_text() == "mine"
     assert not link.is_symlink()
-
-
-def test_model_name_becomes_part_of_a_file_name() -> None:
-    assert file_name_part("openai/gpt-4.1-mini") == "openai_gpt-4.1-mini"
 
 
 @given(st.text())

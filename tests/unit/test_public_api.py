@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -46,24 +45,12 @@ def test_public_names_are_sorted_and_hold_those_of_the_guide() -> None:
     assert set(pytest_jrh.__all__) >= ISSUE
 
 
-def test_unknown_name_is_an_ordinary_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = pytest_jrh.nothing
-
-
 def test_importing_the_package_imports_nothing_heavy() -> None:
     code = f"import sys, pytest_jrh; print([name for name in {HEAVY!r} if name in sys.modules])"
     found = subprocess.run(
         [sys.executable, "-S", "-c", _with_path(code)], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "[]"
-
-
-def test_client_of_the_readme_can_be_made_without_arguments_and_without_litellm() -> None:
-    async def made() -> None:
-        pytest_jrh.make_complete(pytest_jrh.LiteLLMExchange())
-
-    asyncio.run(made())
 
 
 def _with_path(code: str) -> str:

@@ -17,7 +17,6 @@ from pytest_jrh.core.redact import (
 from pytest_jrh.llm.transport import _retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 KEY = "sk-abcdefghijklmnop0123"
@@ -56,10 +55,6 @@ def test_values_of_other_names_are_not(name: str) -> None:
     assert secrets_of({name: KEY}) == ()
 
 
-def test_short_values_are_left_alone() -> None:
-    assert secrets_of({"API_KEY": "x" * 15}) == ()
-
-
 def test_paths_that_exist_are_no_secrets_but_keys_that_look_like_paths_are(tmp_path: Path) -> None:
     socket = tmp_path / "agent-socket-of-ssh"
     socket.touch()
@@ -80,12 +75,6 @@ def test_bearer_value_is_hidden_without_its_scheme_too() -> None:
 def test_value_redacts_nested_lists_and_keys() -> None:
     redacted = Redactor((KEY,)).value({"a": [{"b": f"x{KEY}y"}, 3, None], KEY: True})
     assert redacted == {"a": [{"b": f"x{REDACTED}y"}, 3, None], REDACTED: True}
-
-
-def test_without_secrets_everything_comes_back_as_it_is() -> None:
-    value = {"a": (1, 2)}
-    assert Redactor().value(value) is value
-    assert Redactor().text("plain") == "plain"
 
 
 @given(
@@ -164,22 +153,6 @@ def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
     error = Exception()
     vars(error)["litellm_response_headers"] = {"retry-after": value}
     assert _retry_after(error) in (None, float("inf"))
-
-
-@pytest.mark.parametrize("alphabet", [base64.b64encode, base64.urlsafe_b64encode])
-@pytest.mark.parametrize("user", ["", "u", "me", "api", "user@example.com"])
-@pytest.mark.parametrize("after", ["", "\n", ":x", " and more"])
-def test_a_secret_inside_of_base64_is_found_wherever_it_begins(
-    alphabet: Callable[[bytes], bytes], user: str, after: str
-) -> None:
-    for secret in (KEY, "pass?~>?~>?word/9+", "schl\u00fcssel-\u00fc\u00df-0123456789"):
-        header = f"Basic {alphabet(f'{user}:{secret}{after}'.encode()).decode()}"
-        cleaned = Redactor((secret,)).text(header)
-        assert REDACTED in cleaned
-        # What is left are the user, what follows, and at most the bits of the secret that share a
-        # letter with them.
-        rest = "".join(cleaned.removeprefix("Basic ").split(REDACTED)).rstrip("=")
-        assert len(rest) <= 4 * (len(f"{user}:{after}".encode()) + 2) / 3 + 2
 
 
 @given(
