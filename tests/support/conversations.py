@@ -56,7 +56,6 @@ MESSAGES: tuple[Message, ...] = (
     {"id": "m5", "role": "user", "content": "Thank you."},
     {"id": "m6", "role": "assistant", "content": "You are welcome."},
 )
-EDITABLE = (2, 4, 6)
 RUN = AgentRun("run-1", 1, MESSAGES)
 RUBRIC = Rubric("refund_policy", "Refund only inside the 30-day window.")
 LEVELS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -18,6 +17,7 @@ from pytest_jrh.config.probes import drawn
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import CaseResult, CaseSpec, Message, Outcome, Rubric
 from pytest_jrh.judges.judge import JudgedRubric
+from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from tests.support.judged_sessions import DIGEST
 from tests.support.made_cases import (
@@ -132,7 +132,7 @@ def _bases() -> dict[CaseSpec, Base]:
     """The cases that are changed: each run under each rubric, as it is and violating it."""
     made: dict[CaseSpec, Base] = {}
     for number in range(RUNS):
-        messages = _conversation(number)
+        messages, _ = read_messages(conversation(number))
         for rubric in RUBRICS.values():
             spec = make_spec(f"run-{number:02}", rubric_id=rubric.id, test="agent_positives")
             made[spec] = Base(messages, 0, "binary", (), rubric)
@@ -143,20 +143,3 @@ def _bases() -> dict[CaseSpec, Base]:
                 violated, 1, "binary", (), rubric, frozenset({DECISIVE})
             )
     return made
-
-
-def _conversation(number: int) -> tuple[Message, ...]:
-    """The messages of a run as Inspect has them."""
-    made: list[Message] = []
-    for message in conversation(number):
-        calls = [
-            {
-                "id": call["id"],
-                "function": call["function"]["name"],
-                "arguments": json.loads(call["function"]["arguments"]),
-                "type": "function",
-            }
-            for call in message.get("tool_calls", ())
-        ]
-        made.append({**message, "tool_calls": calls} if calls else message)
-    return tuple(made)

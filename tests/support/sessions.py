@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from hypothesis import strategies as st
+
 from tests.support.suites import Message
 
 Lines = list[dict[str, Any]]
@@ -112,3 +114,33 @@ def _parts(message: Message) -> Lines:
         use = {"type": "tool_use", "id": call["id"], "name": call["function"]}
         parts.append({**use, "input": call["arguments"]})
     return parts
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+_WORDS = ["u1", "a1", "user", "assistant", "message", "function_call", "tool_result", "tool-result"]
+_LISTS = st.lists(_SCALARS, max_size=3)
+_OBJECTS = st.dictionaries(st.text(max_size=5), _SCALARS | _LISTS, max_size=3)
+ANY_JSON = _SCALARS | _LISTS | _OBJECTS | st.sampled_from(_WORDS)
+
+
+def with_one_change(value: Any, data: st.DataObject) -> Any:
+    """A copy of a JSON value with any other at one of its places."""
+    place = data.draw(st.sampled_from(_places(value)[1:]))
+    return _changed(value, place, data.draw(ANY_JSON))
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    places = [path]
+    if isinstance(value, dict | list):
+        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in inside:
+            places += _places(part, (*path, key))
+    return places
+
+
+def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _changed(value[path[0]], path[1:], new)
+    return copy

@@ -15,12 +15,11 @@ from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
-from tests.support.judged_sessions import judged, printed, right, scored, session_of
+from tests.support.judged_sessions import judged, printed, right, session_of
 from tests.support.made_cases import (
     judged_result,
     make_case,
     make_result,
-    make_spec,
     result_with,
 )
 
@@ -139,10 +138,3 @@ def test_a_failure_says_it_beside_the_reasoning() -> None:
     result = judged_result(case, Verdict(0, "It is late. The rubric is violated."))
     text = disagreement_text(case, result, cassette=None, command="pytest")
     assert "(reasoning and score disagree: the reasoning ends in 1; the score counts)" in text
-
-
-def test_ordinal_reports_count_them_too() -> None:
-    results = [result_with(result, reasoning="Score: 0") for result in scored(right, runs=2)]
-    session = session_of(results)
-    assert session.table.overall.counts.contradicted == sum(result.score != 0 for result in results)
-    assert not reasoning_disagrees(make_result(make_spec("a"), "refused"))

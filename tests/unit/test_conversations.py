@@ -17,10 +17,9 @@ from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat import WITHOUT_RESULT
-from pytest_jrh.sources.conversations import Conversations, guessed_format
+from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.source import elements
 from pytest_jrh.sources.transcripts import definitions_of
-from tests.support.chat import tau_bench
 
 TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
 
@@ -258,132 +257,85 @@ def test_any_text_is_split_or_refused(text: str) -> None:
     assert all(start < end for start, end in spans)
 
 
-@pytest.mark.parametrize(
-    ("keys", "named", "cluster"),
-    [
-        (("episode_id", "task_id"), ("/episode_id",), ("/task_id",)),
-        (("task_id", "trial"), ("/task_id", "/trial"), ("/task_id",)),
-        (("reward",), None, None),
-    ],
-)
-def test_the_places_of_messages_and_ids_are_guessed(
-    tmp_path: Path, keys: tuple[str, ...], named: Any, cluster: Any
-) -> None:
-    values = {"uid": "abcd", "episode_id": "abcd", "task_id": "ttuu", "trial": [0, 1, 0, 1]}
-    rows = [{**{key: values.get(key, "rrrr")[n] for key in keys}, "chat": TURNS} for n in range(4)]
-    source = lines(tmp_path / "runs.jsonl", *rows)
-    found = guessed_format(tmp_path / "runs.jsonl")
-    assert found == InputFormat(messages="/chat", id=named, cluster=cluster)
-    assert guessed_format(lines(tmp_path / "x.jsonl", conversation("a")).path) is None
-    assert source.path.exists()
-
-
-def test_the_shape_of_real_runs_is_guessed() -> None:
-    assert guessed_format(tau_bench()) == InputFormat(
-        messages="/traj", id=("/task_id", "/trial"), cluster=("/task_id",)
-    )
-
-
 ASKED = {"role": "user", "content": "Hi."}
 ANSWERED = {"role": "assistant", "content": "Hello."}
+CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+REQUEST = {"model": "m", "messages": [ASKED]}
+TO_CLAUDE = {"system": "Be kind.", "messages": [ASKED]}
+OF_CLAUDE = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "Hello."}],
+}
+ITEM = {"type": "message", "role": "assistant", "content": "Hello."}
+ITEM_CALL = {"type": "function_call", "call_id": "c", "name": "look"}
+BESIDE = "the answer in `output` or `completion` beside the messages is"
+NOT_READ = "an answer beside the messages that is not read"
+WITHOUT_ANSWER = "a request without an answer that can be read"
 
 
-def exchange(name: str = "a", **answer: Any) -> dict[str, Any]:
-    """A line of a proxy's log: a request to a model, and what the model answered."""
-    response = {"choices": [{"index": 0, "message": {**ANSWERED, **answer}}]}
-    return {"id": name, "request": {"model": "m", "messages": [ASKED]}, "response": response}
+def choices(**answer: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": {**ANSWERED, **answer}}]}
 
 
-def contents(source: Conversations) -> list[Any]:
-    run, _ = source.read(source.summaries()[0].run_id, 1)
-    return [message["content"] for message in run.messages]
+def beside(**answer: Any) -> dict[str, Any]:
+    return {"messages": [ASKED], **answer}
 
 
-def test_the_answer_of_a_logged_request_is_its_last_message(tmp_path: Path) -> None:
-    source = lines(tmp_path / "proxy.jsonl", exchange())
-    assert contents(source) == ["Hi.", "Hello."]
-    assert not source.notices()
-    called = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    source = lines(tmp_path / "calls.jsonl", exchange(content=None, tool_calls=[called]))
-    assert source.read("a", 1)[0].messages[-1]["tool_calls"][0]["function"] == "look"
-    assert guessed_format(tmp_path / "proxy.jsonl") is None
+CALLING = choices(content="", tool_calls=[CALL])
+# What a line has, the turns that come out (a call as its function), and what is said of it.
+ANSWERS: list[tuple[dict[str, Any], list[str], str]] = [
+    ({"request": REQUEST, "response": choices()}, ["Hi.", "Hello."], ""),
+    ({"request": REQUEST, "response": CALLING}, ["Hi.", "look"], WITHOUT_RESULT),
+    ({"request": TO_CLAUDE, "response": OF_CLAUDE}, ["Be kind.", "Hi.", "Hello."], ""),
+    ({"request": REQUEST, "response": None}, ["Hi."], WITHOUT_ANSWER),
+    ({"request": REQUEST, "response": {"error": "busy"}}, ["Hi."], WITHOUT_ANSWER),
+    ({"request": REQUEST, "response": {"choices": []}}, ["Hi."], WITHOUT_ANSWER),
+    ({"request": REQUEST, "response": "text"}, ["Hi."], WITHOUT_ANSWER),
+    (beside(output="Hello."), ["Hi.", "Hello."], BESIDE),
+    (beside(output=ANSWERED), ["Hi.", "Hello."], BESIDE),
+    (beside(completion=choices()), ["Hi.", "Hello."], BESIDE),
+    (beside(output={"content": None, "tool_calls": [CALL]}), ["Hi.", "look"], BESIDE),
+    (beside(output=[ITEM]), ["Hi.", "Hello."], BESIDE),
+    (beside(output=[ITEM_CALL]), ["Hi.", "look"], BESIDE),
+    # It stands among the messages already.
+    ({"messages": TWICE, "output": "Hello."}, ["Hi.", "Hello."], BESIDE),
+    (beside(output={"score": 1}), ["Hi."], NOT_READ),
+    (beside(output=[{"role": "assistant"}, "x"]), ["Hi."], NOT_READ),
+    (beside(output=None), ["Hi."], ""),
+    (beside(output=""), ["Hi."], ""),
+    (beside(output=True), ["Hi."], ""),
+]
 
 
-def test_anthropics_answer_to_a_logged_request_is_read_with_the_system_prompt(
-    tmp_path: Path,
+def turns_of(source: Conversations) -> list[str]:
+    run, _ = source.read("a", 1)
+    calls = [message.get("tool_calls") for message in run.messages]
+    texts = map(message_text, run.messages)
+    return [made[0]["function"] if made else text for made, text in zip(calls, texts, strict=True)]
+
+
+@pytest.mark.parametrize(("row", "turns", "notice"), ANSWERS)
+def test_an_answer_to_a_request_or_beside_the_messages_is_the_last_turn(
+    tmp_path: Path, row: dict[str, Any], turns: list[str], notice: str
 ) -> None:
-    answer = {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "text", "text": "Hello."}],
-    }
-    row = {"id": "a", "request": {"system": "Be kind.", "messages": [ASKED]}, "response": answer}
-    source = lines(tmp_path / "proxy.jsonl", row)
-    assert contents(source) == ["Be kind.", "Hi.", "Hello."]
-    assert not source.notices()
-
-
-@pytest.mark.parametrize("response", [None, {"error": "busy"}, {"choices": []}, "text"])
-def test_a_logged_request_without_an_answer_is_read_without(tmp_path: Path, response: Any) -> None:
-    source = lines(tmp_path / "proxy.jsonl", {**exchange(), "response": response})
-    assert contents(source) == ["Hi."]
-    assert "a request without an answer that can be read" in " ".join(source.notices())
+    source = lines(tmp_path / "runs.jsonl", {"id": "a", **row})
+    assert turns_of(source) == turns
+    notices = " ".join(source.notices())
+    assert notice in notices
+    assert bool(notice) == bool(notices)
 
 
 def test_an_answer_that_is_not_read_is_told_and_can_be_named(tmp_path: Path) -> None:
     path = tmp_path / "proxy.jsonl"
-    lines(path, exchange())
+    lines(path, {"id": "a", "request": REQUEST, "response": choices()})
     source = Conversations(path, input_format=InputFormat(messages="/request/messages"))
-    assert contents(source) == ["Hi."]
-    assert "an answer beside the messages that is not read" in " ".join(source.notices())
+    assert turns_of(source) == ["Hi."]
+    assert NOT_READ in " ".join(source.notices())
     places = InputFormat(messages="/request/messages", answer="/response/choices/0/message")
     named = Conversations(path, input_format=places)
-    assert contents(named) == ["Hi.", "Hello."]
+    assert turns_of(named) == ["Hi.", "Hello."]
     assert not named.notices()
-
-
-CALLED = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ({"output": "Hello."}, "Hello."),
-        ({"output": ANSWERED}, "Hello."),
-        ({"completion": {"choices": [{"message": ANSWERED}]}}, "Hello."),
-        ({"output": {"content": None, "tool_calls": [CALLED]}}, ""),
-        ({"output": [{"type": "message", "role": "assistant", "content": "Hello."}]}, "Hello."),
-        ({"output": [{"type": "function_call", "call_id": "c", "name": "look"}]}, ""),
-    ],
-)
-def test_an_answer_beside_the_messages_is_the_last_turn(
-    tmp_path: Path, answer: dict[str, Any], said: str
-) -> None:
-    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": [ASKED], **answer})
-    run, _ = source.read("a", 1)
-    assert [message["role"] for message in run.messages] == ["user", "assistant"]
-    assert message_text(run.messages[1]) == said
-    assert bool(run.messages[1].get("tool_calls")) == (not said)
-    assert "the answer in `output` or `completion` beside the messages is" in source.notices()[0]
-
-
-def test_an_answer_that_stands_among_the_messages_is_not_there_twice(tmp_path: Path) -> None:
-    row = {"id": "a", "messages": [ASKED, {**ANSWERED, "name": "bot"}], "output": "Hello."}
-    assert contents(lines(tmp_path / "runs.jsonl", row)) == ["Hi.", "Hello."]
-
-
-@pytest.mark.parametrize("output", [{"score": 1}, [{"role": "assistant"}, "x"]])
-def test_what_stands_in_output_and_is_no_answer_is_told(tmp_path: Path, output: Any) -> None:
-    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": [ASKED], "output": output})
-    assert contents(source) == ["Hi."]
-    assert "an answer beside the messages that is not read" in " ".join(source.notices())
-
-
-@pytest.mark.parametrize("output", [None, "", True])
-def test_output_that_says_nothing_is_no_turn(tmp_path: Path, output: Any) -> None:
-    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": [ASKED], "output": output})
-    assert contents(source) == ["Hi."]
-    assert not source.notices()
 
 
 def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Path) -> None:
@@ -398,44 +350,19 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     )
 
 
-def test_ids_of_logged_requests_are_guessed(tmp_path: Path) -> None:
-    rows = [exchange(name) for name in "ab"]
-    for number, row in enumerate(rows):
-        row["request_id"] = f"r{number}"
-        del row["id"]
-    lines(tmp_path / "proxy.jsonl", *rows)
-    assert guessed_format(tmp_path / "proxy.jsonl") == InputFormat(id=("/request_id",))
-
-
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        ({"resourceSpans": []}, "a trace of OpenTelemetry (OTLP)"),
-        ({"schema_version": "ATIF-v2.0", "steps": []}, "an ATIF trajectory"),
-    ],
-)
-def test_files_of_other_tools_are_named_with_the_way_in(
-    tmp_path: Path, value: dict[str, Any], name: str
-) -> None:
+def test_a_file_of_another_tool_is_named_with_the_way_in(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text(json.dumps(value), encoding="utf-8")
-    with pytest.raises(InputError) as caught:
+    path.write_text('{"resourceSpans": []}', encoding="utf-8")
+    with pytest.raises(InputError, match="is a trace of OpenTelemetry") as caught:
         open_source(path).summaries()
-    assert f"is {name}" in str(caught.value)
     assert "write conversations, one a line" in str(caught.value)
 
 
 def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> None:
     schema = {"type": "object", "properties": {"order": {"type": "string"}}}
-    value = {
-        "tools": [
-            {"type": "function", "function": {"name": "find", "parameters": schema}},
-            {"name": "refund", "input_schema": schema},
-            {"type": "function", "function": 3},
-            "no tool",
-        ]
-    }
-    assert definitions_of(value["tools"]) == [
+    openai = {"type": "function", "function": {"name": "find", "parameters": schema}}
+    anthropic = {"name": "refund", "input_schema": schema}
+    assert definitions_of([openai, anthropic, {"type": "function", "function": 3}, "no tool"]) == [
         {"name": "find", "parameters": schema},
         {"name": "refund", "parameters": schema},
     ]

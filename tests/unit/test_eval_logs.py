@@ -163,18 +163,6 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
         assert plain.read(run.run_id, run.epoch)[0] == archive.read(run.run_id, run.epoch)[0]
 
 
-def test_a_log_is_known_by_its_content_not_its_name(
-    made: Path, as_json: Path, tmp_path: Path
-) -> None:
-    swapped = [
-        Path(shutil.copy(made, tmp_path / "a.json")),
-        Path(shutil.copy(as_json, tmp_path / "b.eval")),
-    ]
-    assert [EvalLog(path).read("zulu", 1)[0].messages for path in swapped] == [
-        tuple(conversation())
-    ] * 2
-
-
 def without(*names: str) -> Callable[[dict[str, bytes]], None]:
     def change(members: dict[str, bytes]) -> None:
         for name in names:

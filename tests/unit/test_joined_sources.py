@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_jrh import sources
-from pytest_jrh.config.places import Places, matching
+from pytest_jrh.config.places import matching
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Rubric, RunSummary
+from pytest_jrh.core.model import Rubric
 from pytest_jrh.sources import Joined, open_source, open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.labels import Joiner, LabelRow
@@ -121,19 +121,6 @@ def log_of(path: Path, created: str | None, *samples: Any) -> Path:
     return path
 
 
-def test_the_log_that_was_begun_first_keeps_its_ids_wherever_it_stands(tmp_path: Path) -> None:
-    times = {
-        "z": "2026-05-01T10:00:00+00:00",
-        "m": "2026-05-01T11:30:00+02:00",
-        "a": "2026-06-01T00:00:00",
-        "unknown": "yesterday",
-    }
-    paths = [log_of(tmp_path / f"{name}.json", time, sample(1)) for name, time in times.items()]
-    for order in (paths, paths[::-1]):
-        names = {run_id for run_id, _, _ in keys(opened(*order))}
-        assert names == {"1", "1@z", "1@a", "1@unknown"}
-
-
 def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
     files = [
         write_lines(tmp_path / "may" / "runs.jsonl", 1, 2),
@@ -149,17 +136,6 @@ def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
     assert before == [
         "1", "2", "2@other", "3", "3@june/other.jsonl", "1@june/runs.jsonl", "3@june/runs.jsonl",
     ]  # fmt: skip
-
-
-def test_labels_may_know_a_run_by_its_name_with_its_file(tmp_path: Path) -> None:
-    files = [tmp_path / f"{name}.jsonl" for name in ("gpt", "claude")]
-    source = opened(*(write_lines(file, 1) for file in files))
-    assert source.aliases() == {"1@gpt": ("1", None), "1@claude": ("1@claude", None)}
-    runs = [RunSummary("1", epoch) for epoch in (1, 2)]
-    joiner = Joiner(runs, [Rubric("kind", "Be kind.")], aliases=source.aliases())
-    rows = [LabelRow("1@gpt", 1, epoch=epoch) for epoch in (1, 2)]
-    labels = joiner.join(rows, LabelSection(), "labels").labels
-    assert list(labels) == [("kind", "1", 1), ("kind", "1", 2)]
 
 
 def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
@@ -184,21 +160,23 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("times", "unclear"),
+    ("times", "first", "is_clear"),
     [
-        (["2026-05-01T10:00:00", "2026-05-02T10:00:00", "2026-05-02T10:00:00"], []),
-        (["2026-05-01T12:00:00+02:00", "2026-05-01T10:00:00", "2026-05-02"], ["1"]),
-        (["2026-05-01T10:00:00", "2026-05-02T10:00:00", "yesterday"], ["1"]),
-        ([None, None, None], ["1"]),
+        (["2026-05-01T10:00:00", "2026-05-02T10:00:00", "2026-05-02T10:00:00"], 0, True),
+        (["2026-05-01T10:00:00+00:00", "2026-06-01T00:00:00", "2026-05-01T11:30+02:00"], 2, True),
+        (["2026-05-01T12:00:00+02:00", "2026-05-01T10:00:00", "2026-05-02"], 0, False),
+        (["2026-05-01T10:00:00", "2026-05-02T10:00:00", "yesterday"], 0, False),
+        ([None, None, None], 0, False),
     ],
 )
-def test_an_id_is_clear_where_one_file_was_begun_first(
-    tmp_path: Path, times: list[str | None], unclear: list[str]
+def test_the_file_that_was_begun_first_keeps_its_ids_and_else_an_id_is_unclear(
+    tmp_path: Path, times: list[str | None], first: int, is_clear: bool
 ) -> None:
     files = [log_of(tmp_path / f"{n}.json", time, sample(1)) for n, time in enumerate(times)]
-    source = opened(*files, write_lines(tmp_path / "other.jsonl", 2))
-    assert list(source.unclear_names()) == unclear
-    assert not opened(files[0]).unclear_names()
+    source = opened(*files)
+    names = {f"1@{number}" for number in range(3) if number != first}
+    assert {run.run_id for run in source.summaries()} == {"1", *names}
+    assert list(source.unclear_names()) == ([] if is_clear else ["1"])
 
 
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
@@ -224,15 +202,6 @@ def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyP
     del closed[:]
     assert source.read("0", 1)[0].run_id == "0"
     assert logs[0] not in closed
-
-
-def test_what_is_wrong_with_several_files_is_said_of_each(tmp_path: Path) -> None:
-    bad = [tmp_path / f"{n}.jsonl" for n in range(2)]
-    for path in bad:
-        path.write_text("{")
-    with pytest.raises(InputError) as caught:
-        keys(opened(*bad))
-    assert [problem.file for problem in caught.value.problems] == [str(path) for path in bad]
 
 
 def test_a_folder_with_too_many_files_is_refused(
@@ -263,38 +232,23 @@ def test_the_config_names_files_folders_globs_and_lists(
     assert suite.logs == tuple(folder.root / name for name in found)
 
 
-def test_a_glob_below_the_starting_folder_says_where_new_files_go(tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    places = Places(tmp_path, tmp_path, tmp_path / "elsewhere" / "configs")
-    assert places.settled(["logs/*.eval"]).home == tmp_path
-
-
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("key", "given", "complaint"),
     [
-        ("logs/*.eval", 'the glob "logs/*.eval" matches nothing in'),
-        (["logs", 7], "got 7; must be a path"),
-        ([], "no log is named"),
-        (["missing.eval"], 'the log "missing.eval" does not exist'),
+        ("input_log_path", "logs/*.eval", 'the glob "logs/*.eval" matches nothing in'),
+        ("input_log_path", ["logs", 7], "got 7; must be a path"),
+        ("input_log_path", [], "no log is named"),
+        ("input_log_path", ["missing.eval"], 'the log "missing.eval" does not exist'),
+        ("input_format", {"messages": "traj"}, "must be a JSON pointer such as /task/id"),
+        ("input_format", {"mesages": "/traj"}, "messages is the nearest key"),
     ],
 )
-def test_what_the_config_names_must_be_there(folder: Folder, given: Any, complaint: str) -> None:
+def test_what_the_config_says_of_logs_is_checked(
+    folder: Folder, key: str, given: Any, complaint: str
+) -> None:
     write_lines(folder.root / "logs" / "a.jsonl", "a")
     with pytest.raises(InputError) as caught:
-        folder.load(changed(f"{AGENT}.input_log_path", given))
-    assert complaint in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"messages": "traj"}, 'got "traj"; must be a JSON pointer such as /task/id'),
-        ({"mesages": "/traj"}, "messages is the nearest key"),
-    ],
-)
-def test_a_pointer_of_the_config_is_checked(folder: Folder, given: Any, complaint: str) -> None:
-    with pytest.raises(InputError) as caught:
-        folder.load(changed(f"{AGENT}.input_format", given))
+        folder.load(changed(f"{AGENT}.{key}", given))
     assert complaint in str(caught.value)
 
 

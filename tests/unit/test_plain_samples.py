@@ -1,9 +1,6 @@
 """Samples that are read without Inspect mean what Inspect says they mean."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.sources.eval_logs import is_plain
-from tests.support.logs import assistant, call, conversation, sample, tool, user, write_log
+from tests.support.logs import assistant, call, conversation, sample, tool, user
 
 texts = st.text(max_size=8).map(lambda text: text.encode("utf-8", "ignore").decode()) | (
     st.sampled_from(["attachment://x", "tc://x", "attachment://none"])
@@ -152,23 +149,3 @@ def test_an_ordinary_run_needs_no_inspect(turns: list[dict[str, Any]]) -> None:
 )
 def test_what_is_not_plain_is_left_to_inspect(changed: dict[str, Any]) -> None:
     assert not is_plain({**sample("a"), **changed})
-
-
-def test_inspect_is_imported_only_for_logs_that_need_it(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pytest_jrh.sources.eval_logs import EvalLog\n"
-        "for path in sys.argv[1:]:\n"
-        "    log = EvalLog(path)\n"
-        "    log.read('a', 1)\n"
-        "    print('inspect_ai' in sys.modules)\n"
-    )
-    picture = [user([{"type": "image", "image": "data:image/png;base64," + "A" * 200}])]
-    plain = write_log(tmp_path / "plain.eval", [sample("a"), sample("b")])
-    pictured = write_log(tmp_path / "pictured.eval", [sample("a", messages=picture)])
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(plain), str(pictured)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["False", "True"]

@@ -15,13 +15,12 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
-from pytest_jrh.sources.agents import ITEM_TYPES
 from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.transcripts import Transcripts
-from tests.support.sessions import as_claude_code, as_codex, as_items, as_text
+from tests.support.sessions import as_claude_code, as_codex, as_items, as_text, with_one_change
 from tests.support.suites import run
-from tests.support.trajectories import EXAMPLES, write
+from tests.support.trajectories import EXAMPLES
 
 MESSAGES = run(1)["messages"][1:]
 
@@ -449,6 +448,8 @@ KEPT = {"conversation": {"id": "conv_1"}}
             "conversation: is kept by the provider, and its items are not here",
         ),
         ({"object": "response", "output": [CALL], "conversation": "conv_1"}, "conversation: is k"),
+        ({"output": [CALL]}, "input: is not here, so that a judge would read an answer without"),
+        ({"request": {"model": "m"}, "response": {"output": [CALL]}}, "request.input: is not here"),
     ],
 )
 def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
@@ -460,24 +461,6 @@ def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
 def test_a_response_without_a_link_is_whole(tmp_path: Path) -> None:
     row = {"input": "Hi.", "output": [CALL], "previous_response_id": None, "conversation": None}
     assert len(written(tmp_path / "rows.jsonl", [row]).summaries()) == 1
-
-
-@pytest.mark.parametrize(
-    ("row", "key"),
-    [
-        ({"object": "response", "output": [CALL]}, "input"),
-        ({"output": [CALL]}, "input"),
-        ({"request": {"model": "m"}, "response": {"output": [CALL]}}, "request.input"),
-        ({"response": {"body": {"object": "response", "output": [CALL]}}}, "input"),
-    ],
-)
-def test_a_response_without_what_was_asked_is_refused(
-    tmp_path: Path, row: dict[str, Any], key: str
-) -> None:
-    text = refusal(written(tmp_path / "rows.jsonl", [row]))
-    assert f":1: {key}: is not here, so that a judge would read an answer without what" in text
-    if "object" in row:
-        assert ": input: is not here" in refusal(written(tmp_path / "run.json", row))
 
 
 def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
@@ -502,29 +485,6 @@ def test_a_damaged_response_is_refused(tmp_path: Path, text: str, problem: str) 
     assert problem in refusal(open_source(path))
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-LISTS = st.lists(SCALARS, max_size=3)
-ANY_JSON = SCALARS | LISTS | st.dictionaries(st.text(max_size=5), SCALARS | LISTS, max_size=3)
-VALUES = ANY_JSON | st.sampled_from(["u1", "a1", "user", "assistant", *ITEM_TYPES])
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where the values of a JSON value are."""
-    if not isinstance(value, dict | list):
-        return [path]
-    inside = value.items() if isinstance(value, dict) else enumerate(value)
-    return [path, *(place for key, part in inside for place in places(part, (*path, key)))]
-
-
-def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy of a JSON value with another value at a place."""
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = changed(value[path[0]], path[1:], new)
-    return copy
-
-
 def check_read_or_refused(source: Source) -> None:
     try:
         for summary in source.summaries():
@@ -543,33 +503,10 @@ def check_read_or_refused(source: Source) -> None:
 def test_any_change_is_read_or_refused_with_its_place(
     tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject
 ) -> None:
-    folder = tmp_path_factory.mktemp("any")
+    path = tmp_path_factory.mktemp("any") / ("t.json" if form == "trajectory" else "s.jsonl")
     if form == "trajectory":
-        whole: Any = data.draw(st.sampled_from(EXAMPLES)).trajectory
-        place = data.draw(st.sampled_from(places(whole)[1:]))
-        path = write(folder / "t.json", changed(whole, place, data.draw(VALUES)))
-        check_read_or_refused(open_source(path))
+        value: Any = data.draw(st.sampled_from(EXAMPLES)).trajectory
+        check_read_or_refused(written(path, with_one_change(value, data)))
         return
-    make = as_codex if form == "codex" else as_claude_code
-    lines = make("s", MESSAGES)
-    at = data.draw(st.integers(1, len(lines) - 1))
-    place = data.draw(st.sampled_from(places(lines[at])))
-    lines[at] = changed(lines[at], place, data.draw(VALUES))
-    check_read_or_refused(written(folder / "s.jsonl", lines))
-
-
-@given(data=st.data())
-def test_any_items_are_read_or_refused_with_their_place(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    fields = st.sampled_from(
-        ["role", "content", "call_id", "id", "name", "arguments", "output", "summary", "action"]
-    )
-    item = st.fixed_dictionaries({"type": st.sampled_from(ITEM_TYPES)}).flatmap(
-        lambda head: st.dictionaries(fields, VALUES, max_size=5).map(lambda more: {**more, **head})
-    )
-    output = data.draw(st.lists(item | ANY_JSON, max_size=4))
-    source = written(
-        tmp_path_factory.mktemp("any") / "r.jsonl", [{"object": "response", "output": output}]
-    )
-    check_read_or_refused(source)
+    first, *lines = as_codex("s", MESSAGES) if form == "codex" else as_claude_code("s", MESSAGES)
+    check_read_or_refused(written(path, [first, *with_one_change(lines, data)]))
