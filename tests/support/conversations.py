@@ -91,11 +91,7 @@ NO_PLAN: Mapping[str, Any] = {"thesis": "", "steps": []}
 
 
 def pipeline(
-    goal: Goal = FAIL,
-    *,
-    verifier: bool = True,
-    prompts: Mapping[str, str] = {},
-    **changes: Any,
+    goal: Goal = FAIL, *, verifier: bool = True, prompts: Mapping[str, str] = {}, **changes: Any
 ) -> Pipeline:
     """A pipeline for this goal.
 

@@ -20,11 +20,7 @@ from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from tests.support.judged_sessions import DIGEST
-from tests.support.made_cases import (
-    make_result,
-    make_spec,
-    result_with,
-)
+from tests.support.made_cases import make_result, make_spec, result_with
 from tests.support.scripted import ScriptedModel
 
 RUBRICS = {name: Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")}

@@ -41,12 +41,7 @@ def agent(message: Any, **fields: Any) -> Json:
 
 def call(name: str, call_id: str, arguments: Json | None = None, **fields: Any) -> Json:
     """A tool call as ATIF has it."""
-    return {
-        "tool_call_id": call_id,
-        "function_name": name,
-        "arguments": arguments or {},
-        **fields,
-    }
+    return {"tool_call_id": call_id, "function_name": name, "arguments": arguments or {}, **fields}
 
 
 def results(*entries: Json) -> Json:
@@ -58,21 +53,13 @@ def asked(content: Any) -> Json:
     return {"role": "user", "content": content}
 
 
-def told(content: Any) -> Json:
-    """A message of the system."""
-    return {"role": "system", "content": content}
-
-
 def said(content: Any, *calls: Json, **fields: Any) -> Json:
     """A message of the agent, with its calls."""
     tool_calls = [
         {
             "id": one["tool_call_id"],
             "type": "function",
-            "function": {
-                "name": one["function_name"],
-                "arguments": json.dumps(one["arguments"]),
-            },
+            "function": {"name": one["function_name"], "arguments": json.dumps(one["arguments"])},
         }
         for one in calls
     ]
@@ -101,31 +88,6 @@ HELLO = (user("Where is order 7?"), agent("It was shipped."))
 
 def image(path: str) -> Json:
     return {"type": "image", "source": {"media_type": "image/png", "path": path}}
-
-
-def shown(path: str) -> Json:
-    return {"type": "image_url", "image_url": {"url": path}}
-
-
-def _every_field() -> Example:
-    metrics = {"prompt_tokens": 520, "cost_usd": 0.00045, "logprobs": [-0.5, 0.0], "extra": {}}
-    value = trajectory(
-        system("Be brief."),
-        user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, is_copied_context=True),
-        agent(
-            "Gone.",
-            timestamp="2026-05-01T12:00:00.123456+02:00",
-            model_name="other-model",
-            reasoning_effort="high",
-            reasoning_content="First think.",
-            metrics=metrics,
-            llm_call_count=2,
-        ),
-        trajectory_id="every-field",
-        agent={**AGENT, "model_name": "m", "tool_definitions": [TOOL], "extra": {"n": 0}},
-    )
-    turns = [told("Be brief."), asked("Go."), said("Gone.", reasoning_content="First think.")]
-    return Example("every-field", value, turns)
 
 
 def _one_call() -> Example:
@@ -179,80 +141,108 @@ def _calls() -> Example:
     return Example("calls", value, turns)
 
 
-def _images() -> Example:
-    text, url = {"type": "text", "text": "What is it?"}, "https://example.org/b.webp"
-    result = results({"source_call_id": "c1", "content": [image(url)]})
-    value = trajectory(
-        user([text, image("images/a.png")]),
-        agent([text], tool_calls=[ORDER], observation=result),
-        session_id="images",
-    )
-    turns = [asked([text, shown("images/a.png")]), said([text], ORDER), got([shown(url)], "c1")]
-    return Example("images", value, turns)
+EXAMPLES: Sequence[Example] = (_one_call(), _calls())
 
-
-def _results_of_no_call() -> Example:
-    """One screen for two calls, a call without a result, and a result that must be its call's."""
-    third, fourth = call("find_order", "c3"), call("find_order", "c4")
-    value = trajectory(
-        user("Go."),
-        agent(
-            "Typing.",
-            tool_calls=[ORDER, SHIP],
-            observation=results({"source_call_id": None, "content": "$ done"}),
-        ),
-        agent("More.", tool_calls=[third]),
-        agent("And more.", tool_calls=[fourth], observation=results({"content": "found"})),
-        trajectory_id="results-of-no-call",
-    )
-    turns = [
-        asked("Go."),
-        said("Typing.", ORDER, SHIP),
-        got("$ done"),
-        said("More.", third),
-        said("And more.", fourth),
-        got("found", "c4"),
-    ]
-    return Example("results-of-no-call", value, turns)
-
-
-def _subagents() -> Example:
-    """One inside of the trajectory, one in another file, and one that is known by its session."""
-    delegate = call("delegate", "c1")
-    inside = {"source_call_id": "c1", "subagent_trajectory_ref": [{"trajectory_id": "sub-1"}]}
-    in_a_file = {"session_id": "s2", "trajectory_path": "sub.json"}
-    found = {"source_call_id": "c1", "content": "Found.", "subagent_trajectory_ref": [in_a_file]}
-    by_session = {"subagent_trajectory_ref": [{"session_id": "s2"}]}
-    value = trajectory(
-        user("Go."),
-        agent("I ask another.", tool_calls=[delegate], observation=results(inside)),
-        agent("And one more.", tool_calls=[delegate], observation=results(found)),
-        system("Compacted.", observation=results(by_session)),
-        agent("Gone."),
-        trajectory_id="subagents",
-        subagent_trajectories=[trajectory(*HELLO, trajectory_id="sub-1")],
-    )
-    turns = [
-        asked("Go."),
-        said("I ask another.", delegate),
-        got("[subagent: sub-1]", "c1"),
-        said("And one more.", delegate),
-        got("Found.", "c1"),
-        told("Compacted."),
-        got("[subagent: s2]"),
-        said("Gone."),
-    ]
-    return Example("subagents", value, turns)
-
-
-EXAMPLES: Sequence[Example] = (
-    _every_field(),
-    _one_call(),
-    _calls(),
-    _images(),
-    _results_of_no_call(),
-    _subagents(),
+EVERY_FIELD = trajectory(
+    system("Be brief."),
+    user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, is_copied_context=True),
+    agent(
+        "Gone.",
+        timestamp="2026-05-01T12:00:00.123456+02:00",
+        model_name="other-model",
+        reasoning_effort="high",
+        reasoning_content="First think.",
+        metrics={"prompt_tokens": 520, "cost_usd": 0.00045, "logprobs": [-0.5, 0.0], "extra": {}},
+        llm_call_count=2,
+    ),
+    trajectory_id="t",
+    session_id="s",
+    notes="By hand.",
+    extra={"task": "a"},
+    final_metrics={"total_steps": 1},
+    agent={"name": "a", "version": "1", "model_name": "m", "tool_definitions": [TOOL]},
 )
+_TEXT = {"type": "text", "text": "What is it?"}
+IMAGES = trajectory(
+    user([_TEXT, image("images/a.png")]),
+    agent(
+        [_TEXT],
+        tool_calls=[ORDER],
+        observation=results({"source_call_id": "c1", "content": [image("https://a.org/b.webp")]}),
+    ),
+)
+RESULTS_OF_NO_CALL = trajectory(
+    agent(
+        "Typing.",
+        tool_calls=[ORDER, SHIP],
+        observation=results({"source_call_id": None, "content": "$ done"}),
+    ),
+    agent("More.", tool_calls=[call("find_order", "c3")]),
+    agent(
+        "And more.",
+        tool_calls=[call("find_order", "c4")],
+        observation=results({"content": "found"}),
+    ),
+)
+_DELEGATE = call("delegate", "c1")
+_INSIDE = {"source_call_id": "c1", "subagent_trajectory_ref": [{"trajectory_id": "sub-1"}]}
+_IN_A_FILE = {"session_id": "s2", "trajectory_path": "sub.json"}
+_FOUND = {"source_call_id": "c1", "content": "Found.", "subagent_trajectory_ref": [_IN_A_FILE]}
+_BY_SESSION = {"subagent_trajectory_ref": [{"session_id": "s2"}]}
+SUBAGENTS = trajectory(
+    agent("I ask another.", tool_calls=[_DELEGATE], observation=results(_INSIDE)),
+    agent("And one more.", tool_calls=[_DELEGATE], observation=results(_FOUND)),
+    system("Compacted.", observation=results(_BY_SESSION)),
+    subagent_trajectories=[trajectory(*HELLO, trajectory_id="sub-1")],
+)
+# What a trajectory holds, and its transcript, each part in a line.
+SHAPES: Mapping[str, tuple[Json, list[str]]] = {
+    "every field": (
+        EVERY_FIELD,
+        [
+            "[0] system | Be brief.",
+            "[1] user | Go.",
+            "[2] assistant reasoning | First think.",
+            "[2] assistant | Gone.",
+        ],
+    ),
+    "images": (
+        IMAGES,
+        [
+            "[0] user | What is it? | [image: a.png]",
+            "[1] assistant | What is it?",
+            '[1] assistant calls find_order | {"order": 7}',
+            "[2] tool find_order | [image: b.webp]",
+        ],
+    ),
+    "results of no call": (
+        RESULTS_OF_NO_CALL,
+        [
+            "[0] assistant | Typing.",
+            '[0] assistant calls find_order | {"order": 7}',
+            '[0] assistant calls find_shipment | {"order": 7, "since": null}',
+            "[1] tool | $ done",
+            "[2] assistant | More.",
+            "[2] assistant calls find_order | {}",
+            "[3] assistant | And more.",
+            "[3] assistant calls find_order | {}",
+            "[4] tool find_order | found",
+        ],
+    ),
+    "subagents": (
+        SUBAGENTS,
+        [
+            "[0] assistant | I ask another.",
+            "[0] assistant calls delegate | {}",
+            "[1] tool delegate | [subagent: sub-1]",
+            "[2] assistant | And one more.",
+            "[2] assistant calls delegate | {}",
+            "[3] tool delegate | Found.",
+            "[4] system | Compacted.",
+            "[5] tool | [subagent: s2]",
+        ],
+    ),
+}
 
 
 def write(path: Path, value: Any) -> Path:

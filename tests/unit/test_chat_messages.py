@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.sources.chat import (
-    OTHER_ROLES,
-    WITHOUT_CALL,
-    WITHOUT_RESULT,
-    read_messages,
-)
+from pytest_jrh.sources.chat import OTHER_ROLES, WITHOUT_CALL, WITHOUT_RESULT, read_messages
 from tests.support.sessions import with_one_change
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
@@ -196,11 +191,7 @@ def test_errors_approvals_and_other_parts_of_the_ai_sdk_are_shown() -> None:
     ]
     asked = {"role": "user", "parts": [{"type": "text", "text": "Well?"}], "metadata": {"n": 1}}
     messages = read(asked, {"id": "m", "role": "assistant", "parts": parts})
-    assert messages[0] == {
-        "content": "Well?",
-        "role": "user",
-        "metadata": {"metadata": {"n": 1}},
-    }
+    assert messages[0] == {"content": "Well?", "role": "user", "metadata": {"metadata": {"n": 1}}}
     assert [message.get("id") for message in messages] == [None, "m", *[None] * 5]
     assert transcript(messages)[1:] == [
         "[1] assistant reasoning | Hm.",
@@ -251,9 +242,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
                 ],
             }
         ],
-        [
-            "[0] user | [document: text] | Refunds: 30 days. | [search_result: FAQ] | On Sundays.",
-        ],
+        ["[0] user | [document: text] | Refunds: 30 days. | [search_result: FAQ] | On Sundays."],
     ),
     "reasoning, a refusal, and what was spoken": (
         [
@@ -329,7 +318,6 @@ def test_arguments_that_are_no_json_object_are_kept_as_they_are(text: str) -> No
     ("part", "block"),
     [
         ({"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}}, "image/png"),
-        ({"type": "input_image", "image_url": IMAGE}, "image/png"),
         (
             {
                 "type": "image",
@@ -338,7 +326,6 @@ def test_arguments_that_are_no_json_object_are_kept_as_they_are(text: str) -> No
             "image/png",
         ),
         ({"type": "image", "source": {"type": "url", "url": "https://x.org/a.png"}}, "a.png"),
-        ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "audio/wav"),
         ({"type": "file", "file": {"filename": "bill.pdf", "file_data": "AAAA"}}, "bill.pdf"),
     ],
 )
@@ -378,11 +365,6 @@ def test_a_message_that_cannot_be_read_is_named(turn: Any, complaint: str) -> No
     with pytest.raises(DamagedError) as caught:
         read_messages([{"role": "user", "content": "Hi."}, turn])
     assert str(caught.value).startswith(complaint)
-
-
-def test_further_keys_of_a_message_are_kept_as_its_metadata() -> None:
-    (message,) = read({"role": "user", "content": "Hi.", "name": "Ada", "annotations": []})
-    assert message["metadata"] == {"name": "Ada"}
 
 
 @given(st.data())

@@ -223,13 +223,6 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     [line] = [line for line in lines if line.startswith("To judge the runs anew")]
     command = line.partition("run_id and label: ")[2]
     assert command == "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"
-    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    runs = [json.dumps({"id": name, "messages": turns}) for name in "abcd"]
-    written(tmp_path, "\n".join(runs) + "\n", "runs.jsonl")
-    words = command.replace("RUNS", "runs.jsonl").split()
-    assert main(words[3:]) == 4
-    assert "--rubric-id" in capsys.readouterr().err
-    assert main([*words[3:], "--rubric-id=kind"]) == 0
 
 
 def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:

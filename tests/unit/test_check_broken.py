@@ -21,11 +21,7 @@ ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
 BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "empty": ("", [], ":1: is empty"),
     "header_only": (HEAD, [], ":1: has no row"),
-    "no_label": (
-        "case,lable,verdict\na,x,1\n",
-        [],
-        ":1: no column of labels; its",
-    ),
+    "no_label": ("case,lable,verdict\na,x,1\n", [], ":1: no column of labels; its"),
     "no_verdict": ("case,label\na,1\n", [], ":1: no column of verdicts; its columns are"),
     "two_labels": ("label,human,verdict\n1,1,1\n", [], ":1: several columns may be the label"),
     "two_verdicts": ("label,verdict,score\n1,1,1\n", [], "--verdict verdict or --verdict score"),
@@ -67,11 +63,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
         [],
         "--verdict judge_a --verdict 'judge b'",
     ),
-    "no_such_column": (
-        HEAD + "a,1,1\n",
-        ["--verdict=verdikt"],
-        "; its columns are case",
-    ),
+    "no_such_column": (HEAD + "a,1,1\n", ["--verdict=verdikt"], "; its columns are case"),
     "no_such_baseline": (HEAD + "a,1,1\n", ["--baseline=verdit"], "is no column, and no such"),
     "no_mapping": (HEAD + "a,1,1\n", ["--map=good"], "must be WORD=VALUE"),
     "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),

@@ -16,12 +16,7 @@ from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, session_of
-from tests.support.made_cases import (
-    judged_result,
-    make_case,
-    make_result,
-    result_with,
-)
+from tests.support.made_cases import judged_result, make_case, make_result, result_with
 
 DEMO = Path(__file__).parents[2] / "inputs" / "cassettes"
 

@@ -262,11 +262,8 @@ ANSWERED = {"role": "assistant", "content": "Hello."}
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 REQUEST = {"model": "m", "messages": [ASKED]}
 TO_CLAUDE = {"system": "Be kind.", "messages": [ASKED]}
-OF_CLAUDE = {
-    "type": "message",
-    "role": "assistant",
-    "content": [{"type": "text", "text": "Hello."}],
-}
+OF_CLAUDE = {"type": "message", **ANSWERED}
+TWICE = [ASKED, {**ANSWERED, "name": "bot"}]
 ITEM = {"type": "message", "role": "assistant", "content": "Hello."}
 ITEM_CALL = {"type": "function_call", "call_id": "c", "name": "look"}
 BESIDE = "the answer in `output` or `completion` beside the messages is"

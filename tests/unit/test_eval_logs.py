@@ -335,8 +335,7 @@ def test_a_json_log_of_too_much_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("compression", "most"),
-    [(zipfile.ZIP_DEFLATED, 10_000_000), (93, 150_000_000)],
+    ("compression", "most"), [(zipfile.ZIP_DEFLATED, 10_000_000), (93, 150_000_000)]
 )
 def test_an_archive_that_understates_a_size_unpacks_to_little_more(
     log_copy: Path, compression: int, most: int

@@ -138,9 +138,7 @@ def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_path: Path) -> None:
     """A file that is added before the labelled one takes its ids."""
     labelled = write_lines(tmp_path / "b.jsonl", 1, 2)
     source = opened(write_lines(tmp_path / "a.jsonl", 1), labelled)

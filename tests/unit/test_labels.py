@@ -86,7 +86,7 @@ def test_a_map_says_what_values_mean(path: Path) -> None:
     assert joined.notices == ["labels.csv: lines that repeat another: 1."]
     [problem] = join(path, "run_id,label\na,harmfull\n", **reading).problems
     assert str(problem).splitlines() == [
-        'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?',
+        'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?'
     ]
 
 

@@ -15,9 +15,10 @@ from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.source import Head, with_clusters
 from pytest_jrh.sources.transcripts import Trajectory, is_trajectory
 from tests.support.trajectories import (
+    EVERY_FIELD,
     EXAMPLES,
     HELLO,
-    TOOL,
+    SHAPES,
     Example,
     agent,
     trajectory,
@@ -57,28 +58,24 @@ def test_a_trajectory_is_the_same_run_as_its_messages_in_json_lines(
     assert run.metadata["agent"]["name"] == "helper"
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_trajectory_gives_its_transcript(tmp_path: Path, name: str) -> None:
+    value, lines = SHAPES[name]
+    source = open_source(write(tmp_path / "run.json", value))
+    (summary,) = source.summaries()
+    messages = source.read(summary.run_id, 1)[0].messages
+    rendered = render_transcript(messages, show_reasoning=True)
+    assert rendered.replace("\n  ", " | ").splitlines() == lines
+
+
 def test_what_is_beside_the_steps_is_metadata_and_tools(tmp_path: Path) -> None:
-    value = trajectory(
-        user("Hi.", extra={"n": 1}),
-        session_id="s",
-        trajectory_id="t",
-        notes="By hand.",
-        extra={"task": "a"},
-        final_metrics={"total_steps": 1},
-        agent={"name": "a", "version": "1", "model_name": "m", "tool_definitions": [TOOL]},
-    )
-    source = open_source(write(tmp_path / "a.json", value))
+    source = open_source(write(tmp_path / "a.json", EVERY_FIELD))
     run, _ = source.read("t", 1)
-    assert run.metadata == {
-        "agent": {"name": "a", "version": "1", "model_name": "m"},
-        "session_id": "s",
-        "trajectory_id": "t",
-        "notes": "By hand.",
-        "extra": {"task": "a"},
-        "final_metrics": {"total_steps": 1},
-    }
+    beside = ("session_id", "trajectory_id", "notes", "extra", "final_metrics")
+    about = {"name": "a", "version": "1", "model_name": "m"}
+    assert run.metadata == {"agent": about, **{key: EVERY_FIELD[key] for key in beside}}
     assert [tool["name"] for tool in run.tools] == ["find_order"]
-    assert run.messages[0]["metadata"] == {"extra": {"n": 1}}
+    assert run.messages[1]["metadata"] == {"extra": {"n": 1}}
     assert [summary.cluster for summary in with_clusters(source, "/extra/task")] == ["a"]
 
 
