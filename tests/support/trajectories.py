@@ -86,10 +86,6 @@ TOOL: Json = {
 HELLO = (user("Where is order 7?"), agent("It was shipped."))
 
 
-def image(path: str) -> Json:
-    return {"type": "image", "source": {"media_type": "image/png", "path": path}}
-
-
 def _one_call() -> Example:
     result = results({"source_call_id": "c1", "content": "shipped"})
     value = trajectory(
@@ -162,15 +158,6 @@ EVERY_FIELD = trajectory(
     final_metrics={"total_steps": 1},
     agent={"name": "a", "version": "1", "model_name": "m", "tool_definitions": [TOOL]},
 )
-_TEXT = {"type": "text", "text": "What is it?"}
-IMAGES = trajectory(
-    user([_TEXT, image("images/a.png")]),
-    agent(
-        [_TEXT],
-        tool_calls=[ORDER],
-        observation=results({"source_call_id": "c1", "content": [image("https://a.org/b.webp")]}),
-    ),
-)
 RESULTS_OF_NO_CALL = trajectory(
     agent(
         "Typing.",
@@ -204,15 +191,6 @@ SHAPES: Mapping[str, tuple[Json, list[str]]] = {
             "[1] user | Go.",
             "[2] assistant reasoning | First think.",
             "[2] assistant | Gone.",
-        ],
-    ),
-    "images": (
-        IMAGES,
-        [
-            "[0] user | What is it? | [image: a.png]",
-            "[1] assistant | What is it?",
-            '[1] assistant calls find_order | {"order": 7}',
-            "[2] tool find_order | [image: b.webp]",
         ],
     ),
     "results of no call": (
