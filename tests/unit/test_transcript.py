@@ -30,7 +30,7 @@ hostile = st.text() | st.lists(
 
 def turns_of(text: str) -> list[dict[str, Any]]:
     """Turns of each role, with a text of others in each place."""
-    blocks = [
+    blocks: list[dict[str, Any]] = [
         {"type": "reasoning", "reasoning": text, "redacted": False},
         {"type": "text", "text": text, "citations": [{"type": "url"}]},
         {"type": "image", "image": IMAGE, "detail": "auto"},
