@@ -256,16 +256,6 @@ def test_verifier_that_writes_of_no_contradiction_rejects_nothing() -> None:
     assert outcome.verification.contradiction == ""
 
 
-def test_planner_sees_calls_results_and_the_tools_of_the_log() -> None:
-    outcome, model = made(plan())
-    assert str(outcome.no_case).startswith("no plan")
-    text = model.only("planner").text
-    assert "[5] assistant calls refund (call 1, id c3)\n  " in text
-    assert '[6] tool refund\n  {"refund": "RF-19", "amount": 56.0}' in text
-    assert "- refund: order (text); amount (a number)" in text
-    assert 'such as {"order": "A-7731", "amount": 56.0}' in text
-
-
 def test_long_arguments_and_errors_are_cut_where_they_are_examples() -> None:
     failed = {"type": "unknown", "message": "e" * 9_000}
     many = (

@@ -55,22 +55,6 @@ def test_turns_are_paired_with_those_of_the_run() -> None:
         ]
 
 
-def test_a_failure_shows_each_act_as_what_it_is() -> None:
-    text = shown(CASE)
-    for line in (
-        "4 edits made this case:",
-        "    turn 1 (assistant), call of verify omitted before it",
-        "    - assistant calls verify",
-        "    turn 1 (assistant), call of refund changed",
-        '    -     "amount": 56.0,',
-        '    +     "amount": 96.0,',
-        "    turn 3 (assistant), call of refund inserted",
-        "    + assistant calls refund",
-        "    turn 5 (assistant), since [5] still says 56.00",
-    ):
-        assert line in text.split("\n"), text
-
-
 @pytest.fixture(scope="module")
 def hostile() -> Case:
     return hostile_act_case()

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_jrh.cases.pipeline import EditorResponse, Goal, apply_single_edit, generate_single_edit
 from pytest_jrh.core.model import Completion, Edit, Plan, PlanStep, Rubric
-from tests.support.conversations import FAIL, MESSAGES, ORDINAL, PASS, RUBRIC, RUN, stage, wait_for
+from tests.support.conversations import FAIL, MESSAGES, ORDINAL, RUBRIC, RUN, stage, wait_for
 from tests.support.scripted import ScriptedModel
 
 PLAN = Plan("The whole idea.", (PlanStep(2, "grant it", "it decides"),))
@@ -35,24 +35,6 @@ def drafted(
             summary="What happened so far.",
         )
     )
-
-
-@pytest.mark.parametrize("goal", [FAIL, PASS, Goal("fail", 1)])
-def test_editor_sees_rubric_plan_summary_the_turn_and_its_calls(goal: Goal) -> None:
-    model = ScriptedModel()
-    drafted(model, goal, rubric=ORDINAL)
-    text = model.only("editor").text
-    for part in (
-        RUBRIC.instructions,
-        "The whole idea.",
-        "grant it",
-        "it decides",
-        "What happened so far.",
-    ):
-        assert part in text
-    assert "Let me look." in text
-    assert 'look_up: {"order": 17' in text
-    assert "secret thought" not in text
 
 
 def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.model import CaseResult, Why
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec
 
 SPEC = make_spec("damaged-kettle")
+
+
+NOTE = "A promise of £15.00 more for the trouble now ends the turn; the rest is kept."
 
 
 def titled(note: str, width: int = 72, **changes: Any) -> str:
@@ -24,6 +27,18 @@ def made(reason: str) -> CaseResult:
     case = make_case(SPEC)
     edits = (replace(make_edit("a", "b"), editor_reason=reason),)
     return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)))
+
+
+def test_what_the_editor_kept_is_left_out_of_the_name() -> None:
+    title = case_title(made(NOTE), 120)
+    assert title == (
+        "refund_policy: A promise of £15.00 more for the trouble now ends the turn (damaged-kettle)"
+    )
+
+
+def test_a_rejected_case_is_named_by_its_edit_too() -> None:
+    result = case_result(SPEC, None, Why("no_case"), rejected=make_case(SPEC))
+    assert case_title(result) == "refund_policy: grants the refund (damaged-kettle)"
 
 
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:

@@ -16,7 +16,6 @@ from pytest_jrh.core.model import (
     Verdict,
     Verification,
 )
-from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
 from tests.support.scripted import ScriptedExchange, ScriptedModel
@@ -93,20 +92,16 @@ def test_judge_is_asked_the_same_whatever_the_target() -> None:
     assert first == second
 
 
-def test_judge_sees_rubric_and_full_transcript_with_whole_tool_arguments() -> None:
-    model = ScriptedModel()
-    judged(model, case())
-    text = model.only("judge").text
-    assert RUBRIC.instructions in text
-    assert f'[2] assistant calls look_up\n  {{"order": 17, "note": "{"x" * 300}"}}' in text
-    assert "[4] assistant\n  New text." in text
-    assert "[3] tool look_up\n  bought 45 days ago" in text
-
-
 def test_judge_sees_reasoning_only_where_asked_to() -> None:
     model = ScriptedModel()
     judged(model, case(), show_reasoning=True)
     assert "[2] assistant reasoning\n  secret thought" in model.only("judge").text
+
+
+def test_owners_instruction_reaches_the_judge() -> None:
+    model = ScriptedModel()
+    judged(model, case(), instruction="Mind the dates.")
+    assert "Mind the dates." in model.only("judge").text
 
 
 def test_prompt_of_rands_harness_gets_scale_and_its_ends() -> None:
@@ -151,10 +146,3 @@ def test_score_that_is_no_integer_on_offer_is_no_verdict(score: str) -> None:
     with pytest.raises(Unscored) as caught:
         judged(make_complete(exchange), case())
     assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "judge")
-
-
-def test_schema_offers_the_scale_and_nothing_else() -> None:
-    schema = judge_response((1, 2, 3)).model_json_schema()
-    assert schema["properties"]["score"]["enum"] == [1, 2, 3]
-    assert schema["required"] == ["reasoning", "score"]
-    assert schema["additionalProperties"] is False

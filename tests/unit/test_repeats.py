@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from pydantic import BaseModel
 
 from pytest_jrh.cases.pipeline import SummaryResponse
@@ -31,14 +30,6 @@ def recorded(stage: str) -> tuple[RecordedCall, CallRequest]:
     body = json.loads(interaction["request"]["body"])
     model = StageModel(stage, entry.asked["model"])
     return entry, CallRequest(model, tuple(body["messages"]), SHAPES[stage])
-
-
-@pytest.mark.parametrize("stage", FILES)
-def test_the_first_repeat_is_what_committed_cassettes_hold(stage: str) -> None:
-    entry, request = recorded(stage)
-    assert request.repeat == 1
-    assert request.fingerprint == entry.fingerprint
-    assert request.parts == entry.asked
 
 
 def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
