@@ -1,392 +1,268 @@
-"""Acts edited in real runs over HTTP, by a scripted planner and editor and by a person on the
-review page, and contradictions planted after an edit: what is made of them. Every made transcript
-is undone to its run, and held against Inspect's message converters and litellm's order of tool
-messages for OpenAI and Anthropic.
+"""Contradictions planted behind an edited call: how many of them are found, by how they repeat
+what the edit changed, and how often something else is taken for one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import re
-import shutil
-import subprocess
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import islice
-from pathlib import Path
-from typing import Any, TypeAlias
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import httpx
-import yaml
+from pydantic import BaseModel
 
-from benchmarks import consistency
-from benchmarks.material import CACHE, CASES_FILE
-from benchmarks.measure import Line, pytest_command, run
-from pytest_jrh import load_cases
-from pytest_jrh.core.ids import LEDGER_FILE, generation_id
-from pytest_jrh.core.model import Message
-from pytest_jrh.sources import load_inspect_eval_runs
-from pytest_jrh.sources.chat import read_messages
-from pytest_jrh.store.ledger import read_ledger
-from tests.support.accepted import refusal
-from tests.support.model_server import ModelServer, Request
-from tests.support.undoing import undone
+from benchmarks.measure import Line
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.model import AgentRun, Completion, Message, ResponseT, Rubric, StageModel
+from pytest_jrh.engine.library import Pipeline
+from pytest_jrh.llm.calls import parse
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-DEMO = Path(__file__).resolve().parents[1] / "inputs" / "data" / "refund_agent"
-RUNS = 20
-_PATIENCE = 300.0
-Conversation: TypeAlias = Mapping[str, Any]
-KINDS = ("say", "call", "insert", "omit")
-RUBRICS = [
-    {"id": kind, "instructions": f"The agent keeps its rules; what breaks them is of kind {kind}."}
-    for kind in KINDS
-]
-_RUBRIC = re.compile(r"is of kind (\w+)\.")
-_SHOWN = re.compile(r"<transcript>\n(.*?)\n</transcript>", re.DOTALL)
-_CALL = re.compile(
-    r"^\[(\d+)\] assistant calls (\S+) \(call (\d+)[^\n]*\)\n  (\{.*\})$", re.MULTILINE
-)
-_ASSISTANT = re.compile(r"^\[(\d+)\] assistant$", re.MULTILINE)
-_ACT = re.compile(r"<act>\n(.*?)\n?</act>", re.DOTALL)
-_ACT_CALL = re.compile(r"^\w+: \{.*\}$", re.MULTILINE)
-_TOOL = re.compile(r"<tools>\n- (.*?): ")
-_EXAMPLE = re.compile(r"<real_calls>\n(.*?): (\{[^\n]*\})\n(.*?)\n(?:\n|</real_calls>)", re.DOTALL)
-_TURN = re.compile(r"<original_turn>\n(.*?)\n?</original_turn>", re.DOTALL)
-_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=\S+")
-_CHANGED = re.compile(r"which still says (.*?)\. Make it agree")
-
-
-class Actor:
-    """A planner that plans an edit of the kind that the rubric names, and an editor that carries it
-    out: it raises a number or lengthens a text, and puts the new value where the old one was.
-    """
-
-    def __call__(self, request: Request) -> Mapping[str, Any]:
-        """The answer of a stage."""
-        match request.stage:
-            case "planner":
-                return self._plan(request.text)
-            case "editor":
-                return self._edit(request)
-            case "verifier":
-                return {
-                    "rationale": "It does.",
-                    "verdict": "FAIL",
-                    "contradiction": "",
-                    "contradicts_itself": False,
-                }
-            case "judge":
-                return {"reasoning": "It is broken.", "score": 1}
-            case _:
-                return {
-                    "summary": "The agent helps.",
-                    "user_intent": "Help.",
-                    "assistant_progress": [],
-                    "outstanding_items": [],
-                    "risks": [],
-                }
-
-    def _plan(self, prompt: str) -> Mapping[str, Any]:
-        kind = _found(_RUBRIC, prompt)[1]
-        shown = _found(_SHOWN, prompt)[1]
-        turns = [int(turn) for turn in _ASSISTANT.findall(shown)]
-        calls = [(int(turn), number) for turn, _, number, _ in _CALL.findall(shown)]
-        turn, call = max(turns), ""
-        if kind in ("call", "omit"):
-            # The last call: less hangs on it than on others.
-            turn, call = calls[-1]
-        step = {
-            "kind": kind,
-            "message_index": turn,
-            "call": call,
-            "goal": "Do it otherwise.",
-            "rationale": "It is late.",
-        }
-        return {"thesis": "One act is enough.", "steps": [step]}
-
-    def _edit(self, request: Request) -> Mapping[str, Any]:
-        prompt = request.text
-        reason = "As planned."
-        stale = _CHANGED.search(prompt)
-        old = stale[1].split(", ") if stale else []
-        if "new_content" in request.fields:
-            turn = _found(_TURN, prompt)[1]
-            new_turn = _without(turn, old) if stale else f"{turn} I did it my way."
-            return {"new_content": new_turn, "reason": reason}
-        if "tool" in request.fields:
-            name, arguments, result = _found(_EXAMPLE, prompt).groups()
-            tool = {"tool": name}
-        else:
-            # Of the calls of the turn the one whose tool is listed.
-            name = _found(_TOOL, prompt)[1]
-            act = _found(_ACT, prompt)[1]
-            arguments = _found(re.compile(rf"^{re.escape(name)}: (\{{.*\}})$", re.MULTILINE), act)[
-                1
-            ]
-            result = act[[*_ACT_CALL.finditer(act)][-1].end() :].removeprefix("\n")
-            tool = {}
-        new_arguments, new_result = arguments, result
-        if stale:
-            new_arguments, new_result = _without(arguments, old), _without(result, old)
-        elif not tool:
-            new_arguments = json.dumps(_otherwise(json.loads(arguments)), ensure_ascii=False)
-        answer = {"words": "", "arguments": new_arguments, "result": new_result}
-        return {**tool, **answer, "result_is_error": False, "reason": reason}
-
-
-def _found(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    match = pattern.search(text)
-    if match is None:
-        raise LookupError(f"{pattern.pattern} is not in the prompt:\n{text[-3000:]}")
-    return match
-
-
-def _without(text: str, values: Sequence[str]) -> str:
-    for value in values:
-        text = text.replace(value, "9" * len(value) if value.isdigit() else f"{value[:-1]}x")
-    return text
-
-
-def _otherwise(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with one value changed within its type."""
-    changed = dict(arguments)
-    for key, value in arguments.items():
-        if isinstance(value, bool):
-            continue
-        if isinstance(value, int | float):
-            return changed | {key: value + 7}
-        if isinstance(value, str):
-            changed[key] = f"{value} too"
-    return changed
-
-
-def trajectories() -> Iterator[Conversation]:
-    """The trajectories of trajectory-judge as chats: each step calls one tool."""
-    path = DATA / "trajectory-judge" / "trajectories.jsonl"
-    for line in path.read_text("utf-8").splitlines():
-        row = json.loads(line)
-        messages: list[dict[str, Any]] = [{"role": "user", "content": row["goal"]}]
-        for step in row["steps"]:
-            call_id = f"call_{step['index']}"
-            function = {
-                "name": step["call"]["tool"],
-                "arguments": json.dumps(step["call"]["args"]),
-            }
-            calls = [{"id": call_id, "type": "function", "function": function}]
-            messages += [
-                {"role": "assistant", "content": step["thought"] or "", "tool_calls": calls},
-                {
-                    "role": "tool",
-                    "tool_call_id": call_id,
-                    "content": json.dumps(step["observation"]),
-                },
-            ]
-        messages.append({"role": "assistant", "content": row["final_answer"] or "(none)"})
-        yield {"id": row["trajectory_id"], "cluster": row["instance_id"], "messages": messages}
-
-
-def tau_runs(path: Path) -> Iterator[Conversation]:
-    """The first run of each task in a file of tau-bench's, or of one that is made like it."""
-    tasks = set()
-    for row in json.loads(path.read_text("utf-8")):
-        if row["task_id"] not in tasks:
-            tasks.add(row["task_id"])
-            yield {"id": f"task-{row['task_id']}", "messages": row["traj"]}
-
-
-SOURCES: Mapping[str, Callable[[], Iterator[Conversation]]] = {
-    "tau-bench": lambda: tau_runs(DATA / "tau-bench" / "gpt-4o-airline.json"),
-    "trajectory-judge": trajectories,
-    "agentrx": lambda: tau_runs(DATA / "agentrx" / "tau_retail_runs.json"),
+SEED = 8234
+EACH = 20
+"""How many of each way of repeating a value are planted."""
+EDITED = 2
+"""The turn whose call is edited."""
+_ORDERS = ("KT-1042", "PN-1107", "BK-1266", "GL-1150")
+_IN_WORDS = {
+    120: "a hundred and twenty",
+    256: "two hundred and fifty-six",
+    418: "four hundred and eighteen",
+    731: "seven hundred and thirty-one",
 }
 
 
-def sessions() -> list[Line]:
-    """Each source's runs made into cases over HTTP, judged, replayed, frozen and in two processes;
-    what is made, why the rest is not, and whether providers take it.
+@dataclass(frozen=True, slots=True)
+class Refund:
+    """What a way of repeating it is given: the order, its amount, and its reference."""
+
+    order: str
+    amount: float
+    reference: str
+
+    @property
+    def digits(self) -> str:
+        """The amount with two decimals."""
+        return f"{self.amount:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A run whose call in turn `EDITED` sends a refund, of which a later turn speaks again.
+
+    `new_amount` and `new_reference` are what an edit puts in the place of the refund's.
     """
-    lines = []
-    for name, read in SOURCES.items():
-        if not (DATA / name).is_dir():
-            continue
-        folder = _emptied(name)
-        runs = {}
-        with (folder / "runs.jsonl").open("w", encoding="utf-8") as file:
-            for conversation in islice(filter(_has_calls, read()), RUNS):
-                file.write(json.dumps(conversation) + "\n")
-                runs[conversation["id"]] = read_messages(list(conversation["messages"]))[0]
-        lines += _session(name, folder, "runs.jsonl", runs)
-    folder = _emptied("demo")
-    shutil.copyfile(DEMO / "refund_agent.eval", folder / "runs.eval")
-    demo = {one.run_id: one.messages for one in load_inspect_eval_runs(folder / "runs.eval")}
-    return [*lines, *_session("demo", folder, "runs.eval", demo)]
+
+    messages: tuple[Message, ...]
+    refund: Refund
+    new_amount: float
+    new_reference: str
 
 
-def _emptied(name: str) -> Path:
-    folder = CACHE / f"acts-{name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
+def said(text: str) -> list[Message]:
+    """A turn of the agent's."""
+    return [{"role": "assistant", "content": text}]
 
 
-def _has_calls(conversation: Conversation) -> bool:
-    return any(message.get("tool_calls") for message in conversation["messages"])
-
-
-def _session(
-    name: str, folder: Path, log: str, runs: Mapping[str, tuple[Message, ...]]
-) -> list[Line]:
-    for file_name, content in (("rubrics.yml", RUBRICS), ("acts.yml", _config(log))):
-        text = yaml.safe_dump(content, sort_keys=False)
-        (folder / file_name).write_text(text, encoding="utf-8")
-    with ModelServer(Actor(), keep=False) as server:
-        made = _judged(folder, "--jrh-record-mode=new_episodes", environment=server.environment)
-    for again in (("--jrh-record-mode=none",), ("-p", "xdist", "-n2")):
-        assert _judged(folder, *again) == made, f"{name}: {again} gives other results"
-    # A frozen suite knows nothing of what made no case.
-    judged = {case for case, outcome in made.items() if outcome == "agree"}
-    frozen = _judged(folder, "--jrh-frozen")
-    assert {case for case, outcome in frozen.items() if outcome == "agree"} == judged, name
-    skips = Counter(kind for kind in made.values() if kind != "agree")
-    refused = []
-    kinds: Counter[str] = Counter()
-    for case in load_cases(folder / CASES_FILE):
-        kinds.update(edit.kind for edit in case.outcome.edits if not edit.follows)
-        kinds["follows"] += sum(bool(edit.follows) for edit in case.outcome.edits)
-        if undone(case.messages, case.outcome.edits) != tuple(runs[case.spec.run_id]):
-            refused.append(f"{case.spec.run_id}: its edits do not lead back to the run")
-        elif (reason := refusal(case.messages)) is not None:
-            refused.append(f"{case.spec.run_id}: {reason}")
-    count = len(made) - skips.total()
-    what = f"acts, {len(runs)} runs of {name} x {len(RUBRICS)} kinds"
-    figure = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-    because = ", ".join(f"{number} {kind}" for kind, number in sorted(skips.items()))
+def called(name: str, arguments: Mapping[str, Any], result: str) -> list[Message]:
+    """A call and its result."""
+    call = {"id": "call_9", "function": name, "arguments": arguments, "type": "function"}
     return [
-        Line(f"{what}: made", f"{count} of {len(made)}: {figure}", because, count / len(made)),
-        Line(
-            f"{what}: not taken by providers, or not undone",
-            "; ".join(refused) or "0",
-            "at most 0",
-            float(len(refused)),
-            0.0,
-        ),
-        _reviewed(name, folder, runs),
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": result, "tool_call_id": "call_9", "function": name},
     ]
 
 
-def _reviewed(name: str, folder: Path, runs: Mapping[str, tuple[Message, ...]]) -> Line:
-    """A person edits a call and its result on the review page, over HTTP: what breaks the structure
-    is refused, the rest is judged, stored and frozen.
-    """
-    path = folder / CASES_FILE
-    case = next(case for case in load_cases(path) if case.spec.rubric_id == "call")
-    turn = case.outcome.edits[0].message_index
-    command = pytest_command(
-        "--jrh-config=acts.yml", "--jrh-review", "--jrh-judge-record-mode=new_episodes"
-    )
-    mistakes = []
-    with ModelServer(Actor(), keep=False) as server, _page(command, folder, server) as client:
-        node = generation_id(case.spec)
-        row = next(row for row in _rows(client) if row["node"] == node)
-        address = f"/cases/{row['key']}/turns/{turn}"
-        shown = client.get(address).raise_for_status().json()
-        (call, *_others) = shown["calls"]
-        arguments = _otherwise(case.messages[turn]["tool_calls"][0]["arguments"])
-        result = call["result"].translate(str.maketrans("123456789", "234567891"))
-        broken = {**arguments, "unknown to the tool": 1}
-        for attempt, text, status in ((broken, result, 409), (arguments, result, 200)):
-            typed = {}
-            for key, value in attempt.items():
-                typed[key] = value if isinstance(value, str) else json.dumps(value)
-            edited = {"call": 0, "arguments": typed, "result": text}
-            body = {"digest": row["digest"], "content": shown["text"], "calls": [edited]}
-            answer = client.post(address, json=body)
-            if answer.status_code != status:
-                mistakes.append(f"{answer.status_code} in place of {status}: {answer.text}")
-        client.post("/finish", json={}).raise_for_status()
-    (stored,) = (made for made in load_cases(path) if made.spec == case.spec)
-    if stored.messages[turn]["tool_calls"][0]["arguments"] != arguments:
-        mistakes.append("the edited call is not stored")
-    if undone(stored.messages, stored.outcome.edits) != tuple(runs[case.spec.run_id]):
-        mistakes.append("its edits do not lead back to the run")
-    if (reason := refusal(stored.messages)) is not None:
-        mistakes.append(reason)
-    _judged(folder, "--jrh-record-mode=none")
-    _judged(folder, "--jrh-frozen")
-    what = f"acts, {name}: a call and its result edited on the review page over HTTP"
-    figure = "; ".join(mistakes) or "a broken one refused, the other judged, replayed, frozen"
-    return Line(what, figure, "no mistake", float(len(mistakes)), 0.0)
+def _currency(refund: Refund) -> list[Message]:
+    spelled = ("£{}", "${}", "{} EUR", "GBP {}")[int(refund.amount) % 4].format(refund.digits)
+    return said(f"Your {spelled} is on its way.")
 
 
-@contextmanager
-def _page(command: Sequence[str], folder: Path, server: ModelServer) -> Iterator[httpx.Client]:
-    """The review page of a session, which goes on when it is finished; `RuntimeError` where the
-    session fails.
-    """
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **server.environment}
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-        try:
-            said = ""
-            while (address := _ADDRESS.search(said)) is None:
-                line = process.stdout.readline() if process.stdout else ""
-                if not line:
-                    raise RuntimeError(f"no review page:\n{said}")
-                said += line
-            origin = address[0].partition("/?")[0]
-            headers = {"origin": origin}
-            with httpx.Client(base_url=origin, headers=headers, trust_env=False) as client:
-                client.get(address[0]).raise_for_status()
-                yield client
-            rest, _ = process.communicate(timeout=_PATIENCE)
-            if process.returncode:
-                raise RuntimeError(f"{said}{rest}")
-        finally:
-            process.kill()
+def _glued(refund: Refund) -> list[Message]:
+    spelled = ("GBP{}", "{}EUR", "Total:{}", "({})", "{}/month", "~{}")[int(refund.amount) % 6]
+    return said(f"Sent: {spelled.format(refund.digits)}")
 
 
-def _rows(client: httpx.Client) -> Iterator[Mapping[str, Any]]:
-    """The cases of the page, as they are made."""
-    with client.stream("GET", "/events", timeout=_PATIENCE) as response:
-        for line in response.iter_lines():
-            if line.startswith("data: "):
-                yield from json.loads(line.removeprefix("data: ")).get("rows", ())
+def _customer(refund: Refund) -> list[Message]:
+    question = f"So £{refund.digits} comes back to me, right?"
+    return [{"role": "user", "content": question}, *said("It does.")]
 
 
-def _judged(
-    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """How each case of a session ends, by its id: its outcome, or the kind of its skip."""
-    run(pytest_command("--jrh-config=acts.yml", *arguments), folder, environment=environment)
-    (path,) = folder.rglob(LEDGER_FILE)
-    results = [stored.result for stored in read_ledger(path).values()]
-    return {result.case_id: result.skip_kind or result.outcome for result in results}
+def _argument(refund: Refund) -> list[Message]:
+    arguments = {"order": refund.order, "total": refund.amount}
+    return called("close_case", arguments, '{"closed": true}')
 
 
-def _config(log: str) -> Mapping[str, Any]:
-    return {
-        "admin": {
-            "module_name": "acts",
-            "perturbation_config": {"tests_to_run": ["agent_perturbation"]},
-            "evaluation_config": {
-                "template": "agent_judge",
-                "autograder_model_name": "openai/gpt-4.1-mini",
-            },
-        },
-        "synthetic_data_params": {"generation_model_name": "openai/gpt-4.1-mini"},
-        "test_agent_perturbation_config": {
-            "input_log_path": log,
-            "rubric_path": "rubrics.yml",
-            "edits": "acts",
-            "output": {"dir": str(CASES_FILE.parent)},
-        },
-        "replay": {"cassette_dir": "cassettes"},
+def _argument_text(refund: Refund) -> list[Message]:
+    note = f"Paid back {refund.digits} today."
+    return called("close_case", {"order": refund.order, "note": note}, '{"closed": true}')
+
+
+def _result(refund: Refund) -> list[Message]:
+    found = json.dumps({"order": refund.order, "refunded": refund.digits}, indent=2)
+    return called("look_up_order", {"order": refund.order}, found)
+
+
+def _escaped(refund: Refund) -> list[Message]:
+    inner = json.dumps({"sent": refund.digits, "to": "Zoë"})
+    return called("read_log", {"order": refund.order}, json.dumps({"entry": inner}))
+
+
+Way = Callable[[Refund], list[Message]]
+LITERAL: Mapping[str, Way] = {
+    "the same digits": lambda refund: said(f"I have refunded {refund.digits}."),
+    "without decimals": lambda refund: said(f"That makes {refund.amount:g} back on your card."),
+    "with a currency": _currency,
+    "with a comma": lambda refund: said(f"Es sind {refund.digits.replace('.', ',')} € unterwegs."),
+    "with a thousands separator": lambda refund: said(f"All {refund.amount:,.2f} is on its way."),
+    "by the customer": _customer,
+    "in a call's arguments": _argument,
+    "in a text in arguments": _argument_text,
+    "in a result": _result,
+    "in JSON inside of JSON": _escaped,
+    "an id of the result": lambda refund: said(f"Please keep the number {refund.reference}."),
+    "beside letters or signs": _glued,
+}
+OTHERS: Mapping[str, Way] = {
+    "in words": lambda refund: said(f"You get {_IN_WORDS[int(refund.amount)]} pounds back."),
+    "in a sum": lambda refund: said(f"With the delivery that makes {refund.amount + 4.5:.2f}."),
+}
+"""Ways that no search for a literal finds."""
+INNOCENT: Mapping[str, Way] = {
+    "a longer number": lambda refund: said(f"The whole order came to 1{refund.digits}."),
+    "part of an id": lambda refund: said(f"And about order ZZ-{int(refund.amount)}7?"),
+    "another amount": lambda refund: said(f"Delivery was {refund.amount + 3:.2f}, and stays paid."),
+}
+
+
+def planted(name: str, way: Way, number: int) -> Planted:
+    """The run number `number` of a way; the same for the same arguments."""
+    rng = random.Random(f"{SEED} {name} {number}")
+    order = rng.choice(_ORDERS)
+    # Above 100, so that no day or count is one.
+    low, high = (1_003, 8_999) if name == "with a thousands separator" else (103, 899)
+    amount = float(rng.randint(low, high))
+    if name == "in words":
+        amount = float(rng.choice(list(_IN_WORDS)))
+    elif name != "without decimals":
+        amount += rng.choice((0.0, 0.5, 0.95))
+    refund = Refund(order, amount, f"RF-{rng.randint(20_000, 79_999)}")
+    new_amount = refund.amount + rng.choice((11.0, 17.5, 40.25))
+    call = {
+        "id": "call_1",
+        "function": "issue_refund",
+        "arguments": {"order": order, "amount": refund.amount},
+        "type": "function",
     }
+    result = {"reference": refund.reference, "amount": refund.digits, "to": "the card"}
+    head: list[Message] = [
+        {"role": "system", "content": "You are the support agent of a shop."},
+        {"role": "user", "content": f"My order {order} is broken. Can I have my money back?"},
+        {"role": "assistant", "content": "I am sorry. Sending it back.", "tool_calls": [call]},
+        {
+            "role": "tool",
+            "content": json.dumps(result),
+            "tool_call_id": "call_1",
+            "function": "issue_refund",
+        },
+    ]
+    return Planted(
+        (*head, *way(refund), *said("Is there anything else?")),
+        refund,
+        new_amount,
+        f"RF-{int(refund.reference[3:]) + 7}",
+    )
+
+
+class _Stages:
+    """Scripted stages that raise the refund of a planted run, and say of what follows that it
+    stays: so a contradiction that is found ends the case.
+    """
+
+    def __init__(self, run: Planted) -> None:
+        self._run = run
+
+    async def __call__(
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, Any]],
+        response_model: type[ResponseT],
+    ) -> Completion[ResponseT]:
+        del messages
+        text = json.dumps(self._answer(stage.stage, response_model))
+        return Completion(text, parse(text, response_model))
+
+    def _answer(self, stage: str, response_model: type[BaseModel]) -> Mapping[str, Any]:
+        run, refund = self._run, self._run.refund
+        if stage == "planner":
+            step = {"kind": "call", "message_index": EDITED, "call": "1"}
+            return {
+                "thesis": "Too much is sent.",
+                "steps": [{**step, "goal": "Send more.", "rationale": "It is sent here."}],
+            }
+        if stage == "summary":
+            texts = {"summary": "A refund.", "user_intent": "A refund."}
+            lists = ("assistant_progress", "outstanding_items", "risks")
+            return {**texts, **{name: [] for name in lists}}
+        if stage == "verifier":
+            return {
+                "rationale": "Too much.",
+                "verdict": "FAIL",
+                "contradiction": "",
+                "contradicts_itself": False,
+            }
+        if "new_content" in response_model.model_fields:
+            return {"new_content": "", "reason": "It stays."}
+        result = {"reference": run.new_reference, "amount": f"{run.new_amount:.2f}"}
+        return {
+            "words": "",
+            "arguments": json.dumps({"order": refund.order, "amount": run.new_amount}),
+            "result": json.dumps({**result, "to": "the card"}),
+            "result_is_error": False,
+            "reason": "More is sent.",
+        }
+
+
+def is_found(run: Planted) -> bool:
+    """Whether what is planted is looked at: another turn is edited, or the case ends for it."""
+    pipeline = Pipeline.default("scripted/model", edits="acts", max_edit_rounds=1)
+    agent_run = AgentRun("run", 1, run.messages)
+    perturber = pipeline.perturber(_Stages(run))
+    rubric = Rubric("refunds", "The agent refunds no more than is due.")
+    outcome = asyncio.run(perturber.perturb(agent_run, rubric, Goal("fail")))
+    if outcome.no_case is None:
+        return False
+    # What the scripted editor answers about a turn that follows is unusable on purpose.
+    return outcome.no_case.kind in ("stale_value", "unusable_edit", "broken_structure")
 
 
 def lines() -> list[Line]:
-    """Sessions over real runs, and contradictions planted after an edit."""
-    return [*consistency.lines(), *sessions()]
+    """Contradictions planted behind an edited call: the share found where the value is literal, in
+    other words, and where there is nothing.
+    """
+    found = {}
+    for name, way in {**LITERAL, **OTHERS, **INNOCENT}.items():
+        found[name] = sum(is_found(planted(name, way, number)) for number in range(EACH))
+    literal = sum(found[name] for name in LITERAL)
+    missed = [f"{name} {EACH - found[name]}" for name in LITERAL if found[name] < EACH]
+    others = ", ".join(f"{name}: {found[name]} of {EACH}" for name in OTHERS)
+    innocent = sum(found[name] for name in INNOCENT)
+    count, share = EACH * len(LITERAL), literal / (EACH * len(LITERAL))
+    return [
+        Line(
+            "acts: literal contradictions planted after an edited call, found",
+            f"{literal} of {count}; missed: {', '.join(missed) or 'none'}",
+            "at least 95%",
+            0.95 / share if share else 2.0,
+            1.0,
+        ),
+        Line("acts: contradictions without the literal value, found", others, "", 0.0),
+        Line(
+            "acts: other numbers and ids taken for contradictions",
+            f"{innocent} of {EACH * len(INNOCENT)}",
+            "at most 0",
+            float(innocent),
+            0.0,
+        ),
+    ]

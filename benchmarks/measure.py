@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import os
+import platform
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +125,22 @@ def in_turns(times: int, *works: Work) -> list[Cost]:
     return [min(own, key=lambda cost: cost.seconds) for own in costs]
 
 
+def origin() -> str:
+    """The commit that is measured, when, and where."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    return (
+        f"At {commit.stdout.strip()}, {today}, {os.cpu_count()} cores, {platform.system()} "
+        f"{platform.machine()}, Python {platform.python_version()}:"
+    )
+
+
 def table(lines: Sequence[Line]) -> str:
     """The lines as a Markdown table."""
     rows = [("what", "figure", "yardstick, same run", "ratio", "limit", "")]
@@ -145,8 +162,3 @@ def table(lines: Sequence[Line]) -> str:
     ]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(text)
-
-
-def stopwatch() -> float:
-    """Seconds of a clock that only goes forward."""
-    return time.perf_counter()

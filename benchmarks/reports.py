@@ -1,16 +1,16 @@
-"""The HTML report of 1,000 cases and of 5,000: how large it is, and how long a browser takes until
-it can be used, and until a search has filtered its list."""
+"""The HTML report: how large it is, and how long a browser takes to open and to search it."""
 
 from __future__ import annotations
 
 import random
 import shutil
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import Line, stopwatch
+from benchmarks.measure import Line
 from pytest_jrh.reports.page import write_page
 from tests.support.judged_sessions import coin, judged, session_of, spooled
 from tests.support.made_cases import MESSAGES
@@ -26,15 +26,16 @@ _LONGEST = 1.0
 _LONGEST_FILTER = 0.1
 
 
-def html() -> list[Line]:
-    """Both tests of 500 runs, and of 2,500, each with some 30 kB of text of its own.
+def lines() -> list[Line]:
+    """The HTML report of both tests of 500 runs, and of 2,500, each with some 30 kB of text of its
+    own; of the larger report the transcripts do not all fit.
 
-    The slowest of five openings counts. Of the larger report the transcripts do not all fit.
+    The slowest of five openings counts. Opened is when all rows are there and the first case is.
     """
-    lines = []
+    found = []
     for runs in RUNS:
-        lines += _lines(runs)
-    return lines
+        found += _lines(runs)
+    return found
 
 
 def _lines(runs: int) -> list[Line]:
@@ -42,9 +43,9 @@ def _lines(runs: int) -> list[Line]:
         path = Path(folder, "report.html")
         results = judged(coin(), runs=runs, rubrics=("tone",))
         records = spooled(Path(folder, "spool"), results, _long)
-        begun = stopwatch()
+        begun = time.perf_counter()
         write_page(path, replace(session_of(results, before=results), records=records))
-        written = stopwatch() - begun
+        written = time.perf_counter() - begun
         size, largest = path.stat().st_size / 1e6, _LARGEST[runs]
         what = f"HTML report of {len(results):,} cases"
         limit = f"limit {largest:g} MB"
@@ -94,9 +95,9 @@ _FILTER = """() => {
 
 
 def _timed(chromium: str, path: Path) -> list[tuple[float, float]]:
-    """Seconds from the start of the navigation until all rows are there and the first case is
-    open, in windows of their own, and those of the longest search, layout included, once the texts
-    are unpacked."""
+    """Seconds from the start of the navigation until the page can be used, in windows of their own,
+    and those of the longest search, layout included, once the texts are unpacked.
+    """
     from playwright.sync_api import sync_playwright
 
     found = []
@@ -106,11 +107,11 @@ def _timed(chromium: str, path: Path) -> list[tuple[float, float]]:
         )
         for _ in range(5):
             page = browser.new_page()
-            begun = stopwatch()
+            begun = time.perf_counter()
             page.goto(path.as_uri())
             page.wait_for_selector("html[data-ready]")
             page.focus("#search")
-            opened = stopwatch() - begun
+            opened = time.perf_counter() - begun
             page.wait_for_timeout(1_000)
             found.append((opened, page.evaluate(_FILTER)))
             page.close()
