@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -176,36 +176,30 @@ class Session:
     @property
     def results(self) -> list[CaseResult]:
         """The verdicts now, as results of a session."""
-        return results_of(self.made, self.now)
+        results = []
+        for spec, name, label, scores in zip(
+            self.made.specs,
+            self.made.ids,
+            self.made.labels.tolist(),
+            self.now.tolist(),
+            strict=True,
+        ):
+            result = replace(
+                case_result(spec, None, judge_digest=NOW),
+                case_id=name,
+                label=label,
+                case_digest=DIGEST,
+                scores=tuple(scores),
+                reasons=("",) * len(scores),
+            )
+            results.append(result)
+        return results
 
     def decide(self, *, other: bool = False, **rules: Any) -> Decision:
         """The decision, from results and a baseline as a session has them."""
         others = ("",) if other else ()
         held = Held(self.baseline, Scope.of(self.made.ids), others=others)
         return decide(self.results, GateRules(**rules), held)
-
-
-def results_of(made: _Made, verdicts: Verdicts, judge: str = NOW) -> list[CaseResult]:
-    """The results of a session with these verdicts."""
-    cases = zip(made.specs, made.ids, made.labels.tolist(), verdicts.tolist(), strict=True)
-    return [_result(spec, name, label, scores, judge) for spec, name, label, scores in cases]
-
-
-def _result(spec: CaseSpec, name: str, label: int, scores: Sequence[int], judge: str) -> CaseResult:
-    result = case_result(spec, None, judge_digest=judge)
-    return replace(
-        result,
-        case_id=name,
-        label=label,
-        case_digest=DIGEST,
-        scores=tuple(scores),
-        reasons=("",) * len(scores),
-    )
-
-
-def _majority(scores: Sequence[int]) -> int | None:
-    ones = 2 * sum(scores)
-    return None if ones == len(scores) else int(ones > len(scores))
 
 
 def words(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy.typing as npt
 from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.stats.intervals import (
     Estimate,
+    RepeatedCase,
     estimate_bias,
+    estimate_flicker,
     estimate_kappa,
     estimate_mean,
     estimate_share,
@@ -36,6 +39,7 @@ DESIGNS: dict[str, Callable[[int], list[int]]] = {
 FEWEST = 10
 _SESSIONS, _AGAIN_SESSIONS, _AGAIN = 400, 4_000, 6
 _FIGURE_SESSIONS = 150
+_FLICKER_SESSIONS = 2_000
 _LEAST = 92
 _LEAST_IN_A_CELL = 90
 
@@ -317,6 +321,25 @@ def figures(pool: Executor) -> tuple[str, list[Check]]:
         for (name, runs, off), row in rows.items()
     }
     return body + _table("figure, wrong scores, runs", named, "figures"), checks
+
+
+def flicker_coverage(flip: float, repeats: int) -> float:
+    """How often the interval of the flicker holds it, with 54 cases of 18 runs."""
+    rng = np.random.default_rng([repeats, int(100 * flip)])
+    estimates = []
+    for scores in rng.binomial(1, flip, (_FLICKER_SESSIONS, 54, repeats)).tolist():
+        cases = [RepeatedCase(place // 3, tuple(verdicts)) for place, verdicts in enumerate(scores)]
+        estimates.append(estimate_flicker(cases))
+    return held(estimates, 2 * flip * (1 - flip)).covered
+
+
+def flicker(pool: Executor) -> tuple[str, list[Check]]:
+    """What must hold of the interval of the flicker, which has no table."""
+    settings = product((0.02, 0.05, 0.1), (2, 3, 5))
+    lowest = min(pool.map(flicker_coverage, *zip(*settings, strict=True)))
+    error = error_of(lowest, _FLICKER_SESSIONS)
+    what = "coverage of the flicker's interval, lowest"
+    return "", [Check(what, 100 * lowest, 93, "least", error=error)]
 
 
 def _table(title: str, rows: dict[str, dict[str, Held]], part: str) -> str:
