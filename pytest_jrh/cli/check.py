@@ -139,7 +139,10 @@ def check_file(options: argparse.Namespace) -> int:
     display = Display(folder, width=width, verbosity=options.verbose)
     previous = ""
     first = [*_columns_lines(checked, options.baseline, display.width), ""]
-    more = ["", *wrapped(_next_step(checked), display.width)]
+    more: list[str] = []
+    # By these names `init` finds the runs that labels are of.
+    if checked.columns.case in ("id", "run_id"):
+        more = ["", *wrapped(_next_step(checked), display.width)]
     concluded = Concluded(checked.session, checked.passed, tuple(written))
     for line in ending_lines(concluded, display, first=first, notices=problems, more=more):
         if line.text or previous:

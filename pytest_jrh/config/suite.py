@@ -163,10 +163,7 @@ class Commands:
         return self._of_suites(suites, [*part, "--lf", "--jrh-review"])
 
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
-        command = ["pytest", *self._chosen(suites)]
-        if self._options.baseline is not None:
-            command.append(f"--jrh-baseline={self._relative(self._options.baseline)}")
-        command += extra
+        command = ["pytest", *self._chosen(suites), *extra]
         for suite in suites:
             # What `--jrh-config` names is among the options already.
             if suite.config_file not in self._options.configs:
@@ -178,7 +175,11 @@ class Commands:
         for suite in suites:
             if suite.config_file in self._options.configs:
                 chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
-        return [*chosen, "--jrh-frozen"] if self._options.frozen else chosen
+        if self._options.frozen:
+            chosen.append("--jrh-frozen")
+        if self._options.baseline is not None:
+            chosen.append(f"--jrh-baseline={self._relative(self._options.baseline)}")
+        return chosen
 
 
 _ALL_CALLS = ["--jrh-record-mode=new_episodes"]

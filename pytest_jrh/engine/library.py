@@ -222,7 +222,8 @@ class ConversationPerturber:
             )
         if work.confirmed or (is_positive and not pipeline.pass_required):
             return
-        finding = f"the verifier says {verification.verdict}"
+        word = "satisfied" if verification.verdict == "PASS" else "violated"
+        finding = f"the verifier says {word}"
         if goal.target_score is not None:
             finding = f"the verifier scores it {verification.score}, not {goal.target_score}"
         rationale = " ".join(verification.rationale.split())

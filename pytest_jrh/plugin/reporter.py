@@ -445,7 +445,7 @@ _HEADER_WIDTH = 80
 _MOST_NAMED = 5
 # What pytest's short summary needs beside a node id: `FAILED`, and what was done.
 _LEAST_MESSAGE = 50
-# As in `Skipped: not confirmed: the verifier says FAIL`.
+# As in `Skipped: not confirmed: the verifier says violated`.
 _MOST_PARTS = 3
 
 

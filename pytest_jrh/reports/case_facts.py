@@ -187,6 +187,8 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
 
     def add(who: str, score: int | None, why: str = "", by: str = "") -> None:
         word = score_name(session, results[0], score)
+        # A score that is given as its own reason says nothing.
+        why = "" if why.strip().isdigit() else why
         heard.append(Voice(who, word, why, by, label is not None and score != label))
 
     checked = rationale = None

@@ -118,10 +118,10 @@ def session_values(session: Session, cases: SessionCases) -> JsonValues:
     """What the page shows of a session but for the bodies of its cases."""
     everything = said(session, bars=True)
     headline, beside, place = everything.headline, [], 0
-    # That of the worst suite stands at the top, with the sentences behind it.
+    # Of a single suite it stands at the top, with the sentences behind it.
     for block in everything.answer:
-        if isinstance(block, Headline) and not place:
-            headline = f"{block.suite}: {block.text}" if block.suite else capital(block.text)
+        if isinstance(block, Headline) and not block.suite:
+            headline = capital(block.text)
         elif isinstance(block, Sentence) and not block.weight:
             beside.append(capital(block.text).rstrip("."))
         else:
@@ -254,6 +254,10 @@ class SessionCases:
         ranks: dict[str, int] = {}
         for rank, result in enumerate(worst_results(session)):
             ranks.setdefault(made_case_id(result), rank)
+        turned: dict[str, int] = {}
+        for table in session.probes:
+            for case in table.cases:
+                turned.setdefault(made_case_id(session.results_by_id[case]), len(turned))
 
         def urgency(group: tuple[str, Sequence[CaseResult]]) -> tuple[int, int]:
             """What is to be looked at first: wrong verdicts in the order in which to read them,
@@ -264,7 +268,7 @@ class SessionCases:
                 return 0, ranks[made]
             kind, tags = self._kind(results), self._tags(results)
             if kind == "turned":
-                return 1, -sum(result.outcome == "disagree" for result in results)
+                return 1, turned[made]
             if "label in doubt" in tags:
                 return 2, 0
             if "no verdict" in tags:

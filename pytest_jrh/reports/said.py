@@ -589,6 +589,8 @@ def _nothing_wrong(session: Session) -> str:
     that are wrong or in doubt, or that the verdicts are kept for a gate; nothing where all is done.
     """
     turning = [table for table in session.probes if table.is_finding]
+    if not turning and session.word == "FAIL":
+        turning = [table for table in session.probes if table.total.turned]
     # The others are for all cases.
     is_part = any(decision.part for decision in session.decisions.values())
     if turning:
@@ -629,10 +631,11 @@ def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session, skips=skips)
-    if not any(table.is_finding for table in session.probes):
+    if not any(table.is_finding for table in session.probes) and session.word != "FAIL":
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:
-        yield Sentence(f"panel of {one_line(panel.suite)}: {topics.majority_sentence(panel)}")
+        of = f" of {one_line(panel.suite)}" if len(session.panels) > 1 else ""
+        yield Sentence(f"panel{of}: {topics.majority_sentence(panel)}")
 
 
 def _is_read_first(cases: Cases) -> bool:

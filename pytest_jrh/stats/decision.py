@@ -470,7 +470,8 @@ def _pass_text(session: _Session) -> str:
         allowed = [of for of in classes if of.drop > 0 and of.adjusted < LEVEL]
         if allowed:
             text = f"{session.held.subject(judge)} {loss_text(allowed)}"
-            return f"{text}; {points(session.rules.max_drop)} may be lost"
+            lost = points(max(of.drop for of in allowed))
+            return f"{text}: {lost} in all, where {points(session.rules.max_drop)} may be lost"
     judges = list(dict.fromkeys(result.judge for result in session.judged))
     several = len(judges) > 1
     subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])

@@ -226,7 +226,7 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
     with ModelServer(override(Obedient(), verifier=said)) as server:
         printed = run_in(files, server, "--jrh-record-mode=once", "-ra", "-v")
     assert not RAW.search(printed)
-    assert "not confirmed: the verifier says PASS: #\\x23[error]owned <script>" in printed
+    assert "not confirmed: the verifier says satisfied: #\\x23[error]owned <script>" in printed
 
 
 def test_json_fits_its_schema_and_the_baseline_comes_back(

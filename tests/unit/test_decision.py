@@ -338,7 +338,8 @@ PASS = [
         cases("x" * 6 + "." * 294, "." * 300),
         cases("." * 300, "." * 300),
         {},
-        "the judge misses 6 of 300 violations that it found before; 5 points may be lost",
+        "the judge misses 6 of 300 violations that it found before: 2 points in all, where 5 "
+        "points may be lost",
     ),
     Row(
         "lost by chance",

@@ -146,7 +146,7 @@ def test_case_of_a_verifier_that_is_off_is_unverified() -> None:
 
 def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
     model = ScriptedModel(verifier={"rationale": "All well.", "verdict": "PASS"})
-    with pytest.raises(NoVerdictCase, match="not confirmed: the verifier says PASS") as raised:
+    with pytest.raises(NoVerdictCase, match="not confirmed: the verifier says satisfied") as raised:
         wait_for(generate_case(pipeline(), model, SPEC, RUN, RUBRIC, FAIL))
     case = raised.value.rejected
     assert case is not None

@@ -3,7 +3,7 @@
 const small = (title) => make("h2", { class: "small" }, capital(title));
 const BLOCKS = {
   Headline: (block) => make("h2", { dir: "auto" }, block.word ? make("span", { class: `word ${block.word}` }, block.word) : null, block.suite ? `${block.suite}: ` : null, block.text),
-  Line: (block) => make("div", { class: block.weight }, small(block.title), make("p", { dir: "auto" }, capital(block.text)), block.command ? command(block.command) : null),
+  Line: (block) => make("div", { class: block.weight }, small(block.title), make("p", { dir: "auto" }, block.text), block.command ? command(block.command) : null),
   Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, block.text),
   Points: (block) => make("ul", {}, block.sentences.map((sentence) => make("li", { dir: "auto" }, sentence))),
   Diff: drawDiff,
