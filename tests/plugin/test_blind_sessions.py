@@ -107,11 +107,12 @@ def test_what_two_people_label_in_clones_comes_together(tmp_path: Path) -> None:
         process.kill()
 
 
-def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    blind = write_suite(pytester.path, runs=1)
-    nobody = pytester.run(*python(), "-m", "pytest", blind.option, "--jrh-reviewer= ")
-    assert nobody.ret == pytest.ExitCode.USAGE_ERROR
-    nobody.stderr.fnmatch_lines(["ERROR: --jrh-reviewer=: must be a name*"])
+def test_labels_are_not_drawn_from_a_subset(pytester: pytest.Pytester) -> None:
+    blind = write_suite(pytester.path, runs=1, overrides={"subset": {"smoke": 1}})
+    options = ("--jrh-subset=smoke", "--jrh-review=blind")
+    refused = pytester.run(*python(), "-m", "pytest", blind.option, *options)
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*run it without --jrh-subset*"])
 
 
 def test_the_ini_key_takes_what_the_option_takes(

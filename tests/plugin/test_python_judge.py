@@ -150,6 +150,16 @@ def test_a_new_version_is_no_judge_whose_verdict_is_recorded(
     stale.stdout.fnmatch_lines(['    -{"judge": "1", "case": *', '    +{"judge": "2", "case": *'])
 
 
+def test_another_version_is_another_judge(judged: MakeJudged) -> None:
+    made, digests = helped(judged), set()
+    folder = made.suite.folder
+    for version in ("1", "2"):
+        made.configure({"python": "judges.py:judge", "version": version})
+        ready = make_ready(made.suite.config, cwd=folder, rootdir=folder)
+        digests |= {*ready.judge_fingerprints.values()}
+    assert len(digests) == 2
+
+
 def test_a_helper_that_would_be_another_files_is_a_usage_error(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
@@ -182,31 +192,35 @@ def test_what_a_changed_helper_turns_is_no_flicker(
 
 
 ERRORS = {
-    "raises": ("raise ValueError('no luck')", "model_error", "raised ValueError: no luck."),
-    "exits": ("raise SystemExit(3)", "model_error", "raised SystemExit: 3."),
-    "bool": ("return True", "invalid_response", "gave True; a score must be the integer 0 or 1,"),
-    "late": ("import time; time.sleep(9)", "model_error", "no verdict within 0.3 s, its `timeout`"),
+    "def raises": ("raise ValueError('no luck')", "model_error", "raised ValueError: no luck."),
+    "async def exits": ("raise SystemExit(3)", "model_error", "raised SystemExit: 3."),
+    "def bool": ("return True", "invalid_response", "gave True; a score must be the integer 0 or"),
+    "async def late": (
+        "import time; time.sleep(9)",
+        "model_error",
+        "no verdict within 0.3 s, its `timeout`",
+    ),
 }
 
 
-@pytest.mark.parametrize("word", ["def", "async def"])
 def test_what_is_no_verdict_is_said_in_a_few_lines(
-    judged: MakeJudged, pytester: pytest.Pytester, word: str
+    judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
     made = judged(
-        "".join(f"{word} {name}(case):\n    {body}\n" for name, (body, _, _) in ERRORS.items())
+        "".join(f"{start}(case):\n    {body}\n" for start, (body, _, _) in ERRORS.items())
     )
     made.panel(
         {"name": name, "python": f"judges.py:{name}", "timeout": 0.3 if name == "late" else 60}
-        for name in ERRORS
+        for name in (start.rpartition(" ")[2] for start in ERRORS)
     )
     done = pytester.runpytest_inprocess(made.suite.option, *ONE)
     done.assert_outcomes(errors=4, deselected=28)
     texts = done.stdout.str().split("No verdict (")[1:]
-    for text, (name, (_, outcome, said)) in zip(texts, ERRORS.items(), strict=False):
+    for text, (start, (_, outcome, said)) in zip(texts, ERRORS.items(), strict=False):
         part = re.split(r"\n(?:___|===)", text)[0].splitlines()
         assert len(part) <= 25
         flat = " ".join(" ".join(part).split())
+        name = start.rpartition(" ")[2]
         assert flat.startswith(f"{outcome}): the judge gave no verdict. The judge judges.py:{name}")
         assert said in flat
     assert "    inputs/configs/judges.py:2 in raises" in done.outlines

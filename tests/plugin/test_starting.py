@@ -299,6 +299,18 @@ def test_existing_files_are_listed_and_left_alone(
     )
 
 
+def test_a_second_suite_leaves_the_workflow_as_it_is(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init("first", "--log", log)
+    workflow = (project / WORKFLOW).read_bytes()
+    capsys.readouterr()
+    assert init("second", "--log", log) == 0
+    assert (project / WORKFLOW).read_bytes() == workflow
+    said = capsys.readouterr().out
+    assert "Unchanged; add the new suite's --jrh-config to it:\n  .github" in said
+
+
 @pytest.mark.parametrize(
     "name",
     [

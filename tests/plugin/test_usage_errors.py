@@ -6,6 +6,7 @@ A discovered suite in a collection error.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.config.options import Options, mistakes
 from tests.plugin.recorded import Recorded
 from tests.support.suites import SuiteFiles
 
@@ -128,25 +130,35 @@ def test_nothing_is_asked_after_an_error_of_collection(
 
 
 @pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"max_cost": math.nan}, "--jrh-max-cost=nan: must be a number >= 0"),
+        ({"max_calls": -1}, "--jrh-max-calls=-1: must be a number >= 0"),
+        ({"reports": (Path("r.pdf"),)}, "--jrh-report=r.pdf: must be FILE.html, FILE.md or FILE."),
+        ({"reports": (Path(),)}, "--jrh-report=.: this is a folder; name a file in it"),
+        ({"update_baseline": True}, "--jrh-update-baseline: name the file to update with --jrh-"),
+        ({"reviewer": " "}, "--jrh-reviewer=: must be a name"),
+    ],
+    ids=str,
+)
+def test_a_bad_option_is_named(options: dict[str, Any], told: str) -> None:
+    [said] = mistakes(Options(**options))
+    assert said.startswith(told)
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--jrh-max-cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
-        (
-            ["--jrh-report=r.html", "--jrh-report=r.pdf"],
-            "*--jrh-report=r.pdf: must be FILE.html, FILE.md or FILE.json (none: no page)*",
-        ),
         (
             ["-o", "jrh_record_mode=new_episode", "-n2"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    ids=["alone", "-n 2"],
 )
 def test_a_bad_option_is_a_usage_error(
-    pytester: pytest.Pytester,
-    recorded: Recorded,
-    arguments: list[str],
-    told: str,
+    pytester: pytest.Pytester, recorded: Recorded, arguments: list[str], told: str
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
