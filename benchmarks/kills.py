@@ -26,7 +26,7 @@ import yaml
 
 from benchmarks.measure import ALONE, pytest_command
 from tests.support.exchange import body_digest
-from tests.support.server_process import ServerProcess, server_process
+from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
 _DELAY = 0.02
@@ -42,13 +42,13 @@ def main() -> int:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         unkilled = Path(name, "unkilled")
-        with server_process(Path(name, "unkilled.jsonl"), delay=_DELAY) as server:
+        with ModelServer(delay=_DELAY) as server:
             expected = _outcomes(_start(_suite(unkilled), server))
-            calls = len(server.events("asked"))
+            calls = server.count()
         for number in range(1, options.times + 1):
             after, later = chance.randrange(1, calls), chance.uniform(0, 2 * _DELAY)
             folder = Path(name, f"round-{number}")
-            with server_process(Path(name, f"round-{number}.jsonl"), delay=_DELAY) as server:
+            with ModelServer(delay=_DELAY) as server:
                 said, is_good = _round(_suite(folder), server, after, later, expected)
             said = f"killed {later:.3f} s after answer {after} of {calls}: {said}"
             print(f"{number}: {said}", flush=True)
@@ -59,18 +59,18 @@ def main() -> int:
 
 
 def _round(
-    suite: SuiteFiles, server: ServerProcess, after: int, later: float, expected: list[str]
+    suite: SuiteFiles, server: ModelServer, after: int, later: float, expected: list[str]
 ) -> tuple[str, bool]:
     """Kill one recording and resume it: what is to be said of it, and whether all is well."""
     killed = _start(suite, server)
-    while len(server.events("answered")) < after and killed.poll() is None:
+    while server.count(answered=True) < after and killed.poll() is None:
         time.sleep(0.001)
     time.sleep(later)
     killed.kill()
     killed.communicate()
     on_disk = _recorded(suite)
     outcomes = _outcomes(_start(suite, server))
-    asked = Counter(event["digest"] for event in server.events("asked"))
+    asked = Counter(request.digest for request in server.requests)
     twice = {digest for digest, times in asked.items() if times > 1}
     if outcomes != expected:
         return f"other outcomes: {outcomes}", False
@@ -85,7 +85,7 @@ def _suite(folder: Path) -> SuiteFiles:
     return write_suite(folder, runs=4)
 
 
-def _start(suite: SuiteFiles, server: ServerProcess) -> subprocess.Popen[str]:
+def _start(suite: SuiteFiles, server: ModelServer) -> subprocess.Popen[str]:
     return subprocess.Popen(
         pytest_command(suite.option, "-rA", "--jrh-record-mode=once"),
         cwd=suite.folder,

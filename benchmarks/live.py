@@ -6,7 +6,7 @@ import shutil
 
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, pytest_command, run
-from tests.support.server_process import server_process
+from tests.support.model_server import ModelServer
 from tests.support.suites import write_suite
 
 DELAY = 0.5
@@ -21,18 +21,15 @@ def lines() -> list[Line]:
     folder = CACHE / "live"
     shutil.rmtree(folder, ignore_errors=True)
     files = write_suite(folder, runs=RUNS, workers=WORKERS)
-    log = CACHE / "live.log"
-    log.unlink(missing_ok=True)
-    with server_process(log, delay=DELAY) as server:
+    with ModelServer(delay=DELAY) as server:
         cost = run(
             pytest_command(files.option, "--jrh-record-mode=new_episodes"),
             folder,
             environment=server.environment,
         )
-        asked = {event["index"]: event["time"] for event in server.events("asked")}
-        answered = {event["index"]: event["time"] for event in server.events("answered")}
-    span = max(answered.values()) - min(asked.values())
-    total = sum(answered[index] - begun for index, begun in asked.items())
+        calls = [(each.started, each.ended) for each in server.requests if each.ended is not None]
+    span = max(ended for _, ended in calls) - min(started for started, _ in calls)
+    total = sum(ended - started for started, ended in calls)
     shared_out = total / WORKERS
     return [
         Line(
@@ -45,7 +42,7 @@ def lines() -> list[Line]:
         Line(
             "the same, whole process",
             f"{cost.seconds:.1f} s, {cost.peak_mb:.0f} MB",
-            f"{total:.1f} s: its {len(asked)} calls one after another",
+            f"{total:.1f} s: its {len(calls)} calls one after another",
             cost.seconds / total,
             0.25,
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.measure import pytest_command, run
-from tests.support.server_process import server_process
+from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
 CACHE = Path(__file__).resolve().parent / ".cache"
@@ -27,7 +27,7 @@ def recorded(cases: int) -> SuiteFiles:
         return files
     if not files.config.exists():
         write_suite(folder, overrides=_ONE_FOLDER, runs=cases // 2)
-    with server_process(CACHE / "recording.log") as server:
+    with ModelServer(keep=False) as server:
         run(
             pytest_command(files.option, "--jrh-record-mode=new_episodes"),
             folder,

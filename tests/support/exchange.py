@@ -20,8 +20,8 @@ class Request:
     """What a client asked, and how it was answered.
 
     `kind` is "pending" until the answer is out, then "answer" or the name of the fault; `status` is
-    the HTTP status sent, None while nothing was; `gone` says that the client hung up first.
-    `started` and `ended` are `time.monotonic()` seconds.
+    the HTTP status sent, None while nothing was. `started` and `ended` are
+    `time.monotonic()` seconds.
     """
 
     index: int
@@ -33,7 +33,6 @@ class Request:
     ended: float | None = None
     kind: str = "pending"
     status: int | None = None
-    gone: bool = False
 
     @property
     def model(self) -> str:

@@ -1,16 +1,19 @@
-"""A small HTTP/1.1 server on loopback: keep-alive, one task per request, a hung-up client cancels
-its own."""
+"""A small HTTP/1.1 server on loopback, with a thread for each connection."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import contextlib
+import socket
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeAlias
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from types import TracebackType
+    from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,6 @@ class Call:
 
     method: str
     path: str
-    version: str
     headers: Mapping[str, str]
     body: bytes = b""
 
@@ -34,124 +36,95 @@ class Wire:
     send_only: int | None = None
 
 
-Handler: TypeAlias = Callable[[Call], Coroutine[Any, Any, Wire]]
-OnError: TypeAlias = Callable[[BaseException], object]
+class Loopback:
+    """Answers by `respond` on 127.0.0.1 while its block is open.
 
-
-async def serve(
-    handler: Handler,
-    *,
-    port: int,
-    ready: Future[tuple[int, Callable[[], object]]],
-    on_error: OnError,
-) -> None:
-    """Serve on 127.0.0.1 until stopped; `ready` gets the port and the thread-safe function that
-    stops it.
-
-    `on_error` is told of what a handler raised, and the client sees its connection closed.
+    Leaving the block closes the port and every connection, and raises what `respond` raised.
     """
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    connections: set[_Connection] = set()
-    try:
-        listener = await loop.create_server(
-            lambda: _Connection(handler, connections, on_error), "127.0.0.1", port, backlog=512
-        )
-    except OSError as error:
-        ready.set_exception(error)
-        return
-    ready.set_result(
-        (listener.sockets[0].getsockname()[1], lambda: loop.call_soon_threadsafe(stopped.set))
-    )
-    await stopped.wait()
-    listener.close()
-    tasks = [connection.task for connection in connections if connection.task is not None]
-    for connection in connections:
-        connection.abort()
-    await asyncio.gather(*tasks, return_exceptions=True)
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.errors: list[BaseException] = []
+        self.stopping = threading.Event()
+        self._server: _Server | None = None
+
+    def respond(self, call: Call) -> Wire:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._server = _Server(self)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        """Close the port and every connection; may be called twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            self.stopping.set()
+            server.shutdown()
+            server.server_close()
+            for connection in list(server.connections):
+                connection.shut()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if error is None and self.errors:
+            raise self.errors[0]
 
 
-class _Connection(asyncio.Protocol):
-    """One client's connection; it answers one request after the other."""
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
 
-    def __init__(self, handler: Handler, connections: set[_Connection], on_error: OnError) -> None:
-        self._handler = handler
-        self._connections = connections
-        self._on_error = on_error
-        self._buffer = bytearray()
-        self._head: Call | None = None
-        self._transport: asyncio.Transport | None = None
-        self.task: asyncio.Task[Wire] | None = None
+    def __init__(self, owner: Loopback) -> None:
+        self.owner = owner
+        self.connections: set[_Connection] = set()
+        super().__init__(("127.0.0.1", 0), _Connection)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._connections.add(self)
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that are killed or hang up are what tests are about."""
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
-        if self.task is not None:
-            self.task.cancel()
 
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        self._next()
+class _Connection(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
 
-    def abort(self) -> None:
-        assert self._transport is not None
-        self._transport.abort()
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections.add(self)
 
-    def _next(self) -> None:
-        if self.task is None and (call := self._take()):
-            self.task = asyncio.get_running_loop().create_task(self._handler(call))
-            self.task.add_done_callback(lambda task: self._done(task, call))
+    def finish(self) -> None:
+        self.server.connections.discard(self)
+        super().finish()
 
-    def _take(self) -> Call | None:
-        """The next request, once all of it is there."""
-        if self._head is None:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return None
-            self._head = _parse_head(self._buffer[:end].decode("latin-1"))
-            del self._buffer[: end + 4]
-        length = int(self._head.headers.get("content-length", 0))
-        if len(self._buffer) < length:
-            return None
-        head, self._head = self._head, None
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return Call(head.method, head.path, head.version, head.headers, body)
+    def shut(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
-    def _done(self, task: asyncio.Task[Wire], call: Call) -> None:
-        assert self._transport is not None
-        self.task = None
-        if task.cancelled():
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            wire = self.server.owner.respond(Call(self.command, self.path, headers, body))
+        except Exception as error:  # noqa: BLE001 - raised again where the block ends
+            self.server.owner.errors.append(error)
+            self.close_connection = True
             return
-        if error := task.exception():
-            self._on_error(error)
-            self._transport.abort()
-            return
-        wire = task.result()
-        closing = (
-            wire.send_only is not None
-            or call.version != "HTTP/1.1"
-            or call.headers.get("connection", "").lower() == "close"
-        )
-        self._transport.write(_encode(wire, closing=closing)[: wire.send_only])
-        if closing:
-            self._transport.close()
-        else:
-            self._next()
+        self.close_connection = self.close_connection or wire.send_only is not None
+        self.wfile.write(_encode(wire, closing=self.close_connection)[: wire.send_only])
 
+    def do_GET(self) -> None:
+        self.do_POST()
 
-def _parse_head(text: str) -> Call:
-    start, *lines = text.split("\r\n")
-    method, path, version = start.split(" ", 2)
-    headers = {
-        name.strip().lower(): value.strip()
-        for name, _, value in (line.partition(":") for line in lines)
-    }
-    return Call(method, path, version, headers)
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 def _encode(wire: Wire, *, closing: bool) -> bytes:
