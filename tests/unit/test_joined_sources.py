@@ -177,6 +177,16 @@ def test_the_file_that_was_begun_first_keeps_its_ids_and_else_an_id_is_unclear(
     assert list(source.unclear_names()) == ([] if is_clear else ["1"])
 
 
+def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_path: Path) -> None:
+    paths = [f"{month}/{name}.jsonl" for month in ("june", "may") for name in ("other", "runs")]
+    source = opened(*(write_lines(tmp_path / path, 1) for path in paths))
+    assert source.unclear_names() == {
+        "1": tuple(f"1@{path}" for path in paths),
+        "1@other": ("1@june/other.jsonl", "1@may/other.jsonl"),
+        "1@runs": ("1@june/runs.jsonl", "1@may/runs.jsonl"),
+    }
+
+
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
