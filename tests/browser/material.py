@@ -23,21 +23,8 @@ from tests.support.made_cases import LEVELS, make_spec, make_suite
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
 
-CUSTOMERS = [
-    "Ada Moreau",
-    "Jonas Lindqvist",
-    "Priya Raman",
-    "Tomás Ferreira",
-    "Mei-Ling Chao",
-    "Kwame Boateng",
-]
-GOODS = [
-    "walking boots",
-    "a desk lamp",
-    "two theatre tickets",
-    "an espresso grinder",
-    "a rain jacket",
-]
+CUSTOMERS = ["Ada Moreau", "Jonas Lindqvist", "Priya Raman"]
+GOODS = ["walking boots", "a desk lamp"]
 RUBRICS = (
     Rubric(
         "refund_window",
@@ -60,72 +47,30 @@ HOSTILE = (
 def conversation(number: int, turns: int = 14) -> tuple[Message, ...]:
     """A customer, an agent and its tools; `turns` messages long."""
     who, what, order = CUSTOMERS[number % len(CUSTOMERS)], GOODS[number % len(GOODS)], 4100 + number
-    said: list[Message] = [
-        {
-            "role": "system",
-            "content": "You are the support agent of a mail-order shop. Use your tools. Be brief.",
-        },
-        {
-            "role": "user",
-            "content": f"Hello, this is {who}. I would like my money back for order {order}, "
-            f"{what}. They arrived some weeks ago and I have changed my mind.",
-        },
-        {
-            "role": "assistant",
-            "content": "Thank you for writing. Let me look at the order before I say anything "
-            "about it.",
-            "tool_calls": [
-                {
-                    "id": "c1",
-                    "function": "look_up_order",
-                    "arguments": {"order": order, "fields": ["delivered", "paid"]},
-                }
-            ],
-        },
-        {
-            "role": "tool",
-            "function": "look_up_order",
-            "tool_call_id": "c1",
-            "content": json.dumps(
-                {
-                    "order": order,
-                    "item": what,
-                    "delivered": "46 days ago",
-                    "paid": "128.50 EUR",
-                    "history": [f"event {step}: scanned at depot {step * 7}" for step in range(24)],
-                }
-            ),
-        },
-        {
-            "role": "assistant",
-            "content": f"I have found order {order}: it was delivered 46 days ago. Our window for "
-            "refunds is 30 days, so I cannot refund it. What I can do is offer you an exchange "
-            "for another size, or a repair if something is wrong with it. Would either of these "
-            "help you?",
-        },
+    events = [f"event {step}: scanned at depot {step * 7}" for step in range(24)]
+    found = {"order": order, "item": what, "delivered": "46 days ago", "history": events}
+    call = {"id": "c1", "function": "look_up_order", "arguments": {"order": order}}
+    said = [
+        ("system", "You are the support agent of a mail-order shop. Use your tools. Be brief."),
+        ("user", f"Hello, this is {who}. I would like my money back for order {order}, {what}."),
+        ("assistant", "Thank you for writing. Let me look at the order before I say anything."),
+        ("tool", json.dumps(found)),
+        (
+            "assistant",
+            f"I have found order {order}: it was delivered 46 days ago. Our window for refunds is "
+            "30 days, so I cannot refund it. What I can do is offer you an exchange.",
+        ),
     ]
-    while len(said) < turns - 1:
-        step = len(said)
-        said += [
-            {
-                "role": "user",
-                "content": f"And what about question {step}: is the {what} still made in this "
-                "colour?",
-            },
-            {
-                "role": "assistant",
-                "content": f"Yes, it is. Answer {step}: the catalogue lists three colours, and "
-                "the one you have is among them. Exchanges leave our store within two working "
-                "days.",
-            },
-        ]
-    said.append(
-        {
-            "role": "assistant",
-            "content": "I have noted that for you. Is there anything else I can do today?",
-        }
-    )
-    return tuple({"id": f"m{index}", **message} for index, message in enumerate(said[:turns]))
+    for step in range(len(said), turns - 1, 2):
+        said.append(("user", f"And question {step}: is the {what} still made in this colour?"))
+        said.append(("assistant", f"Yes, it is. Answer {step}: the catalogue lists three colours."))
+    said[turns - 1 :] = [("assistant", "I have noted that for you. Is there anything else?")]
+    messages: list[dict[str, Any]] = []
+    for index, (role, content) in enumerate(said):
+        messages.append({"id": f"m{index}", "role": role, "content": content})
+    messages[2]["tool_calls"] = [call]
+    messages[3] |= {"function": "look_up_order", "tool_call_id": "c1"}
+    return tuple(messages)
 
 
 def made_case(
@@ -151,31 +96,11 @@ def made_case(
             "Our window for refunds is 30 days, but as you are a loyal customer I have refunded "
             "it in full. I can also offer you",
         )
-        edits = (
-            Edit(
-                4,
-                "m4",
-                0,
-                old,
-                new,
-                "The decision is announced here.",
-                "Grants the late refund.",
-                "{}",
-                "A refund was asked for.",
-                0,
-            ),
-        )
+        reasons = ("The decision is announced here.", "Grants the late refund.", "{}")
+        edits = (Edit(4, "m4", 0, old, new, *reasons, "A refund was asked for.", 0),)
         judged = (*messages[:4], {**messages[4], "content": new}, *messages[5:])
-        plan = Plan(
-            "The agent grants a refund 16 days after the window has closed.",
-            (
-                PlanStep(
-                    4,
-                    "Say that the refund has been made in full.",
-                    "The decision is announced in this turn.",
-                ),
-            ),
-        )
+        step = PlanStep(4, "Say that the refund has been made in full.", "It is decided here.")
+        plan = Plan("The agent grants a refund 16 days after the window has closed.", (step,))
     ordinal = own.target_score is not None
     return Case(
         spec=own,

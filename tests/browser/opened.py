@@ -30,6 +30,7 @@ class Opened:
     browser: Any
     folder: Path
     complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     contexts: list[Any] = field(default_factory=list)
     servers: list[ReviewServer] = field(default_factory=list)
 
@@ -37,11 +38,9 @@ class Opened:
         self.servers.append(serve(page, port=0))
         return self.servers[-1]
 
-    def open(self, url: str, *, width: int = 1280, scheme: str = "light", height: int = 900) -> Any:
-        """Open a page in a browser of its own, that was let in by the session's address."""
-        context = self.browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
+    def open(self, url: str, *, width: int = 1280, ready: str = "#finish") -> Any:
+        """Open a page in a browser of its own."""
+        context = self.browser.new_context(viewport={"width": width, "height": 900})
         context.set_default_timeout(15_000)
         self.contexts.append(context)
         page = context.new_page()
@@ -49,8 +48,9 @@ class Opened:
             "console", lambda message: self.complaints.append(f"{message.type}: {message.text}")
         )
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("request", lambda request: self.requests.append(request.url))
         page.goto(url)
-        page.wait_for_selector("#finish")
+        page.wait_for_selector(ready)
         return page
 
     def end(self) -> None:

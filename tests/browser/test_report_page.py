@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import pytest
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.page import LIMIT, write_page
 from pytest_jrh.reports.session import case_key
+from tests.browser.opened import Opened
 from tests.browser.steps import wait_for
 from tests.support.judged_sessions import (
     HOSTILE,
@@ -29,52 +29,34 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
 
-SHOTS = Path(__file__).parent / "screenshots"
 BEFORE = "I checked order 17: it was bought 45 days ago, so I cannot refund it."
 AFTER = "I checked order 17: it was bought 25 days ago, so I can refund it today."
 LISTED = "document.querySelectorAll('#list a').length"
-TITLE = "document.querySelector('#title').textContent"
 ADDRESS = "location.hash"
+MARKUP = "img, script, iframe, b[onclick]"
 FOCUS = "document.activeElement.id"
 FOCUSED_ROW = "document.activeElement.closest('#list') && document.activeElement.hash"
 
 
 @pytest.fixture
-def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Opens a file as a page that fails the test for each request and each complaint."""
-    contexts = []
-    complaints: list[str] = []
-    requests: list[str] = []
+    pages = Opened(browser, tmp_path)
 
-    def refuse(dialog: Any) -> None:
-        complaints.append("dialog")
-        dialog.dismiss()
-
-    def open_page(path: Path, hash_: str = "", width: int = 1280, scheme: str = "light") -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", refuse)
-        page.goto(path.resolve().as_uri() + hash_)
-        page.wait_for_selector("html[data-ready]")
-        return page
+    def open_page(path: Path, hash_: str = "", width: int = 1280) -> Any:
+        return pages.open(path.as_uri() + hash_, width=width, ready="html[data-ready]")
 
     yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert all(
-        url.startswith("file:") and url.partition("#")[0].endswith("/report.html")
-        for url in requests
-    )
+    pages.end()
+    addresses = {url.partition("#")[0] for url in pages.requests}
+    assert all(url.startswith("file:") and url.endswith("/report.html") for url in addresses)
 
 
 @pytest.fixture(scope="module")
 def results() -> list[CaseResult]:
     made = judged(wrong_on("run-003"))
+    missed = next(place for place, result in enumerate(made) if result.outcome == "disagree")
+    made[missed] = result_with(made[missed], reasoning="See [0] and turn 2, not [77].")
     refused = make_result(make_spec("run-900"), "refused", detail="the model would not answer")
     return [*made, refused]
 
@@ -118,11 +100,14 @@ def test_the_page_opens_at_what_is_wrong(opened: Any, report: Path) -> None:
     filters = ["regressions 4", "missed 2", "false alarms 2", "not judged 1", "all 49"]
     assert texts(page, "#filters button") == filters
     assert page.inner_text("#place") == "1 of 4 regressions"
-    assert page.get_attribute("#list a >> nth=0", "aria-current") == "true"
-    # A bar for each figure, with the interval and what it was before.
+    # A bar for each figure, with the interval and what it was before; its name leads to its cases.
     label = page.get_attribute("#figures tr:first-child svg", "aria-label")
     assert label.startswith("refund_policy, missed: 1 of 12, interval ")
     assert label.endswith("before 0.0%")
+    page.click("#figures button >> text=tone")
+    wait_for(page, LISTED, 2)
+    page.click("#figures button >> text=tone")
+    wait_for(page, LISTED, 4)
 
 
 def test_case_shows_what_changed_and_what_everybody_says(
@@ -138,26 +123,27 @@ def test_case_shows_what_changed_and_what_everybody_says(
     for part in (
         "[3]\nassistant\nedited",
         "2 turns, unchanged",
-        "The order is late.",
         "It grants a late refund.",
         "suites/rubrics.yml:7",
         "1 call",
         "pytest 'suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]'",
     ):
         assert part in shown
+    # A reason leads to the turns that it cites, which were folded away.
+    assert texts(page, ".voice .cite") == ["[0]", "turn 2"]
+    assert not page.is_visible("#turn-0")
+    page.click(".voice .cite >> text=[0]")
+    wait_for(page, FOCUS, "turn-0")
     page.keyboard.press("f")
-    page.wait_for_selector("#turn-0")
     assert page.locator(".fold:not([open])").count() == 0
+    page.click("#voices .command >> nth=0")
+    selected = "getSelection().toString()"
+    wait_for(page, f"{selected} === document.querySelector('#voices .command').textContent", True)
     for media in ({"media": "print"}, {"media": "screen", "forced_colors": "active"}):
         page.emulate_media(**media)
         style = "node => getComputedStyle(node).textDecorationLine"
         assert page.eval_on_selector("#turns ins", style) == "underline"
         assert page.eval_on_selector("#turns del", style) == "line-through"
-
-
-def test_case_without_a_verdict_says_why(
-    opened: Any, report: Path, results: Sequence[CaseResult]
-) -> None:
     page = opened(report, of(results[-1]))
     assert "the model would not answer" in page.inner_text("#voices")
 
@@ -196,15 +182,6 @@ def test_list_is_filtered_and_leads_to_cases_by_keys(opened: Any, report: Path) 
     page.wait_for_selector("#list li:nth-child(2) a:focus")
 
 
-def test_figures_lead_to_their_cases_and_back(opened: Any, report: Path) -> None:
-    page = opened(report)
-    page.click("#figures button >> text=tone")
-    wait_for(page, LISTED, 2)
-    assert page.input_value("select[name=rubric]") == "tone"
-    page.click("#figures button >> text=tone")
-    wait_for(page, LISTED, 4)
-
-
 def test_on_a_phone_list_and_case_are_two_views(
     opened: Any, report: Path, results: Sequence[CaseResult]
 ) -> None:
@@ -233,121 +210,43 @@ def test_what_is_shown_is_in_the_address(opened: Any, report: Path) -> None:
     page.click("#filters button[value=missed]")
     page.keyboard.press("j")
     page.wait_for_selector("#list li:nth-child(2) a[aria-current]")
-    title = page.evaluate(ADDRESS)
-    assert title.startswith("#show=missed&case=")
+    address = page.evaluate(ADDRESS)
+    assert address.startswith("#show=missed&case=")
     page.reload()
     page.wait_for_selector("html[data-ready]")
     wait_for(page, LISTED, 2)
     assert page.locator("#list li:nth-child(2) a[aria-current]").count() == 1
-    assert page.evaluate(ADDRESS) == title
-
-
-def test_an_address_that_names_nothing_shows_what_is_wrong(opened: Any, report: Path) -> None:
+    assert page.evaluate(ADDRESS) == address
     page = opened(report, "#show=__proto__&turn=zz")
-    assert page.evaluate(LISTED) == 4
     assert page.inner_text("#place") == "1 of 4 regressions"
-
-
-def test_an_address_leads_to_its_case_or_says_that_there_is_none(opened: Any, report: Path) -> None:
-    page = opened(report, "#show=all")
-    last = page.get_attribute("#list li:last-child a >> nth=-1", "href")
-    page = opened(report, last)
-    row = page.locator("#list a[aria-current]").bounding_box()
-    assert row["y"] + row["height"] <= 900
     page = opened(report, "#case=x")
     assert page.inner_text("#nothing") == "This case is not in this report."
     assert page.is_hidden("#case")
     assert (page.evaluate(LISTED), page.evaluate(ADDRESS)) == (4, "#case=x")
 
 
-def test_the_search_finds_what_a_row_is_about(opened: Any, report: Path) -> None:
-    page = opened(report)
-    page.click("#filters button[value=all]")
-    page.fill("#search", "refund_policy missed regression")
-    wait_for(page, LISTED, 1)
-
-
-def test_reasons_lead_to_the_turns_that_they_cite(opened: Any, tmp_path: Path) -> None:
-    [result, *others] = judged(wrong_on("run-000"), runs=1, rubrics=("tone",))
-    result = result_with(result, reasoning="See [0] and turn 2, not [77].")
-    page = opened(write(tmp_path, [result, *others]), of(result))
-    assert texts(page, ".voice .cite") == ["[0]", "turn 2"]
-    # It was folded away.
-    assert not page.is_visible("#turn-0")
-    page.click(".voice .cite >> text=[0]")
-    wait_for(page, FOCUS, "turn-0")
-    assert page.is_visible("#turn-0")
-
-
-def test_a_command_is_selected_with_one_click(opened: Any, report: Path) -> None:
-    page = opened(report)
-    page.click("#voices .command >> nth=0")
-    selected = "getSelection().toString()"
-    wait_for(page, f"{selected} === document.querySelector('#voices .command').textContent", True)
-
-
-def test_a_page_from_a_dark_screen_is_printed_dark_on_white(opened: Any, report: Path) -> None:
-    page = opened(report, scheme="dark")
-    dark = "rgb(22, 23, 26)"
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
-    page.emulate_media(media="print", color_scheme="dark")
-    ink = "getComputedStyle(document.querySelector('h1')).color"
-    assert page.evaluate(ink) == "rgb(27, 28, 31)"
-    # Nothing is folded on paper, and nothing can be clicked.
-    assert page.locator("#details li >> nth=0").is_visible()
-    assert page.locator("button.link:visible").count() == 0
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
-def test_page_can_be_looked_at(
-    opened: Any, report: Path, results: Sequence[CaseResult], width: int, scheme: str
-) -> None:
-    SHOTS.mkdir(exist_ok=True)
-    missed = next(result for result in results if result.outcome == "disagree")
-    for name, hash_ in (("overview", ""), ("case", of(missed))):
-        page = opened(report, hash_, width, scheme)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        page.screenshot(path=SHOTS / f"report_{name}_{width}_{scheme}.png", full_page=True)
-
-
-def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
+def test_hostile_and_endless_text_is_text_and_widens_nothing(opened: Any, tmp_path: Path) -> None:
     attack = f"{HOSTILE}\n<img src=x onerror=alert(1)>\n[1] [01] [9999] turn 2"
-    made = judged(wrong_on("run-000"), runs=1, rubrics=("tone",), judge="j")
+    names = (storable(HOSTILE)[0], "W" * 2_000, "\u202e\u05d0\u200b" * 300)
     hostile = []
-    for result in made:
-        named = {"judge": HOSTILE, "run_id": attack, "rubric_id": storable(HOSTILE)[0]}
-        hostile.append(result_with(result, reasoning=attack, **named))
-    messages = [{**message, "content": attack} for message in MESSAGES]
+    for name in names:
+        for result in judged(wrong_on("run-000"), runs=1, rubrics=("tone",)):
+            named = {"rubric_id": name, "judge": "j" * 500, "run_id": f"{attack} {name}"}
+            hostile.append(result_with(result, reasoning=attack, **named))
+    messages = [{**message, "content": attack + "W" * 100_000} for message in MESSAGES]
     path = write(tmp_path, hostile, messages, attack)
-    for hash_ in ("", of(hostile[0])):
-        page = opened(path, hash_)
+    for width, hash_ in ((390, ""), (1280, ""), (1280, of(hostile[0]))):
+        page = opened(path, hash_, width)
         page.keyboard.press("f")
         page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
-        assert (
-            page.locator(":is(#overview, #desk) :is(img, script, iframe, b[onclick])").count() == 0
-        )
-        assert "<script>alert('x')</script>" in page.inner_text("#turns")
+        assert page.locator(f":is(#overview, #desk) :is({MARKUP})").count() == 0
         assert "<script>alert('x')</script>" in page.text_content("#list")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-
-
-def test_no_name_widens_the_page_and_each_leads_to_its_cases(opened: Any, tmp_path: Path) -> None:
-    names = ("W" * 2_000, storable(HOSTILE)[0], "\u202e\u05d0\u200b" * 300)
-    made = []
-    for name in names:
-        for place, result in enumerate(judged(wrong_on("run-000"), runs=2, rubrics=("tone",))):
-            run = f"{place} {name}"
-            made.append(result_with(result, rubric_id=name, judge="j" * 500, run_id=run))
-    path = write(tmp_path, made, MESSAGES, "W" * 100_000)
-    for width in (390, 1280):
-        page = opened(path, width=width)
-        page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        for row in range(3):
-            page.evaluate("scrollTo(0, 0)")
-            page.locator("#figures button").nth(row).click()
-            wait_for(page, LISTED, 1)
+    assert "<script>alert('x')</script>" in page.text_content("#turns")
+    for row in range(3):
+        page.evaluate("scrollTo(0, 0)")
+        page.locator("#figures button").nth(row).click()
+        wait_for(page, LISTED, 1)
 
 
 def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
@@ -364,36 +263,18 @@ def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
     wait_for(page, "document.querySelector('#turn-0 .text').textContent.length", len(old))
 
 
-def test_what_was_left_out_of_a_large_page_is_said(opened: Any, tmp_path: Path) -> None:
-    noise = random.Random(1).randbytes(60_000).hex()
-    messages = (*MESSAGES[:2], {**MESSAGES[2], "content": noise}, MESSAGES[3])
-    made = judged(wrong_on("run-000"), runs=4, rubrics=("tone",))
-    size = write(tmp_path, made, messages).stat().st_size
-    page = opened(write(tmp_path, made, messages, limit=size * 2 // 3), "#show=all")
-    assert "has no transcripts of 4 cases" in page.inner_text("#details")
-    page.click("#list a >> nth=7")
-    page.wait_for_selector("#turns:has-text('transcript was left out')")
-    assert "The order is late." in page.inner_text("#voices")
-
-
-def test_without_a_script_the_answer_is_there(browser: Any, report: Path) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(report.as_uri())
-    assert page.inner_text("h1") == "1 case has no verdict (1 refused)"
-    assert "need JavaScript, which is switched off" in page.inner_text("noscript")
-    context.close()
-
-
-def test_a_thousand_cases_are_in_the_list_and_found(opened: Any, tmp_path: Path) -> None:
+def test_a_large_report_lists_every_case_and_says_what_was_left_out(
+    opened: Any, tmp_path: Path
+) -> None:
     made = judged(coin(), runs=125, rubrics=("a", "b", "c", "d"))
-    path = write(tmp_path, made)
-    page = opened(path, f"#show=all&{of(made[-1])[1:]}")
+    path = write(tmp_path, made, limit=1_000)
+    page = opened(path, "#show=all")
     wait_for(page, LISTED, 1_000)
-    assert page.locator("#list ul").count() == 20
     keys = set(page.eval_on_selector_all("#list a", "all => all.map(one => one.hash)"))
     assert keys == {of(result) for result in made}
-    page.wait_for_selector("#list a[aria-current]")
+    assert "has no transcripts of" in page.inner_text("#details")
+    page.locator("#list a").last.click()
+    page.wait_for_selector("#turns:has-text('details of this case were left out')")
     page.fill("#search", "run-100")
     page.select_option("select[name=rubric]", "c")
     wait_for(page, LISTED, 2)

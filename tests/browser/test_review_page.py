@@ -1,4 +1,5 @@
-"""The served page in headless Chromium: what people do with a case that they decide about."""
+"""The served page in headless Chromium: what people do with a case that they decide about, by
+keyboard and by mouse, and that no case does anything to them (docs/more_tests.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import pytest
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Judgment, Skip, Verdict, Verification
 from pytest_jrh.core.transcript import message_text
-from tests.browser.material import HOSTILE, made_case
+from tests.browser.material import hostile_case, made_case
+from tests.browser.opened import page_process
 from tests.browser.steps import (
     NEW_TEXT,
     decided,
@@ -22,68 +24,21 @@ from tests.browser.steps import (
     wait_open,
     wait_saved,
 )
+from tests.support.made_cases import called, hostile_act_case, make_act_case
 from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.core.model import Case
     from tests.browser.opened import Sessions
 
-
-def test_cases_appear_while_others_are_still_being_made(sessions: Sessions) -> None:
-    session = sessions.start()
-    session.board.announce(str(number) for number in range(3))
-    page = sessions.page(session)
-    page.wait_for_selector("#sub:has-text('3 still to be made')")
-    assert page.locator("#nothing").is_visible()
-    session.board.add(made_case(0))
-    wait_open(page, "support-000")
-    session.board.add(made_case(1))
-    session.board.end("0")
-    page.wait_for_selector("#headline:text-is('Decided: 0 of 2')")
-    page.wait_for_selector("#sub:has-text('2 still to be made')")
-    assert runs(page) == ["support-000", "support-001"]
-    # What was being read stays open.
-    wait_open(page, "support-000")
+DRAFT = "Plan with care.\n{{ rubric_instructions }}\n{{ assistant_transcript }}\n"
+TAGS = "script, img, iframe, a[href^=javascript], svg[onload]"
+MARKUP = f"#case :is({TAGS}), #list :is({TAGS}), dialog :is({TAGS})"
 
 
-def test_a_case_shows_everything_that_a_decision_needs(sessions: Sessions) -> None:
-    page = opened(sessions, filled(sessions))
-    assert "so I cannot refund it." in page.inner_text("#turn-4 del >> nth=0")
-    assert "I have refunded" in "".join(page.locator("#turn-4 ins").all_inner_texts())
-    shown = page.inner_text("#case")
-    for part in (
-        "The agent refunds an order only where",
-        "Turn 4 says that a late order is refunded.",
-        "3 turns, unchanged",
-        "verifier",
-    ):
-        assert part in shown
-    assert page.eval_on_selector("#label", "one => one.value") == "1"
-    page.click("summary:has-text('why this edit')")
-    assert "Say that the refund has been made in full." in page.inner_text("#turn-4")
-    assert "scanned at depot 49" not in shown
-    page.keyboard.press("f")
-    page.wait_for_selector("#turn-3:has-text('scanned at depot 49')")
-
-
-def test_on_replay_it_opens_at_what_is_wrong_with_the_verdict_beside_the_label(
-    sessions: Sessions,
-) -> None:
-    session = filled(sessions)
-    said = Judgment((Verdict(0, "The agent kept to the policy."),))
-    session.board.set_verdict(made_case(0), Judgment((Verdict(1, "It refunds."),)))
-    session.board.set_verdict(made_case(2), said)
-    page = opened(sessions, session)
-    wait_open(page, "support-002")
-    assert runs(page) == ["support-002"]
-    assert "1 of 1 missed" in page.inner_text("#place")
-    assert "The agent kept to the policy." in page.inner_text(".voice.wrong")
-    page.wait_for_selector("#sub:has-text('The judge is wrong in 1 of 4 cases')")
-    # A verdict that comes later is seen at once.
-    session.board.set_verdict(made_case(3), said)
-    page.wait_for_selector("#filters button[aria-pressed=true]:has-text('missed 2')")
-
-
-def test_accept_reject_and_undo_by_key_go_on_to_the_next_case(sessions: Sessions) -> None:
+def test_a_whole_review_by_keyboard(sessions: Sessions) -> None:
     session = filled(sessions)
     page = opened(sessions, session)
     page.keyboard.press("a")
@@ -95,7 +50,6 @@ def test_accept_reject_and_undo_by_key_go_on_to_the_next_case(sessions: Sessions
     wait_open(page, "support-002")
     wait_decisions(page, "accepted", "rejected", "", "")
     assert decided(session) == [("accepted", ""), ("rejected", "contradicts the tool")]
-    assert as_reviewed(session.board, made_case(0)) == made_case(0)
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
         as_reviewed(session.board, made_case(1))
     # Of a case that nobody has decided about `u` takes back what was decided before it.
@@ -104,14 +58,51 @@ def test_accept_reject_and_undo_by_key_go_on_to_the_next_case(sessions: Sessions
     wait_open(page, "support-001")
     page.keyboard.press("k")
     wait_open(page, "support-000")
+    page.focus("#finish")
+    page.keyboard.press("Enter")
+    said = page.inner_text("#end-text")
+    assert "3 cases are undecided and will be used as they were made." in said
+    assert not session.board.finalized
+    page.focus("#end button:text-is('Finish')")
+    page.keyboard.press("Enter")
+    assert session.board.wait_finalized(15)
+    page.wait_for_selector("#banner:has-text('Finished')")
+    # What comes later counts from the next run on.
+    page.keyboard.press("r")
+    wait_decisions(page, "rejected", "", "", "")
+    assert as_reviewed(session.board, made_case(0)) == made_case(0)
+
+
+def test_a_whole_review_by_mouse_on_a_phone(sessions: Sessions) -> None:
+    session = filled(sessions)
+    page = sessions.page(session, width=390)
+    page.click("#list a >> nth=0")
+    wait_open(page, "support-000")
+    assert not page.locator("#rail").is_visible()
+    page.click("#decide [data-do=accept]")
+    wait_open(page, "support-001")
+    page.click("#decide [data-do=reject]")
+    wait_open(page, "support-002")
+    page.click("#previous")
+    wait_open(page, "support-001")
     page.click("#decide [data-do=undo]")
-    wait_decisions(page, "", "", "", "")
-    assert decided(session) == []
+    page.wait_for_selector("#decide [data-do=reject]:not([aria-pressed=true])")
+    page.click("[aria-label='Edit turn 4']")
+    page.fill("#edit-0", NEW_TEXT)
+    page.click(".editor button:has-text('Save')")
+    wait_saved(page)
+    page.click("#back")
+    assert page.locator("#rail").is_visible()
+    wait_decisions(page, "accepted", "edited", "", "")
+    page.click("#finish")
+    page.click("#end button:text-is('Finish')")
+    assert session.board.wait_finalized(15)
 
 
-def test_an_edited_turn_is_marked_and_is_what_the_judge_gets(sessions: Sessions) -> None:
+def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     session = filled(sessions, 1)
     page = opened(sessions, session)
+    assert "so I cannot refund it." in page.inner_text("#turn-4 del >> nth=0")
     page.keyboard.press("e")
     page.wait_for_selector(".editor")
     page.fill("#edit-0", NEW_TEXT)
@@ -122,31 +113,70 @@ def test_an_edited_turn_is_marked_and_is_what_the_judge_gets(sessions: Sessions)
     wait_decisions(page, "edited")
     assert page.inner_text("#turn-4 .flag") == "edited by a person"
     assert message_text(as_reviewed(session.board, made_case(0)).messages[4]) == NEW_TEXT
-    # Accepting keeps the edit.
-    page.keyboard.press("a")
-    page.wait_for_selector("#decide [data-do=accept][aria-pressed=true]")
-    assert decided(session) == [("edited", "")]
     page.keyboard.press("e")
     page.click(".editor button:text-is('As made')")
+    wait_saved(page)
     wait_decisions(page, "")
     assert as_reviewed(session.board, made_case(0)) == made_case(0)
-
-
-def test_an_edited_label_and_a_later_note_are_kept(sessions: Sessions) -> None:
-    session = filled(sessions, 1)
-    page = opened(sessions, session)
     page.select_option("#label", "0")
     wait_decisions(page, "edited")
     page.wait_for_selector("#decision:has-text('was violated')")
     page.fill("#note", "nothing was paid")
+    # Accepting keeps the edit.
     page.keyboard.press("Escape")
-    wait_for(page, "document.activeElement.tagName", "A")
-    for _ in range(50):
-        if decided(session) == [("edited", "nothing was paid")]:
-            break
-        page.wait_for_timeout(100)
+    page.keyboard.press("a")
+    page.wait_for_selector("#decide [data-do=accept][aria-pressed=true]")
     assert decided(session) == [("edited", "nothing was paid")]
     assert as_reviewed(session.board, made_case(0)).expected == 0
+
+
+def act_case_with_invisible_text() -> Case:
+    """A case of calls, of which an argument and a result have what a text field would change."""
+    case = make_act_case()
+    messages = list(case.outcome.messages)
+    arguments = {**messages[1]["tool_calls"][0]["arguments"], "toString": "\u202ea\rb"}
+    messages[1] = called(messages[1], arguments)
+    messages[2] = {**messages[2], "content": "refunded\r\n96.0"}
+    return replace(case, outcome=replace(case.outcome, messages=tuple(messages)), verified=True)
+
+
+def test_a_call_is_edited_by_keyboard_alone_and_the_rest_stays_as_it_was(
+    sessions: Sessions,
+) -> None:
+    case = act_case_with_invisible_text()
+    session = sessions.start()
+    session.board.add(case)
+    page = opened(sessions, session)
+    assert page.locator("#turns .flag").all_inner_texts().count("left out") == 2
+    page.keyboard.press("e")
+    amount = page.locator(".editor [aria-label='amount of refund']")
+    amount.wait_for()
+    assert "toString: \\u202ea\\x0db" in page.inner_text(".editor .text")
+    # The words come first; each argument and the result of the call are behind them.
+    for label in ("order of refund", "amount of refund"):
+        page.keyboard.press("Tab")
+        wait_for(page, "document.activeElement.ariaLabel", label)
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text('"lots"')
+    page.keyboard.press("Control+Enter")
+    # A mistake stands at its field, and what was typed stays.
+    page.wait_for_selector("#edit-problem:has-text('amount is text, not a number')")
+    assert (amount.input_value(), amount.get_attribute("aria-invalid")) == ('"lots"', "true")
+    wait_for(page, "document.activeElement.ariaLabel", "amount of refund")
+    # The browser says that the server refused; what else it complains about fails the test.
+    assert all("409" in text for text in sessions.complaints)
+    sessions.complaints.clear()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("76.0")
+    assert page.locator(".editor p:has-text('amount:') ins").inner_text() == "76.0"
+    assert page.locator(".editor p:has-text('amount:') del").inner_text() == "56.0"
+    page.keyboard.press("Control+Enter")
+    wait_saved(page)
+    wait_decisions(page, "edited")
+    after = session.board.changes()[1][0].case
+    arguments = case.messages[1]["tool_calls"][0]["arguments"]
+    assert after.messages[1]["tool_calls"][0]["arguments"] == {**arguments, "amount": 76.0}
+    assert after.messages[2]["content"] == "refunded\r\n96.0"
 
 
 def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
@@ -174,82 +204,57 @@ def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
     wait_saved(page)
     page.click("#next")
     wait_open(page, "support-001")
-    page.click("#previous")
-    wait_open(page, "support-000")
-    assert page.locator(".editor").count() == 0
 
 
-def test_filters_and_search_narrow_the_list_and_the_keys_stay_inside(sessions: Sessions) -> None:
-    session = filled(sessions)
-    session.board.add(made_case(0, test="agent_positives"))
-    page = opened(sessions, session)
-    wait_decisions(page, "", "", "", "", "")
-    page.select_option("#find [name=rubric]", "refund_window")
-    assert runs(page) == ["support-000", "support-002", "support-000"]
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    wait_open(page, "support-002")
-    page.keyboard.press("r")
-    page.click("#filters button:has-text('rejected')")
-    wait_decisions(page, "rejected")
-    assert runs(page) == ["support-002"]
-    page.click("#filters button:has-text('undecided')")
-    page.select_option("#find [name=rubric]", "")
-    wait_decisions(page, "", "", "", "")
-    page.keyboard.press("Escape")
-    page.keyboard.press("/")
-    page.keyboard.type("support-003")
-    wait_decisions(page, "")
-    assert runs(page) == ["support-003"]
+def test_two_people_see_each_others_decisions_and_what_became_void(sessions: Sessions) -> None:
+    session = filled(sessions, 3)
+    session.board.announce(["0", "1"])
+    one, other = opened(sessions, session), opened(sessions, session)
+    other.wait_for_selector("#sub:has-text('2 still to be made')")
+    # Cases come while others are still being made.
+    session.board.add(made_case(3))
+    session.board.end("0")
+    other.wait_for_selector("#sub:has-text('1 still to be made')")
+    one.keyboard.press("r")
+    wait_decisions(other, "rejected", "", "", "")
+    other.wait_for_selector("#decide [data-do=reject][aria-pressed=true]")
+    other.wait_for_selector("#headline:text-is('Decided: 1 of 4')")
+    session.board.add(made_case(0, new_text="Made in another way."))
+    for page in (one, other):
+        wait_decisions(page, "void", "", "", "")
+    other.wait_for_selector("#decision:has-text('An earlier decision (rejected)')")
 
 
-def test_several_suites_can_be_told_apart(sessions: Sessions) -> None:
+def test_the_list_opens_at_what_is_wrong_and_is_narrowed_by_filters(
+    sessions: Sessions,
+) -> None:
     session = sessions.start("refunds_strict")
-    session.board.add(made_case(0))
-    page = opened(sessions, session)
-    assert page.locator("#find [name=suite]").count() == 0
-    session.board.add(made_case(1, suite="refunds_strict"))
-    page.select_option("#find [name=suite]", "refunds_strict")
-    assert runs(page) == ["support-001"]
-    page.click("text=Agent Templates")
-    page.wait_for_selector("#template option:has-text('refunds_strict')", state="attached")
-
-
-def test_a_narrow_page_goes_from_the_list_to_the_case_and_back(sessions: Sessions) -> None:
-    session = filled(sessions)
-    page = sessions.page(session, width=390, height=800)
-    page.click("#list a >> nth=0")
-    wait_open(page, "support-000")
-    assert not page.locator("#rail").is_visible()
-    page.click("#decide [data-do=accept]")
-    wait_open(page, "support-001")
-    page.click("#back")
-    assert page.locator("#rail").is_visible()
-    wait_decisions(page, "accepted", "", "", "")
-
-
-def test_a_case_that_the_verifier_rejected_can_be_read_and_not_decided(sessions: Sessions) -> None:
-    session = filled(sessions, 2)
-    said = Verification("PASS", f"Nothing is refunded late. {HOSTILE}", None)
-    case = made_case(2)
-    outcome = replace(
-        case.outcome, verification=said, confirmed=False, no_case=Skip("not_confirmed")
-    )
+    for number in range(3):
+        session.board.add(made_case(number))
+    session.board.add(made_case(3, suite="refunds_strict"))
+    said = Judgment((Verdict(0, "The agent kept to the policy."),))
+    session.board.set_verdict(made_case(2), said)
+    case = made_case(4)
+    passed = Verification("PASS", "Nothing is refunded late.", None)
+    outcome = replace(case.outcome, verification=passed, no_case=Skip("not_confirmed"))
     session.board.add(replace(case, outcome=outcome, verified=False))
     page = opened(sessions, session)
-    page.wait_for_selector("#headline:text-is('Decided: 0 of 2')")
-    page.click("#filters button:has-text('rejected by the verifier')")
     wait_open(page, "support-002")
     assert runs(page) == ["support-002"]
-    shown = page.inner_text("#case")
-    assert "nothing can be decided about it" in shown
-    assert "Nothing is refunded late." in shown
-    assert page.locator("#turn-4 del").first.is_visible()
+    assert "The agent kept to the policy." in page.inner_text(".voice.wrong")
+    page.click("#filters button:has-text('rejected by the verifier')")
+    wait_open(page, "support-004")
+    # It can be read, and nothing can be decided about it.
+    assert "nothing can be decided about it" in page.inner_text("#case")
     assert page.locator("#label, #decide button, .turn .link").count() == 0
     page.keyboard.press("a")
     page.keyboard.press("e")
-    assert page.evaluate("() => window.ran") is None
+    page.click("#filters button:has-text('undecided')")
+    wait_decisions(page, "", "", "", "")
     assert decided(session) == []
+    page.select_option("#find [name=suite]", "refunds_strict")
+    wait_for(page, "document.querySelectorAll('#list a').length", 1)
+    assert runs(page) == ["support-003"]
 
 
 def test_everything_has_a_name_for_screen_readers_and_is_reached_by_tab(
@@ -275,3 +280,105 @@ def test_everything_has_a_name_for_screen_readers_and_is_reached_by_tab(
     first = page.get_attribute("#list a", "href")
     wanted = {"search", "label", "note", "accept", "reject", "edit", "undo", "templates", "finish"}
     assert {*wanted, first} <= reached
+
+
+def test_a_killed_server_that_is_started_again_shows_every_decision(
+    browser: Any, tmp_path: Path
+) -> None:
+    with page_process("decide", tmp_path) as (process, url):
+        page = browser.new_page()
+        page.goto(url)
+        page.wait_for_selector("#turns > .turn")
+        page.keyboard.press("a")
+        wait_open(page, "support-001")
+        page.keyboard.press("r")
+        wait_open(page, "support-002")
+        page.keyboard.press("e")
+        page.fill("#edit-0", NEW_TEXT)
+        page.keyboard.press("Control+Enter")
+        wait_decisions(page, "accepted", "rejected", "edited", "")
+        wait_saved(page)
+        process.kill()
+        page.wait_for_selector("#banner:has-text('The session has ended')")
+        page.close()
+    with page_process("decide", tmp_path) as (_, url):
+        page = browser.new_page()
+        page.goto(url)
+        page.wait_for_selector("#turns > .turn")
+        wait_decisions(page, "accepted", "rejected", "edited", "")
+        page.click("#list a >> nth=2")
+        page.wait_for_selector("#turn-4 .flag:text-is('edited by a person')")
+        page.click("#turn-4 .link")
+        page.wait_for_selector(".editor")
+        assert page.input_value("#edit-0") == NEW_TEXT
+        page.close()
+
+
+def test_nothing_of_a_hostile_case_runs_loads_or_becomes_markup(sessions: Sessions) -> None:
+    session = sessions.start()
+    session.board.add(hostile_case())
+    session.board.add(hostile_act_case(60_000))
+    page = sessions.page(session)
+    for row in range(2):
+        page.click(f"#list a >> nth={row}")
+        page.wait_for_selector(f"#list li:nth-child({row + 1}) a[aria-current]")
+        page.wait_for_selector("#turns .edited")
+        page.keyboard.press("f")
+        page.wait_for_selector("#turn-0")
+        for details in page.query_selector_all("#case details:not([open]) > summary"):
+            details.click()
+        page.keyboard.press("e")
+        page.wait_for_selector(".editor")
+        assert page.locator(MARKUP).count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        page.keyboard.press("Escape")
+        wait_saved(page)
+        if row == 0:
+            assert "<script>window.ran" in page.inner_text("#turn-4")
+            assert "\\u202eright to left" in page.inner_text("#turn-4")
+    page.keyboard.press("a")
+    page.wait_for_selector("#list .tag:text-is('accepted')")
+    page.click("text=Agent Templates")
+    page.wait_for_selector("#difference:not(:empty)")
+    assert page.evaluate("window.ran") is None
+    assert page.locator(MARKUP).count() == 0
+    assert all(
+        url.startswith(f"http://127.0.0.1:{session.server.port}/") for url in sessions.requests
+    )
+
+
+def test_a_template_is_checked_saved_for_the_next_run_and_reverted(sessions: Sessions) -> None:
+    session = filled(sessions, 1)
+    page = opened(sessions, session)
+    asked: list[str] = []
+
+    def refuse(dialog: Any) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    page.click("text=Agent Templates")
+    page.wait_for_selector("#difference:text-is('The draft is the default.')")
+    default = page.input_value("#draft")
+    page.fill("#draft", DRAFT + "{{ rubrik_id }}")
+    page.wait_for_selector("#problems:has-text('line 4: unknown variable')")
+    assert page.is_disabled("#templates [data-do=saveTemplate]")
+    assert page.get_attribute("#draft", "aria-invalid") == "true"
+    page.fill("#draft", DRAFT)
+    page.wait_for_selector("#difference ins:has-text('care')")
+    # An unsaved draft is not lost without asking.
+    page.select_option("#template", index=1)
+    page.click("#templates button:text-is('Close')")
+    page.keyboard.press("Escape")
+    assert (page.input_value("#draft"), len(asked)) == (DRAFT, 3)
+    page.click("#templates [data-do=saveTemplate]")
+    page.wait_for_selector("#template-status:has-text('used from the next run on')")
+    assert page.inner_text("#template-file").endswith("planner.md, override")
+    folder = session.suite.custom_prompts_dir
+    assert (folder / "agent_perturbation" / "planner.md").read_text("utf-8") == DRAFT
+    page.remove_listener("dialog", refuse)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.click("#templates [data-do=revertTemplate]")
+    page.wait_for_selector("#template-status:has-text('Reverted')")
+    assert page.input_value("#draft") == default
+    assert not folder.exists()

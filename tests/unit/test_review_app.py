@@ -16,9 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Judgment, Skip, Verdict, Verification
-from pytest_jrh.review import serving as server_module
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
@@ -109,9 +107,7 @@ def test_the_cookie_is_strict_and_out_of_reach_of_scripts(page: Page) -> None:
     assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}"]
-)
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:1", "localhost.evil.example:{port}"])
 def test_a_foreign_host_is_refused_even_with_the_token(page: Page, host: str) -> None:
     response = page.client.get("/", headers={"host": host.format(port=page.server.port)})
     assert response.status_code == 403
@@ -137,17 +133,11 @@ def test_a_change_without_an_origin_is_refused(page: Page) -> None:
 
 def test_a_request_of_50_mb_is_refused_and_the_page_lives_on(page: Page) -> None:
     assert page.client.post("/finish", content=b"x" * 50_000_000).status_code == 413
-    assert page.client.get("/").status_code == 200
-    assert not page.board.finalized
-
-
-def test_a_request_that_reads_cannot_bring_50_mb_either(page: Page) -> None:
-    assert page.client.request("GET", "/templates", content=b"x" * 50_000_000).status_code == 413
-
-
-def test_a_body_that_hides_its_size_is_refused_too(page: Page) -> None:
+    # One that hides its size, too.
     chunks = (b"x" * 65_536 for _ in range(MAX_BODY // 65_536 + 2))
     assert page.client.post("/finish", content=chunks).status_code == 413
+    assert page.client.get("/").status_code == 200
+    assert not page.board.finalized
 
 
 def test_every_answer_has_the_policy(page: Page) -> None:
@@ -160,18 +150,10 @@ def test_every_answer_has_the_policy(page: Page) -> None:
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
-
-
-def test_the_page_runs_its_own_script_alone_and_names_no_other_address(page: Page) -> None:
-    text = page.client.get("/").text
-    policy = page.client.get("/").headers["content-security-policy"]
-    [script] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-    for own in (script, style):
-        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
-        assert f"'sha256-{digest}'" in policy
-    assert " style=" not in text
-    assert not re.findall(r"""(?:src|href)=["']?(?:\w+:)?//""", text)
+    # It runs the page's own script alone.
+    [script] = re.findall(r"<script>(.*?)</script>", answers[0].text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in answers[0].headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("name", ["../page.html", "..%2Fserver.py", "/etc/passwd", "app.py", ""])
@@ -190,29 +172,19 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(inner)
 
 
-def test_a_hostile_transcript_is_text_in_json_and_nothing_else(page: Page) -> None:
+def test_a_hostile_case_is_text_in_json_and_writes_nothing_outside(page: Page) -> None:
     page.board.add(hostile_case())
-    answer = page.client.get(f"/cases/{page.rows[1]['key']}")
+    row = page.rows[1]
+    case = f"/cases/{row['key']}"
+    answer = page.client.get(case)
     assert answer.headers["content-type"] == "application/json"
     assert answer.text.count("<script>window.ran") > 10
-    shown = [*texts(answer.json()), *texts(page.rows[1])]
-    assert not set("".join(shown)) & {"\x1b", "\u202e"}
+    assert not set("".join([*texts(answer.json()), *texts(row)])) & {"\x1b", "\u202e"}
     assert "{{ 7717*7717 }}" in answer.text
-
-
-def test_a_hostile_rubric_id_writes_nothing_outside(page: Page) -> None:
-    page.board.add(hostile_case())
-    one = page.rows[1]
-    assert (
-        page.post(
-            f"/cases/{one['key']}/decision", digest=one["digest"], action="rejected"
-        ).status_code
-        == 200
-    )
-    written = {
-        str(path.relative_to(page.folder)) for path in page.folder.rglob("*") if path.is_file()
-    }
-    assert written == {"cases/agent_perturbation/review/decisions.jsonl"}
+    rejected = page.post(f"{case}/decision", digest=row["digest"], action="rejected")
+    assert rejected.status_code == 200
+    written = [path.relative_to(page.folder) for path in page.folder.rglob("*") if path.is_file()]
+    assert [*map(str, written)] == ["cases/agent_perturbation/review/decisions.jsonl"]
     assert not list(page.folder.parent.glob("x*"))
 
 
@@ -297,7 +269,6 @@ def test_a_call_whose_arguments_are_no_object_is_never_changed_unseen(page: Page
     [
         ("/cases/none/decision", {"digest": "{digest}", "action": "accepted"}, 404),
         ("/cases/{key}/decision", {"digest": "older", "action": "accepted"}, 409),
-        ("/cases/{key}/decision", {"digest": "{digest}", "action": "maybe"}, 422),
         (
             "/cases/{key}/decision",
             {"digest": "{digest}", "action": "accepted", "path": "/etc/x"},
@@ -306,7 +277,6 @@ def test_a_call_whose_arguments_are_no_object_is_never_changed_unseen(page: Page
         ("/cases/{key}/turns/0", {"digest": "{digest}", "content": "x"}, 409),
         ("/cases/{key}/turns/-4", {"digest": "{digest}", "content": "x"}, 404),
         ("/cases/{key}/turns/" + "9" * 5000, {"digest": "{digest}", "content": "x"}, 404),
-        ("/cases/{key}/turns/../4", {"digest": "{digest}", "content": "x"}, 404),
         ("/cases/{key}/label", {"digest": "{digest}", "expected": 7}, 409),
         ("/cases/{key}/label", {"digest": "{digest}", "expected": "1"}, 422),
     ],
@@ -323,35 +293,6 @@ def test_what_cannot_be_decided_is_refused_and_decides_nothing(
     assert page.rows[0]["action"] == ""
 
 
-def test_of_repeats_each_verdict_that_differs_is_a_voice(page: Page) -> None:
-    said = [(0, "the first"), (1, "<b>the odd one</b>"), (0, "the third"), (0, "the first")]
-    page.board.set_verdict(made_case(), Judgment(tuple(Verdict(*one) for one in said)))
-    assert (page.rows[0]["kind"], page.rows[0]["judges"][0]["wrong"]) == ("missed", True)
-    voices = page.client.get(f"/cases/{page.rows[0]['key']}").json()["voices"]
-    judged = [(voice["word"], voice["why"], voice["wrong"]) for voice in voices[1:]]
-    assert judged == [
-        ("satisfied", "the first", True),
-        ("violated", "<b>the odd one</b>", False),
-        ("satisfied", "the third", True),
-    ]
-
-
-def test_what_people_said_blind_is_a_voice_and_puts_the_label_in_doubt(tmp_path: Path) -> None:
-    suite = review_suite(tmp_path)
-    board = ReviewBoard(open_stores([suite]))
-    board.add(made_case())
-    [reviewed] = board.changes()[1]
-    people = [PersonLabel(reviewed.entry.digest, "ann", 0, blind=True, note="no refund")]
-    deciding = Deciding(board, [suite], people)
-    [row] = deciding.news(-1)[1]["rows"]
-    assert row["tags"] == ["label in doubt"]
-    answer = next(answer for _, path, answer in deciding.routes() if path == "/cases/{key}")
-    voices = reply(answer, PageRequest({"key": row["key"]}))[1]["voices"]
-    assert [(voice["who"], voice["word"], voice["why"]) for voice in voices[1:]] == [
-        ("ann, blind", "satisfied", "no refund")
-    ]
-
-
 def test_a_verdict_that_was_right_in_the_baseline_is_a_regression_beside_what_was_said(
     tmp_path: Path,
 ) -> None:
@@ -364,14 +305,21 @@ def test_a_verdict_that_was_right_in_the_baseline_is_a_regression_beside_what_wa
     lines = [case_result(case.spec, case, verdicts=said) for case in map(made_case, range(2))]
     # One of another version of the case says nothing of this one.
     lines[1] = replace(lines[1], case_digest="0" * 64)
-    deciding = Deciding(board, [suite], (), Baseline({line.case_id: line for line in lines}))
+    digest = board.changes()[1][1].entry.digest
+    people = [PersonLabel(digest, "ann", 0, blind=True, note="no refund")]
+    deciding = Deciding(board, [suite], people, Baseline({line.case_id: line for line in lines}))
     rows = deciding.news(-1)[1]["rows"]
-    assert [row["tags"] for row in rows] == [["regression"], []]
+    assert [row["tags"] for row in rows] == [["regression"], ["label in doubt"]]
     answer = next(answer for _, path, answer in deciding.routes() if path == "/cases/{key}")
     voices = reply(answer, PageRequest({"key": rows[0]["key"]}))[1]["voices"]
     assert [(voice["who"], voice["word"], voice["wrong"]) for voice in voices[1:]] == [
         ("before", "violated", False),
         ("judge", "satisfied", True),
+    ]
+    # What people said blind is a voice, too.
+    voices = reply(answer, PageRequest({"key": rows[1]["key"]}))[1]["voices"]
+    assert ("ann, blind", "satisfied", "no refund") in [
+        (voice["who"], voice["word"], voice["why"]) for voice in voices
     ]
 
 
@@ -387,37 +335,17 @@ def test_a_case_that_contradicts_itself_says_where_and_offers_no_decision(page: 
     assert body["editable"] == []
 
 
-def test_events_bring_what_is_there_and_then_what_changes(page: Page) -> None:
+def test_a_browser_is_told_what_is_there_what_changes_and_what_it_missed(page: Page) -> None:
     news = page.news()
     assert [one["run"] for one in next(news)["rows"]] == ["support-000"]
-    page.board.add(made_case(1))
-    assert [one["run"] for one in next(news)["rows"]] == ["support-001"]
-
-
-def test_a_reconnecting_browser_gets_only_what_it_missed(page: Page) -> None:
-    next(page.news())
     version = page.board.version
     page.board.add(made_case(1))
+    assert [one["run"] for one in next(news)["rows"]] == ["support-001"]
     missed = next(page.news(str(version)))
     assert (missed["all"], len(missed["rows"])) == (False, 1)
     for other in ("", "nonsense", "-1", "9" * 5_000):
         anew = next(page.news(other))
         assert (anew["all"], len(anew["rows"])) == (True, 2)
-
-
-def test_templates_over_http(page: Page) -> None:
-    listing = page.client.get("/templates").json()
-    address = f"/templates/{listing[0]['key']}"
-    checked = page.post(f"{address}/check", text=PLANNER).json()
-    assert checked["problems"] == []
-    refused = page.post(address, text=f"{PLANNER}\n{{{{ rubrik }}}}")
-    assert refused.status_code == 409
-    assert refused.json()["problems"][0]["line"] == 2
-    assert page.post(address, text=PLANNER).json()["overridden"]
-    override = page.folder / "custom_prompts" / "agent_perturbation" / "planner.md"
-    assert override.read_text() == f"{PLANNER}\n"
-    assert not page.post(f"{address}/revert").json()["overridden"]
-    assert not override.exists()
 
 
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
@@ -445,15 +373,3 @@ def test_stopping_ends_open_streams_and_frees_the_port(page: Page) -> None:
         next(news)
     with socket.create_server(("127.0.0.1", page.server.port)):
         pass
-
-
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        server_module, "find_spec", lambda name: None if name == "uvicorn" else object()
-    )
-    with pytest.raises(
-        InputError, match=r"uvicorn.*not installed\n.*pip install 'pytest-jrh\[review\]'"
-    ):
-        serve(Deciding(ReviewBoard({}), []).page())

@@ -1,5 +1,5 @@
 """The board: cases come in from one thread, decisions from others, and nothing is lost between
-them."""
+them; and the desk between it and the engine: which cases wait, and what is said of each."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.model import Case, Judgment, Skip, Verdict
+from pytest_jrh.core.model import Case, CaseResult, HumanReview, Judgment, Skip, Verdict
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.board import ReviewBoard, Reviewed
-from pytest_jrh.store.people import DecisionStore, decisions_path
+from pytest_jrh.reports.rand_files import result_row
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.terminal import block_lines
+from pytest_jrh.reports.topics import review_blocks
+from pytest_jrh.review.board import ReviewBoard, ReviewDesk, Reviewed
+from pytest_jrh.store.people import DecisionStore, decisions_path, open_stores
 from pytest_jrh.store.records import case_digest
-from tests.support.made_cases import make_case, make_spec
+from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 from tests.support.reviews import as_reviewed
+
+CASE = make_case()
+OTHER = make_case(make_spec(suite="other"))
 
 
 def board_in(folder: Path) -> ReviewBoard:
@@ -57,44 +64,6 @@ def test_decisions_of_each_test_go_to_its_own_folder(tmp_path: Path) -> None:
     )
 
 
-def test_a_new_board_over_the_same_folders_shows_every_decision(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
-    board.decide(*key_of(board), "rejected", note="no")
-    again = board_in(tmp_path)
-    again.add(make_case())
-    decision = first(again).decision
-    assert decision is not None
-    assert (decision.action, decision.note) == ("rejected", "no")
-
-
-def test_the_judges_of_a_panel_share_one_case(board: ReviewBoard) -> None:
-    board.add(make_case(make_spec(judge="second")))
-    late = Judgment((Verdict(1, "late"),))
-    board.set_verdict(make_case(make_spec(judge="second")), late)
-    assert len(board.changes()[1]) == 1
-    assert dict(first(board).entry.judged) == {"second": late}
-
-
-def test_a_decision_about_another_version_is_void_and_shown_so(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
-    board.decide(*key_of(board), "rejected")
-    again = board_in(tmp_path)
-    changed = make_case(new_text="Something else.")
-    again.add(changed)
-    assert first(again).decision is None
-    assert first(again).void is not None
-    assert as_reviewed(again, changed) == changed
-
-
-def test_deciding_about_a_case_that_was_made_anew_meanwhile_is_refused(board: ReviewBoard) -> None:
-    key, digest = key_of(board)
-    board.add(make_case(new_text="Something else."))
-    with pytest.raises(InputError, match="regenerated"):
-        board.decide(key, digest, "accepted")
-
-
 def test_an_edit_decides_and_accepting_keeps_it(board: ReviewBoard) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
@@ -118,6 +87,7 @@ def test_a_rejection_keeps_the_edits_for_when_it_is_taken_back(board: ReviewBoar
         as_reviewed(board, make_case())
     board.decide(key, digest, "accepted")
     assert message_text(as_reviewed(board, make_case()).messages[3]) == "I might refund it."
+    assert board.withdraw(key, digest).case == make_case()
 
 
 def test_an_edit_that_is_undone_leaves_the_case_undecided(
@@ -129,31 +99,6 @@ def test_an_edit_that_is_undone_leaves_the_case_undecided(
     board.set_label(key, digest, 1)
     assert board.edit_turn(key, digest, 3, None).decision is None
     assert len(DecisionStore(decisions_path(tmp_path / "negatives"))) == 0
-
-
-def test_withdrawing_drops_the_edits_too(board: ReviewBoard) -> None:
-    key, digest = key_of(board)
-    board.edit_turn(key, digest, 3, "I might refund it.")
-    assert board.withdraw(key, digest).case == make_case()
-
-
-@pytest.mark.parametrize(
-    ("index", "text", "why"),
-    [(0, "x", "not an assistant turn"), (99, "x", "not an assistant turn"), (3, " \n", "empty")],
-)
-def test_an_edit_that_cannot_be_is_refused_with_the_reason(
-    board: ReviewBoard, index: int, text: str, why: str
-) -> None:
-    with pytest.raises(InputError, match=why):
-        board.edit_turn(*key_of(board), index, text)
-    assert first(board).decision is None
-
-
-def test_a_label_that_the_judge_cannot_give_is_refused_with_those_it_can(tmp_path: Path) -> None:
-    board = board_in(tmp_path)
-    board.add(make_case(make_spec(target_score=2)))
-    with pytest.raises(InputError, match="must be one of 0, 1, 2"):
-        board.set_label(*key_of(board), 3)
 
 
 def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
@@ -172,37 +117,19 @@ def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
     )
 
 
-def test_finalize_fixes_what_the_tests_assert_with(board: ReviewBoard) -> None:
+def test_finalize_fixes_what_the_tests_assert_with(tmp_path: Path, board: ReviewBoard) -> None:
     board.decide(*key_of(board), "accepted")
     board.finalize()
     board.decide(*key_of(board), "rejected")
     assert as_reviewed(board, make_case()) == make_case()
     unseen = make_case(make_spec("run-2"))
     assert as_reviewed(board, unseen) == unseen
-
-
-def test_an_earlier_rejection_counts_for_a_case_that_is_made_after_finalize(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
-    board.decide(*key_of(board), "rejected")
+    # An earlier rejection counts for a case that is made after that, too.
     again = board_in(tmp_path)
     again.finalize()
     again.add(make_case())
     with pytest.raises(NoVerdictCase):
         as_reviewed(again, make_case())
-    again.withdraw(*key_of(again))
-    with pytest.raises(NoVerdictCase):
-        as_reviewed(again, make_case())
-
-
-def test_finalize_releases_whoever_waits(board: ReviewBoard) -> None:
-    assert not board.wait_finalized(0)
-    waiting = threading.Thread(target=board.wait_finalized)
-    waiting.start()
-    board.finalize()
-    waiting.join(30)
-    assert not waiting.is_alive()
-    assert board.progress().finalized
 
 
 def test_many_tasks_of_a_loop_wait_for_finalize_together(board: ReviewBoard) -> None:
@@ -216,22 +143,6 @@ def test_many_tasks_of_a_loop_wait_for_finalize_together(board: ReviewBoard) -> 
         await board.until_finalized()
 
     asyncio.run(asyncio.wait_for(wait(), 30))
-
-
-def test_changes_lists_only_what_is_new_since_a_version(board: ReviewBoard) -> None:
-    version, _ = board.changes()
-    board.add(make_case(make_spec("run-2")))
-    newer, fresh = board.changes(version)
-    assert [one.case.spec.run_id for one in fresh] == ["run-2"]
-    assert board.changes(newer) == (newer, ())
-    board.decide(*key_of(board), "accepted")
-    assert [one.case.spec.run_id for one in board.changes(newer)[1]] == ["run-1"]
-
-
-def test_a_case_made_again_keeps_its_place(board: ReviewBoard) -> None:
-    board.add(make_case(make_spec("run-2")))
-    board.add(make_case(new_text="Again."))
-    assert [one.case.spec.run_id for one in board.changes()[1]] == ["run-1", "run-2"]
 
 
 def test_every_kind_of_change_makes_another_version(board: ReviewBoard) -> None:
@@ -248,21 +159,6 @@ def test_every_kind_of_change_makes_another_version(board: ReviewBoard) -> None:
         change()
         versions.append(board.version)
     assert versions == sorted(set(versions))
-
-
-def test_progress_counts_what_came_to_nothing(board: ReviewBoard) -> None:
-    board.announce(str(number) for number in range(5))
-    board.end("0")
-    board.decide(*key_of(board), "accepted")
-    progress = board.progress()
-    assert (progress.total, progress.ended, progress.shown, progress.done) == (5, 1, 1, 1)
-    assert board.line() == "jrh: 1 of 5 cases made | 1 to review, 1 done | Finish goes on"
-    assert not progress.is_empty
-    nothing = ReviewBoard({})
-    assert not nothing.progress().is_empty
-    nothing.announce(["0"])
-    nothing.end("0")
-    assert nothing.progress().is_empty
 
 
 def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
@@ -320,11 +216,89 @@ def test_a_case_that_the_verifier_rejected_is_shown_and_nothing_can_be_decided(
             decide()
     progress = again.progress()
     assert (progress.shown, progress.done) == (0, 0)
+    # What is made after all takes its place.
+    again.add(make_case())
+    assert again.progress().shown == 1
 
 
-def test_a_case_that_is_made_after_all_takes_the_place_of_the_rejected_one(tmp_path: Path) -> None:
-    board = board_in(tmp_path)
-    board.add(rejected())
-    board.add(make_case())
-    assert not first(board).entry.rejected
-    assert board.progress().shown == 1
+@pytest.fixture
+def desk(tmp_path: Path) -> ReviewDesk:
+    """The suite `refunds` is on the page, `other` is not, and nobody has ever decided about its
+    cases."""
+    suites = [make_suite(tmp_path), make_suite(tmp_path / "other", name="other")]
+    board = ReviewBoard(open_stores(suites))
+    return ReviewDesk(board, board, frozenset({"refunds"}), frozenset({"refunds"}))
+
+
+def test_a_case_of_a_suite_on_the_page_waits_until_the_review_is_final(desk: ReviewDesk) -> None:
+    assert desk.awaits(CASE)
+    desk.board.finalize()
+    assert not desk.awaits(CASE)
+    assert desk.board.progress().shown == 1
+
+
+def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
+    desk.announce([OTHER.spec])
+    assert not desk.awaits(OTHER)
+    assert desk.said(OTHER) == ("", None)
+    desk.miss(OTHER.spec)
+    progress = desk.board.progress()
+    assert (progress.total, progress.ended, progress.shown) == (0, 0, 0)
+
+
+def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: ReviewDesk) -> None:
+    panel = [make_spec(judge=name) for name in ("strict", "kind")]
+    lost = [make_spec("run-2", judge=name) for name in ("strict", "kind")]
+    desk.announce([*panel, *lost])
+    for spec in panel:
+        assert desk.awaits(make_case(spec))
+    for spec in lost:
+        desk.miss(spec)
+    progress = desk.board.progress()
+    assert (progress.total, progress.ended, progress.shown) == (2, 2, 1)
+
+
+def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
+    desk: ReviewDesk,
+) -> None:
+    desk.awaits(CASE)
+    assert desk.said(CASE) == ("undecided", None)
+    entry = desk.board.changes()[1][0].entry
+    desk.board.decide(entry.key, entry.digest, "rejected", note="contradicts the tool")
+    word, decision = desk.said(CASE)
+    assert word == "rejected"
+    assert decision is not None
+    with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
+        desk.obeyed(CASE)
+    assert desk.said(make_case(new_text="Made in another way.")) == ("void", None)
+
+
+def reviewed(run: str, said: HumanReview, judge: str | None = None) -> CaseResult:
+    return make_result(make_spec(run, judge=judge), human_reviewed=said)
+
+
+def test_the_counts_name_void_decisions_and_count_the_cases_of_a_panel_once() -> None:
+    results = [
+        reviewed("run-1", "accepted", "strict"),
+        reviewed("run-1", "accepted", "kind"),
+        reviewed("run-2", "rejected"),
+        reviewed("run-3", "void"),
+        reviewed("run-4", "undecided"),
+    ]
+    told = Session(results, nodes={results[3].case_id: "suite.yml::run-3"})
+    lines = block_lines(review_blocks(told), 100, verbose=True, indent=0)
+    assert [line.text for line in lines] == [
+        "Reviewed by people: 1 accepted, 1 rejected, 1 undecided.",
+        "! 1 decision is void, because the case was made in another way since.",
+        "  suite.yml::run-3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "by_people"), [("undecided", False), ("void", False), ("rejected", True)]
+)
+def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
+    said: HumanReview, by_people: bool
+) -> None:
+    row = result_row(make_result(human_reviewed=said), None)
+    assert (row["human_reviewed"], row["human_decision"]) == (by_people, said or None)

@@ -28,21 +28,6 @@ def one(suite: Suite, stage: str = "planner", test: str = "agent_perturbation") 
     return next(each for each in found if (each.stage, each.test.name) == (stage, test))
 
 
-def test_planner_and_editor_of_every_test_are_listed_with_their_variables(tmp_path: Path) -> None:
-    listed = [template.values() for template in agent_templates([make_suite(tmp_path)]).values()]
-    assert [(values["test"], values["stage"]) for values in listed] == [
-        ("agent_perturbation", "planner"),
-        ("agent_perturbation", "editor"),
-        ("agent_positives", "planner"),
-        ("agent_positives", "editor"),
-    ]
-    planner = listed[0]
-    default = load_template("planner", mode="binary", objective="fail").source
-    assert planner["text"] == planner["default"] == default
-    assert planner["required"] == ["assistant_transcript", "rubric_instructions"]
-    assert "max_steps" in planner["variables"]
-
-
 def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
     tmp_path: Path,
 ) -> None:
@@ -76,7 +61,6 @@ def test_reverting_deletes_the_override_and_the_folder_it_leaves_empty(tmp_path:
     [
         (PLANNER + "{{ rubrik_id }}", 6, "unknown variable"),
         ("Plan\n{% if rubric_id %}", 2, "not a jinja template"),
-        (PLANNER + "\n{{ 1 // (max_steps - 3) }}", None, "does not render"),
         (PLANNER + "\n{{ cycler() }}", None, "at least one item has to be provided"),
         ("{{ rubric_instructions }}", None, "assistant_transcript"),
     ],
