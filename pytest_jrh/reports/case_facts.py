@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_jrh.core.diffs import Piece, differences
+from pytest_jrh.core.diffs import Piece, differences, edited_turns
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import (
     UNSCORED,
@@ -94,6 +94,18 @@ def verifier_score(case: Case) -> int | None:
         return None
     failed = int(verification.verdict == "FAIL")
     return failed if verification.score is None else verification.score
+
+
+def about_edits(text: str, case: Case | None, room: int) -> str:
+    """A reason, begun where it first names an edited turn if that lies beyond half of `room`
+    characters: so that the part that decides is seen where the rest is cut.
+    """
+    turns = edited_turns(case.outcome.edits) if case is not None else ()
+    places = [place for turn in turns if (place := text.find(f"[{turn}]")) >= 0]
+    if not places or min(places) < room // 2:
+        return text
+    start = max(text.rfind(mark, 0, min(places)) + len(mark) for mark in (". ", ", ", "; "))
+    return f"… {text[start:]}"
 
 
 class ShownEdit(NamedTuple):

@@ -39,6 +39,7 @@ from pytest_jrh.core.text import (
 )
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
+    about_edits,
     act_note,
     case_basis,
     common_part,
@@ -124,7 +125,7 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
     lines = _first_lines(result, session.levels(result))
     # A score that is given as its own reason says nothing.
     if result.reasoning and not result.reasoning.strip().isdigit():
-        lines.append(_in_a_line("judge", result.reasoning))
+        lines.append(_in_a_line("judge", about_edits(result.reasoning, case, WIDTH)))
     if result.minority is not None:
         who = f"another repeat gave {result.minority.score}"
         lines.append(_in_a_line(who, result.minority.reasoning))
@@ -132,7 +133,7 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
         if case.outcome.edits:
             label = score_name(session, result, result.label)
             basis = f"label {label} ({label_basis(session, result).text})"
-            lines.append(_in_a_line(basis, _why_label(case)))
+            lines.append(_in_a_line(basis, about_edits(_why_label(case), case, WIDTH)))
             lines += _changed_lines(case.outcome.edits)
         else:
             lines += [*_label(case), *_turns(case)]

@@ -31,7 +31,7 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     is_warning,
 )
-from pytest_jrh.reports.case_facts import shown_edits, voices
+from pytest_jrh.reports.case_facts import about_edits, shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
@@ -175,7 +175,8 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
     for voice in heard:
         # Secrets go first: once a text is cut and escaped they could not be found.
-        why = inert(_cut(visible(clean(voice.why)).strip(), why_room, counts=why_room == _WHOLE))
+        reason = about_edits(visible(clean(voice.why)).strip(), made, why_room)
+        why = inert(_cut(reason, why_room, counts=why_room == _WHOLE))
         who = f"{voice.who} ({voice.by})" if voice.by else voice.who
         who, word = inert(clean(who)), inert(clean(voice.word))
         rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
