@@ -119,28 +119,18 @@ def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
     assert [log.read(name, 1)[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
 
 
-def test_text_that_older_logs_keep_apart_is_put_back(log_copy: Path) -> None:
-    def detach(data: dict[str, Any]) -> None:
+def test_what_older_logs_keep_elsewhere_is_put_back_and_no_id_is_made_up(log_copy: Path) -> None:
+    def age(data: dict[str, Any]) -> None:
         data["attachments"] = {"abc": "the long text"}
         data["messages"][0]["content"] = "attachment://abc"
-
-    run, _ = EvalLog(edit_sample(log_copy, "zulu", detach)).read("zulu", 1)
-    assert run.messages[0]["content"] == "the long text"
-
-
-def test_errors_that_older_logs_keep_in_another_field_are_found(log_copy: Path) -> None:
-    def age(data: dict[str, Any]) -> None:
+        data["messages"][0].pop("id")
         data["messages"][3].pop("error")
         data["messages"][3]["tool_error"] = "old failure"
 
     run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read("zulu", 1)
-    assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
-
-
-def test_a_message_without_an_id_is_not_given_a_random_one(log_copy: Path) -> None:
-    edit_sample(log_copy, "zulu", lambda data: data["messages"][0].pop("id"))
-    run, _ = EvalLog(log_copy).read("zulu", 1)
+    assert run.messages[0]["content"] == "the long text"
     assert "id" not in run.messages[0]
+    assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
 
 
 def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:

@@ -289,6 +289,10 @@ def test_older_sessions_of_codex_have_no_payload(tmp_path: Path) -> None:
 PNG = "iVBORw0KGgo="
 
 
+SCREENSHOT = {"type": "computer_screenshot", "image_url": "https://a.b/screen.png"}
+REFUSAL = {"type": "refusal", "refusal": "I cannot."}
+
+
 def test_every_type_of_item_is_read(tmp_path: Path) -> None:
     items: list[dict[str, Any]] = [
         {"role": "developer", "content": "Be brief."},
@@ -349,10 +353,6 @@ def test_every_type_of_item_is_read(tmp_path: Path) -> None:
         "[14] assistant | I cannot.",
     ]
     assert not source.notices()
-
-
-SCREENSHOT = {"type": "computer_screenshot", "image_url": "https://a.b/screen.png"}
-REFUSAL = {"type": "refusal", "refusal": "I cannot."}
 
 
 def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:

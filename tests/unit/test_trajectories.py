@@ -181,15 +181,11 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_has_no_result_yet_is_a_run_without_scores(tmp_path: Path) -> None:
-    job = job_of(tmp_path)
-    for name in ("refund__0", "ship__x"):
-        (job / name / "result.json").unlink()
-    source = open_sources([job])
-    assert [run.run_id for run in source.summaries()][::3] == ["refund__0", "ship__x"]
-    assert {run.key: run.scores for run in source.fields()}["refund__0", 1] == {}
-    assert source.summaries()[3].skip == Skip(
-        "no_messages", "the trial has no agent/trajectory.json"
-    )
+    trial = write_trial(tmp_path, "refund__0", trajectory(*HELLO))
+    (trial / "result.json").unlink()
+    source = open_sources([trial])
+    assert [(run.key, run.scores) for run in source.fields()] == [(("refund__0", 1), {})]
+    assert source.read("refund__0", 1)[0].messages
     assert not source.notices()
 
 
