@@ -88,7 +88,6 @@ def mixed(pytester: pytest.Pytester, recorded: Recorded) -> Recorded:
 COLLECTED = {
     "": [*BINARY, UNIT],
     "tests": [UNIT],
-    "--pyargs package": [PACKAGED],
     ".": [*BINARY, PACKAGED, UNIT],
     f"{BINARY[1]} {UNIT}": [BINARY[1], UNIT],
     "@typed.txt": [*ORDINAL, UNIT],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -122,12 +121,3 @@ def test_a_session_that_ends_before_its_suite_is_not_green(
     done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     done.stdout.fnmatch_lines(["note: Not green: * because none of its cases was run."])
-
-
-def test_results_that_cannot_be_written_are_not_green(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
-    done = pytester.runpytest(project.suite.option, "-k", "agent_positives")
-    assert done.ret == pytest.ExitCode.TESTS_FAILED
-    assert not os.path.isdir(project.folder / "outputs")  # noqa: PTH112

@@ -185,13 +185,6 @@ def test_a_base_case_without_a_right_verdict_passes_on_why(
     )
 
 
-def test_a_frozen_suite_derives_from_its_cases(pytester: pytest.Pytester, probed: Probed) -> None:
-    pytester.runpytest(probed.probed.option)
-    (probed.probed.data / "runs.eval").unlink()
-    frozen = pytester.runpytest(probed.probed.option, "--jrh-frozen")
-    frozen.assert_outcomes(passed=23, failed=1)
-
-
 def test_a_baseline_and_a_gate_know_the_cases(pytester: pytest.Pytester, probed: Probed) -> None:
     gate = [probed.probed.option, "--jrh-baseline=base.json"]
     pytester.runpytest(*gate, "--jrh-update-baseline")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.plugin.options import OPTIONS_READ
-from tests.plugin.recorded import Recorded, run_pytest
+from tests.plugin.recorded import Recorded
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -81,18 +80,3 @@ def test_the_command_line_wins_over_the_ini_file(
     result = pytester.runpytest_inprocess(recorded.scale.option, *options)
     result.assert_outcomes(passed=4)
     assert "jrh: suite scale (ordinal), recording none, inputs/cassettes/scale" in result.outlines
-
-
-def test_a_recording_warns_of_nothing_inside_of_litellm(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    """A limit in dollars has litellm imported while pytest catches warnings."""
-    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
-    done = run_pytest(
-        pytester.path,
-        suite.option,
-        "--jrh-record-mode=once",
-        "--jrh-max-cost=1",
-        interpreter=[sys.executable],
-    )
-    assert done.lines[-1].strip("= ").startswith("1 passed in"), done.stdout
