@@ -252,3 +252,16 @@ def test_neutral_turns_stand_next_to_the_exchange_that_decides(
     turns = [{"role": text.split()[0], "content": text * 20} for text in said]
     messages = ({"role": "system", "content": "Be kind."}, *turns)
     assert place_of_neutral_turns(messages, 4, place) == expected
+
+
+@pytest.mark.parametrize("call_id", ["c", ["c"]])
+def test_neutral_turns_do_not_part_a_call_from_its_result(call_id: object) -> None:
+    call = {"id": call_id, "function": "f", "arguments": {}, "type": "function"}
+    messages: tuple[Message, ...] = (
+        {"role": "user", "content": "Look it up."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "user", "content": "Is it there?"},
+        {"role": "tool", "content": "Yes.", "tool_call_id": call_id},
+        {"role": "assistant", "content": "It is there."},
+    )
+    assert place_of_neutral_turns(messages, 4, "before") == [0]
