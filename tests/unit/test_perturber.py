@@ -159,11 +159,9 @@ def test_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
         assert not outcome.confirmed
         assert outcome.edits
         return
-    assert str(
-        outcome.no_case
-    ) == f"not confirmed: the verifier says {said['verdict']}: {said['rationale']}".replace(
-        "\n", " "
-    )
+    word = {"PASS": "satisfied", "FAIL": "violated"}[said["verdict"]]
+    rationale = said["rationale"].replace("\n", " ")
+    assert str(outcome.no_case) == f"not confirmed: the verifier says {word}: {rationale}"
     assert outcome.messages == MESSAGES
     assert outcome.verification is not None
 
