@@ -66,3 +66,11 @@ def decided(session: Session) -> list[tuple[str, str]]:
     store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
     ids = [one.entry.case_id for one in session.board.changes()[1]]
     return [(found.action, found.note) for case_id in ids if (found := store.get(case_id))]
+
+
+def wait_decided(page: Any, session: Session, wanted: list[tuple[str, str]]) -> None:
+    """Wait until this is on the disk."""
+    end = time.monotonic() + 15
+    while (found := decided(session)) != wanted:
+        assert time.monotonic() < end, found
+        page.wait_for_timeout(50)

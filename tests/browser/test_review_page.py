@@ -19,6 +19,7 @@ from tests.browser.steps import (
     filled,
     opened,
     runs,
+    wait_decided,
     wait_decisions,
     wait_for,
     wait_open,
@@ -125,8 +126,7 @@ def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     # Accepting keeps the edit.
     page.keyboard.press("Escape")
     page.keyboard.press("a")
-    page.wait_for_selector("#decide [data-do=accept][aria-pressed=true]")
-    assert decided(session) == [("edited", "nothing was paid")]
+    wait_decided(page, session, [("edited", "nothing was paid")])
     assert as_reviewed(session.board, made_case(0)).expected == 0
 
 
