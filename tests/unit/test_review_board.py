@@ -12,12 +12,9 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.model import Case, CaseResult, HumanReview, Judgment, Skip, Verdict
+from pytest_jrh.core.model import Case, HumanReview, Judgment, Skip, Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.reports.rand_files import result_row
-from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.terminal import block_lines
-from pytest_jrh.reports.topics import review_blocks
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk, Reviewed
 from pytest_jrh.store.people import DecisionStore, decisions_path, open_stores
 from pytest_jrh.store.records import case_digest
@@ -271,27 +268,6 @@ def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
         desk.obeyed(CASE)
     assert desk.said(make_case(new_text="Made in another way.")) == ("void", None)
-
-
-def reviewed(run: str, said: HumanReview, judge: str | None = None) -> CaseResult:
-    return make_result(make_spec(run, judge=judge), human_reviewed=said)
-
-
-def test_the_counts_name_void_decisions_and_count_the_cases_of_a_panel_once() -> None:
-    results = [
-        reviewed("run-1", "accepted", "strict"),
-        reviewed("run-1", "accepted", "kind"),
-        reviewed("run-2", "rejected"),
-        reviewed("run-3", "void"),
-        reviewed("run-4", "undecided"),
-    ]
-    told = Session(results, nodes={results[3].case_id: "suite.yml::run-3"})
-    lines = block_lines(review_blocks(told), 100, verbose=True, indent=0)
-    assert [line.text for line in lines] == [
-        "Reviewed by people: 1 accepted, 1 rejected, 1 undecided.",
-        "! 1 decision is void, because the case was made in another way since.",
-        "  suite.yml::run-3",
-    ]
 
 
 @pytest.mark.parametrize(
