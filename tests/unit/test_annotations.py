@@ -6,14 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import annotation_lines
-from pytest_jrh.stats.baseline import JudgePrompt, short
 from tests.support.judged_sessions import (
-    DIGEST,
     HOSTILE,
     judged,
     misses,
@@ -25,10 +21,6 @@ from tests.support.made_cases import result_with
 
 BASE = Path("/repo")
 COMMAND = re.compile(r"::(?P<kind>[a-z]+) (?P<properties>[^:]*)::(?P<message>[^\r\n]*)")
-OLD_PROMPT = "Judge.\nBe strict.\nSay why."
-PROMPT = JudgePrompt(
-    "refunds", "", short(DIGEST), "Judge.\nBe kind.\nAlways.\nSay why.", "prompts/judge.md"
-)
 
 
 def read(session: Session, base: Path = BASE) -> tuple[str, dict[str, str], str]:
@@ -60,18 +52,6 @@ def test_a_fail_is_an_error_with_the_cases_to_read_first() -> None:
     worst = message.split("\n")
     assert len(worst) == 3
     assert worst[0] == "run-000, tone: perturbation (missed): The order is late."
-
-
-@pytest.mark.parametrize(
-    ("judge", "expected"), [(misses(6), "error"), (right, "notice")], ids=["fails", "passes"]
-)
-def test_it_stands_at_the_lines_of_the_prompt_that_changed(judge: Any, expected: str) -> None:
-    results = judged(judge, rubrics=("tone",))
-    session = regressed(results, prompt_before=OLD_PROMPT, prompts=[PROMPT])
-    kind, properties, _ = read(session)
-    assert kind == expected
-    place = [properties[name] for name in ("file", "line", "endLine")]
-    assert place == ["prompts/judge.md", "2", "3"]
 
 
 def test_old_disagreements_and_what_is_right_have_none() -> None:

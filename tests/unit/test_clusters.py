@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
@@ -126,6 +126,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.text(), JSON), st.text(min_size=1))
 def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
     metadata: Mapping[str, Any], key: str
@@ -143,6 +144,7 @@ def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
     found.encode()
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(), max_size=4), JSON)
 def test_a_pointer_finds_what_it_was_made_for(names: list[str], value: Any) -> None:
     whole = value

@@ -137,6 +137,11 @@ def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
     assert folder.load(data).frozen == cases
 
 
+def test_a_frozen_suite_over_two_folders_asks_for_one(folder: Folder) -> None:
+    problem = folder.problem(changed("replay.frozen", True))
+    assert f"set {AGENT}.output.dir" in (problem.hint or "")
+
+
 def test_suites_are_told_from_other_files(folder: Folder, tmp_path: Path) -> None:
     def looks(text: str) -> bool:
         (tmp_path / "x.yml").write_text(text, encoding="utf-8")

@@ -76,15 +76,15 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
         ),
     }
     assert suite.judges[0].stage == StageModel("judge", "openai/judge", max_tokens=900, **common)
-    data["judge"] = {"timeout": 9}
+    data["judge"] = {"timeout": 9, "api_base": "http://own/v1"}
     data["admin"]["evaluation_config"]["judges"] = [
         {"name": "a"},
         {"name": "b", "model": "m", "max_tokens": 1},
     ]
     first, second = (judge.stage for judge in folder.load(data).judges)
-    assert first == StageModel(
-        "judge", "openai/judge", max_tokens=900, **{**common, "timeout": 9.0}
-    )
+    own = {**common, "timeout": 9.0, "api_base": "http://own/v1"}
+    assert first == StageModel("judge", "openai/judge", max_tokens=900, **own)
+    # The server is that of the model that the section names.
     assert second == StageModel("judge", "m", max_tokens=1, **{**common, "timeout": 9.0})
 
 

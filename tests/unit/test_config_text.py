@@ -85,7 +85,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(folder: Folder) -> N
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_no_value_anywhere_gives_a_traceback(folder: Folder, data: st.DataObject) -> None:

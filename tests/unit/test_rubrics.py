@@ -158,6 +158,7 @@ def test_an_ordinal_rubric_without_levels_or_range_is_refused(tmp_path: Path) ->
     [
         ('[\n  {"id": "a"\n   "instructions": "x"}\n]', 3, "expecting ',' delimiter"),
         ("[] []", 1, "extra data"),
+        ('[{"id": "a",\n"id": "b"}]', 2, "duplicate key, in lines 1 and 2"),
         ('[{"id": NaN}]', None, "NaN is not JSON"),
         ('[{"a": ' + "9" * 5000 + "}]", None, "is not valid JSON"),
         ("[" * 5000, None, "nested more than 100 levels deep"),

@@ -30,6 +30,7 @@ from tests.support.judged_sessions import (
     coin,
     judged,
     right,
+    scored,
 )
 from tests.support.made_cases import (
     make_result,
@@ -69,6 +70,12 @@ def test_what_is_true_of_the_whole_suite_is_not_said_of_each_rubric() -> None:
     assert warnings_of(judged(always(1), rubrics=THREE)) == [
         "Constant verdict: 1 (violated) for all 72 cases."
     ]
+
+
+def test_an_ordinal_judge_that_is_worth_nothing_is_named() -> None:
+    assert warnings_of(scored(always(1))) == ["Constant verdict: 1 for all 30 cases."]
+    (turned,) = warnings_of(scored(lambda spec, label: (label + 1) % 3))
+    assert turned.startswith("Worth little: weighted kappa -0.50 where 0 is chance (-0.")
 
 
 def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
