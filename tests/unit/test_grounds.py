@@ -132,6 +132,17 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     ) in sentences(results, nobody_tells)
 
 
+def test_each_rubric_is_held_against_people_by_itself() -> None:
+    results = [result_with(result(number), rubric_id="one") for number in range(40)]
+    results += [result_with(result(100 + number), rubric_id="other") for number in range(10)]
+    people = [person(number, int(number % 5 > 0)) for number in range(40)]
+    people += [person(100 + number, 1) for number in range(10)]
+    _, one, other = people_levels(results, Grounds(people=tuple(people)))
+    assert (one.rubric, other.rubric) == ("one", "other")
+    assert one.verifier is not None
+    assert one.verifier.false_confirmations.count == 8
+
+
 def test_a_label_of_equal_cases_counts_once() -> None:
     equal = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
     results = [*equal, *(result(number) for number in range(20, 40))]

@@ -15,7 +15,6 @@ from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
-    HOSTILE,
     always,
     coin,
     judged,
@@ -23,7 +22,7 @@ from tests.support.judged_sessions import (
     session_of,
     wrong_on,
 )
-from tests.support.made_cases import make_result, make_spec, make_suite
+from tests.support.made_cases import make_result, make_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,8 +80,3 @@ def test_gate_and_baseline_are_told_with_their_cases(tmp_path: Path) -> None:
     assert len(gate["baseline"]["regressions"]) == len(gate["baseline"]["fixes"]) == 4
     # Two violations are lost and two are won.
     assert gate["sets"][0]["p_value"] == 11 / 16
-
-
-def test_hostile_ids_are_values_like_any_other(tmp_path: Path) -> None:
-    report = report_of(tmp_path, [make_result(make_spec(HOSTILE, rubric_id=HOSTILE))])
-    assert list(report["statistics"]["rubrics"]) == [HOSTILE]

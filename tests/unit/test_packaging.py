@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,6 @@ RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 @pytest.fixture(scope="module")
 def project() -> Any:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-
-
-def test_the_version_is_written_in_one_place(project: Any) -> None:
-    assert "version" in project["project"]["dynamic"]
-    assert project["tool"]["hatch"]["version"]["path"] == "pytest_jrh/__init__.py"
-    assert pytest_jrh.__version__ == version("pytest-jrh")
 
 
 def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:

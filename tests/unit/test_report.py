@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import (
     Case,
     CaseResult,
@@ -145,14 +145,3 @@ def test_diff_of_any_texts_is_printable_and_narrow(before: str, after: str) -> N
         assert "\n" not in line
         assert line == visible(line)
         line.encode()
-
-
-def test_unrecorded_shows_the_difference_the_cassette_and_the_command() -> None:
-    trouble = Unrecorded(
-        stage="judge", cause="it differs", difference="- old\n+ new", cassette="/repo/c/x.yaml"
-    )
-    text = unscored_text(trouble, command="pytest x --jrh-record-mode=new_episodes", base=BASE)
-    assert "    - old\n    + new" in text
-    assert "cassette: c/x.yaml" in text
-    assert "record it: pytest x --jrh-record-mode=new_episodes" in text
-    assert "or undo the change." in " ".join(text.split())
