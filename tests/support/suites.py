@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import pytest
 import yaml
 
 from tests.support.logs import store
 
 MODEL = "openai/gpt-4.1-mini"
 BOTH_TESTS = ("agent_perturbation", "agent_positives")
-_AGENTHARM = Path(__file__).resolve().parents[3] / "shared" / "data" / "agentharm"
 _LABELS = ("Curt or rude.", "Neutral.", "Warm and clear.")
 REMOVED = object()
 """As a value of `overrides`: the key is left out."""
@@ -143,23 +141,6 @@ def built_log(runs: Sequence[Mapping[str, Any]]) -> Path:
     Copy it, do not change it.
     """
     return _built_log(json.dumps(list(runs))) / "runs.eval"
-
-
-def copy_agentharm(
-    folder: Path, *, overrides: Overrides | None = None, name: str = "config_agentharm"
-) -> SuiteFiles:
-    """Copy RAND's AgentHarm example, or skip the test where it is absent.
-
-    With `overrides` its config is rewritten under `name`; without, it is RAND's to the byte.
-    """
-    if not _AGENTHARM.is_dir():
-        pytest.skip("RAND's AgentHarm example is not there (../shared/data/agentharm)")
-    shutil.copytree(_AGENTHARM, folder, dirs_exist_ok=True)
-    original = folder / "inputs" / "configs" / "config_agentharm.yml"
-    config = original.with_name(f"{name}.yml")
-    if overrides is not None:
-        _write_yaml(config, merged(yaml.safe_load(original.read_text(encoding="utf-8")), overrides))
-    return SuiteFiles(folder, config, "agentharm")
 
 
 def merged(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
