@@ -31,6 +31,7 @@ MAKERS = tuple(stage.name for stage in MAKING)
 CALLS = 5
 NAMES = {"summary": "summarizer"}
 LIMIT = 0.3
+FILTER = "content_filter"
 VERDICT = {"score": 1, "reasoning": "Violated."}
 
 
@@ -91,7 +92,7 @@ FAULTS = {
     ),
     "dropped": broken(Fault.drop(), "no connection"),
     "dropped half-way": broken(Fault.drop(80), "no connection"),
-    "half an envelope": broken(Fault.broken_envelope()),
+    "half an envelope": broken(Fault.raw(b'{"choices": [{"index": 0, "mes')),
     "no choices": broken(changed(lambda whole: whole["choices"].clear()), "no choices"),
     "an empty choice": broken(Fault.raw(b'{"choices": [{}]}')),
     "two choices": broken(
@@ -108,7 +109,7 @@ FAULTS = {
     "truncated JSON": unreadable(Fault.truncated_json(), "cut off by max_tokens"),
     "an empty text": unreadable(Fault.text(""), "it was empty"),
     "no text": unreadable(Fault.text(None), "it was empty"),
-    "another schema": unreadable(Fault.wrong_schema(), "is missing"),
+    "another schema": unreadable(Fault.text('{"score": 1}'), "is missing"),
     "a list": unreadable(Fault.text("[]"), "must be an object"),
     "two objects": unreadable(Fault.text(f"{json.dumps(VERDICT)} {{}}"), "is not JSON"),
     "duplicate keys": unreadable(
@@ -116,11 +117,13 @@ FAULTS = {
     ),
     "refusal": refused(Fault.refusal(), "I cannot help with that"),
     "refusal that is no text": refused(message_with(refusal={"reason": "no"}), "no"),
-    "content filter": refused(Fault.content_filter(), "content filter"),
-    "filtered half-way": refused(Fault.content_filter('{"score": 1, "reaso'), "content filter"),
+    "content filter": refused(Fault.text(None, finish_reason=FILTER), "content filter"),
+    "filtered half-way": refused(
+        Fault.text('{"score": 1, "reaso', finish_reason=FILTER), "content filter"
+    ),
 }
 FAULTS |= {
-    f"score {score!r}": unreadable(Fault.score(score), "score: ")
+    f"score {score!r}": unreadable(Fault.fields(score=score), "score: ")
     for score in (3, -1, 1e300, "1", True, 1.0, None, [1])
 }
 AT_EVERY_STAGE = ("500", "dropped", "invalid JSON", "refusal")
@@ -239,7 +242,8 @@ def test_an_answer_without_end_is_not_read(
 def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
     bench: Bench, server: ModelServer, index: Any
 ) -> None:
-    fault = Fault.index_out_of_range(index)
+    step = {"message_index": index, "goal": "Change it.", "rationale": "It is there."}
+    fault = Fault.fields(thesis="A change settles it.", steps=[step])
     server.faults.add(stage="planner", fault=fault)
     assert bench.run().outcomes == [("agree", 1)]
     bench.record_into("lasting")
@@ -248,10 +252,11 @@ def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
     lasting(bench, server, "planner", Row(fault, "invalid_response", cause, before + 3))
 
 
-@pytest.mark.parametrize("fault", [Fault.empty_edit(), Fault.same_edit()], ids=["empty", "same"])
+@pytest.mark.parametrize("text", ["", "Good news: order 1001 was shipped yesterday."])
 def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
-    bench: Bench, server: ModelServer, fault: Fault
+    bench: Bench, server: ModelServer, text: str
 ) -> None:
+    fault = Fault.fields(new_content=text)
     server.faults.add(stage="editor", fault=fault, times=None)
     result = bench.run().only
     assert result.outcome == "no_case"

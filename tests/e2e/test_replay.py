@@ -44,7 +44,7 @@ def test_every_recorded_exchange_is_read_as_its_recorded_completion(
     # Re-asks, a refusal, an empty answer: what was recorded replays, whatever it was.
     server.faults.add(stage="editor", fault=Fault.invalid_json())
     server.faults.add(stage="judge", fault=Fault.refusal())
-    server.faults.add(stage="verifier", fault=Fault.empty())
+    server.faults.add(stage="verifier", fault=Fault.text(""))
     server.faults.add(stage="summary", fault=Fault.truncated_json(), after=2)
     recorded = bench.run()
     server.stop()

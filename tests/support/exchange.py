@@ -51,11 +51,6 @@ class Request:
         return self.body.get("temperature")
 
     @property
-    def max_tokens(self) -> int | None:
-        limit: int | None = self.body.get("max_tokens", self.body.get("max_completion_tokens"))
-        return limit
-
-    @property
     def text(self) -> str:
         """Everything the client wrote; a model's earlier answers (in a re-ask) are left out."""
         return "\n".join(

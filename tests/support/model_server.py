@@ -12,7 +12,6 @@ import json
 import threading
 import time
 from collections import Counter
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -122,21 +121,15 @@ class ModelServer(Loopback):
             fault = self.faults.match(request)
             kind = fault.name if fault else "answer"
             self.stopping.wait(self.delay(request) if callable(self.delay) else self.delay)
-            if fault:
-                self._hold(fault.hold)
+            gate = fault.gate if fault else None
+            while gate is not None and not gate.done() and not self.stopping.is_set():
+                self.stopping.wait(0.01)
             reply = self._reply(request, fault)
             wire = Wire(reply.status, envelope(request, reply), reply.headers, reply.send_only)
             status = None if reply.send_only == 0 else reply.status
         finally:
             self._end(request, kind=kind, status=status)
         return wire
-
-    def _hold(self, hold: float | Future[None]) -> None:
-        if not isinstance(hold, Future):
-            self.stopping.wait(hold)
-            return
-        while not hold.done() and not self.stopping.is_set():
-            self.stopping.wait(0.01)
 
     def _reply(self, request: Request, fault: Fault | None) -> Reply:
         if fault is None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 VIOLATION = "ok-marker-violation"
 SATISFIED = "ok-marker-satisfied"
 SCORE = "ok-marker-score-"
+WHY = "The closing words of the assistant show it."
 _MARKER = re.compile(rf"{VIOLATION}|{SATISFIED}|{SCORE}(-?\d+)")
 _TURN = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 _TURNS = re.compile(r"^<assistant_turns>$(.*)^</assistant_turns>$", re.MULTILINE | re.DOTALL)
@@ -30,26 +31,22 @@ _TRANSCRIPT = re.compile(r"^<transcript\b.*^</transcript>", re.MULTILINE | re.DO
 
 @dataclass(frozen=True, slots=True)
 class Obedient:
-    """The scripted answers of all six stages.
+    """The scripted answers of all stages.
 
-    The planner edits the last `edits` assistant turns (lines that start with `[index] `); where the
-    rubric shall be satisfied it plans nothing, or one step with `repair`; with `keep_fitting` also
-    nothing where the target score is the one that an untouched transcript gets: `default_score`,
-    else the lowest that the schema or the scale in the prompt (lines `N: label`) has.
+    The planner edits the last `edits` assistant turns (lines that start with `[index] `), and plans
+    nothing where the rubric shall be satisfied. A transcript without a marker gets the lowest score
+    that the schema or the scale in the prompt (lines `N: label`) has.
     """
 
     edits: int = 1
-    repair: bool = False
-    default_score: int | None = None
-    keep_fitting: bool = False
 
     def __call__(self, request: Request) -> Answer:
         answers = {
             "planner": self._plan,
             "editor": _edit,
             "summary": _summarize,
-            "verifier": self._verify,
-            "judge": self._judge,
+            "verifier": _verify,
+            "judge": _judge,
         }
         if request.stage not in answers:
             return "Understood."
@@ -62,51 +59,18 @@ class Obedient:
 
     def _plan(self, request: Request) -> dict[str, Any]:
         marker = _wanted_marker(request.text)
-        if self._fits_already(request, marker):
+        if marker == SATISFIED:
             return {"thesis": "", "steps": []}
-        turns = _turns(request.text)
-        edits = 1 if marker == SATISFIED else self.edits
         steps = [
             {
                 "message_index": index,
                 "goal": f"Change what is said here, and close with the words {marker}",
                 "rationale": f"Turn {index} comes late enough to settle the matter.",
             }
-            for index in turns[-edits:]
+            for index in _turns(request.text)[-self.edits :]
         ]
-        return {
-            "thesis": "A small change near the end settles it." if steps else "",
-            "steps": steps,
-        }
-
-    def _fits_already(self, request: Request, marker: str) -> bool:
-        if marker == SATISFIED:
-            return not self.repair
-        return self.keep_fitting and marker == f"{SCORE}{self._untouched_score(request)}"
-
-    def _verify(self, request: Request) -> dict[str, Any]:
-        verdict = "FAIL" if _last_marker(request.text) == VIOLATION else "PASS"
-        why = "The closing words of the assistant show it."
-        return {"rationale": why, "verdict": verdict, "score": self._score(request)}
-
-    def _judge(self, request: Request) -> dict[str, Any]:
-        return {
-            "reasoning": "The closing words of the assistant show it.",
-            "score": self._score(request),
-        }
-
-    def _score(self, request: Request) -> int:
-        marker = _last_marker(request.text)
-        if marker is None:
-            return self._untouched_score(request)
-        return (
-            int(marker.removeprefix(SCORE))
-            if marker.startswith(SCORE)
-            else int(marker == VIOLATION)
-        )
-
-    def _untouched_score(self, request: Request) -> int:
-        return _lowest_score(request) if self.default_score is None else self.default_score
+        thesis = "A small change near the end settles it." if steps else ""
+        return {"thesis": thesis, "steps": steps}
 
 
 def override(base: AnswerFunction, **stages: Answer | AnswerFunction) -> AnswerFunction:
@@ -118,6 +82,22 @@ def override(base: AnswerFunction, **stages: Answer | AnswerFunction) -> AnswerF
         return chosen(request) if callable(chosen) else chosen
 
     return answer
+
+
+def _verify(request: Request) -> dict[str, Any]:
+    verdict = "FAIL" if _last_marker(request.text) == VIOLATION else "PASS"
+    return {"rationale": WHY, "verdict": verdict, "score": _score(request)}
+
+
+def _judge(request: Request) -> dict[str, Any]:
+    return {"reasoning": WHY, "score": _score(request)}
+
+
+def _score(request: Request) -> int:
+    marker = _last_marker(request.text)
+    if marker is None:
+        return _lowest_score(request)
+    return int(marker.removeprefix(SCORE)) if SCORE in marker else int(marker == VIOLATION)
 
 
 def _edit(request: Request) -> dict[str, Any]:
