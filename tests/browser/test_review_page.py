@@ -50,7 +50,7 @@ def test_a_whole_review_by_keyboard(sessions: Sessions) -> None:
     page.keyboard.press("r")
     wait_open(page, "support-002")
     wait_decisions(page, "accepted", "rejected", "", "")
-    assert decided(session) == [("accepted", ""), ("rejected", "contradicts the tool")]
+    wait_decided(page, session, [("accepted", ""), ("rejected", "contradicts the tool")])
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
         as_reviewed(session.board, made_case(1))
     # Of a case that nobody has decided about `u` takes back what was decided before it.
@@ -61,6 +61,7 @@ def test_a_whole_review_by_keyboard(sessions: Sessions) -> None:
     wait_open(page, "support-000")
     page.focus("#finish")
     page.keyboard.press("Enter")
+    page.wait_for_selector("#end[open]")
     said = page.inner_text("#end-text")
     assert "3 cases are undecided and will be used as they were made." in said
     assert not session.board.finalized
