@@ -268,7 +268,7 @@ class SessionCases:
                 return 0, ranks[made]
             kind, tags = self._kind(results), self._tags(results)
             if kind == "turned":
-                return 1, turned[made]
+                return 1, turned.get(made, len(turned))
             if "label in doubt" in tags:
                 return 2, 0
             if "no verdict" in tags:

@@ -22,8 +22,8 @@ from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import Case, CaseResult, HumanReview, Message
+from pytest_jrh.core.ids import empty_result, short_digest
+from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview, Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import visible
@@ -46,7 +46,7 @@ from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, des
 from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
-from pytest_jrh.store.ledger import case_result, edit_note, labelled_by
+from pytest_jrh.store.ledger import edit_note, labelled_by
 from pytest_jrh.store.people import CallEdit, Grounds, PersonLabel, holds_acts, is_editable
 
 
@@ -168,18 +168,18 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
     """A result of each judge that has judged a case; where none has, one without a verdict."""
     entry, case = reviewed.entry, reviewed.case
     for name in entry.judged or [""]:
-        spec = replace(case.spec, judge=name or None)
+        spec = replace(case.spec, judge=name) if name else case.spec
         verdicts = entry.judged[name].verdicts if entry.judged else ()
-        result = case_result(spec, None, verdicts=verdicts)
-        extra = replace(
-            result.extra,
+        extra = Extra(
             edit=edit_note(spec, case),
             altered=case.altered,
             reworded=case.reworded,
             review="" if entry.rejected else _word(reviewed),
         )
         yield replace(
-            result,
+            empty_result(spec),
+            scores=tuple(verdict.score for verdict in verdicts),
+            reasons=tuple(verdict.reasoning for verdict in verdicts),
             label=case.expected,
             labelled_by=labelled_by(case),
             case_digest=entry.digest,
