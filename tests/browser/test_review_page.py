@@ -59,14 +59,12 @@ def test_a_whole_review_by_keyboard(sessions: Sessions) -> None:
     wait_open(page, "support-001")
     page.keyboard.press("k")
     wait_open(page, "support-000")
-    page.focus("#finish")
-    page.keyboard.press("Enter")
+    page.press("#finish", "Enter")
     page.wait_for_selector("#end[open]")
     said = page.inner_text("#end-text")
     assert "3 cases are undecided and will be used as they were made." in said
     assert not session.board.finalized
-    page.focus("#end button:text-is('Finish')")
-    page.keyboard.press("Enter")
+    page.press("#end button:text-is('Finish')", "Enter")
     assert session.board.wait_finalized(15)
     page.wait_for_selector("#banner:has-text('Finished')")
     # What comes later counts from the next run on.
