@@ -42,9 +42,12 @@ MARKUP = f"#case :is({TAGS}), #list :is({TAGS}), dialog :is({TAGS})"
 def test_a_whole_review_by_keyboard(sessions: Sessions) -> None:
     session = filled(sessions)
     page = opened(sessions, session)
+    page.wait_for_selector("#list li:nth-child(4)")
     page.keyboard.press("a")
     wait_open(page, "support-001")
+    wait_decisions(page, "accepted", "", "", "")
     page.keyboard.press("n")
+    page.wait_for_selector("#note:focus")
     page.keyboard.type("contradicts the tool")
     page.keyboard.press("Escape")
     page.keyboard.press("r")

@@ -97,7 +97,8 @@ async function decide(action) {
   const after = await tell(row, "decision", { action, note: noteNow() });
   if (!after) return;
   say(row, `Label ${action}`);
-  await open(next ?? after);
+  // Not where somebody has gone on meanwhile.
+  if (view.row?.key === row.key) await open(next ?? after);
 }
 
 // Takes back the decision about the open case; without one, that before it.
@@ -105,7 +106,7 @@ async function undo() {
   if (!view.row.action && done.length) await open(rowsByKey.get(done.pop()));
   const row = view.row;
   const after = row.action && look.mayLeave() && (await tell(row, "decision", { action: "withdrawn" }));
-  if (after) await open(after);
+  if (after && view.row?.key === row.key) await open(after);
 }
 
 // ---- Editing a turn: its text, each argument of its calls, their results
