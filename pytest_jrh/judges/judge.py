@@ -88,7 +88,7 @@ class JudgeCalls(Protocol):
 class SuiteJudge(ABC):
     """A judge under test.
 
-    What is not said otherwise is that of a judge that asks nobody.
+    Unless overridden, properties are those of a judge that calls no model.
     """
 
     settings: JudgeSettings

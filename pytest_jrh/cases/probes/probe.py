@@ -121,7 +121,7 @@ class ProbeBench:
 
         Raises `NoVerdictCase` where the suite has no verifier.
         """
-        # A session without suites knows the probes by name, and asks nobody.
+        # Late: a session without suites imports the probes for their names, and calls no model.
         from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
 
         self._check_verifier()
