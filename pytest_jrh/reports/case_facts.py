@@ -39,17 +39,19 @@ def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
     return f"{score} ({label})" if label else str(score)
 
 
-def score_text(result: CaseResult, score: int | None, session: Session) -> str:
-    """Give a score of a case with its meaning; None is a tie of the repeats."""
+def score_name(session: Session, result: CaseResult, score: int | None) -> str:
+    """A score of a case in a word: `violated`, of an ordinal suite `2 (good)`; None is a tie of the
+    repeats.
+    """
     if score is None:
         return "a tie"
-    return meant(score, session.levels(result))
-
-
-def score_name(session: Session, result: CaseResult, score: int | None) -> str:
-    """A score of a case in a word: `violated`, of an ordinal suite `2 (good)`."""
-    text = score_text(result, score, session)
+    text = meant(score, session.levels(result))
     return MEANINGS[score] if score in MEANINGS and text == meant(score, ()) else text
+
+
+def reason_text(reasoning: str) -> str:
+    """A reason as it is shown; empty where it only repeats a score."""
+    return "" if reasoning.strip().isdigit() else reasoning
 
 
 def repeats_text(numbers: Sequence[int]) -> str:
@@ -199,9 +201,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
 
     def add(who: str, score: int | None, why: str = "", by: str = "") -> None:
         word = score_name(session, results[0], score)
-        # A score that is given as its own reason says nothing.
-        why = "" if why.strip().isdigit() else why
-        heard.append(Voice(who, word, why, by, label is not None and score != label))
+        heard.append(Voice(who, word, reason_text(why), by, label is not None and score != label))
 
     checked = rationale = None
     why = ""

@@ -49,6 +49,7 @@ from pytest_jrh.reports.case_facts import (
     label_basis,
     label_votes,
     meant,
+    reason_text,
     score_name,
 )
 from pytest_jrh.reports.session import Session
@@ -123,9 +124,8 @@ def explained_text(session: Session, result: CaseResult, more: int) -> str:
     """
     case = session.records.read(made_case_id(result))
     lines = _first_lines(result, session.levels(result))
-    # A score that is given as its own reason says nothing.
-    if result.reasoning and not result.reasoning.strip().isdigit():
-        lines.append(_in_a_line("judge", about_edits(result.reasoning, case, WIDTH)))
+    if reason := reason_text(result.reasoning):
+        lines.append(_in_a_line("judge", about_edits(reason, case, WIDTH)))
     if result.minority is not None:
         who = f"another repeat gave {result.minority.score}"
         lines.append(_in_a_line(who, result.minority.reasoning))

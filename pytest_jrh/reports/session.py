@@ -43,6 +43,7 @@ _RUBRIC_ROOM = 30
 _RUN_ROOM = 24
 _NOTE_ROOM = 24
 _ESTIMATED_FROM = 0.1
+_MINUTE = 60
 
 
 def spending_text(spending: Spending) -> str:
@@ -71,8 +72,7 @@ def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
         parts[0] += f" ({dollars_text(spending.cost)}{unpriced} recorded)"
     parts.append(counted(spending.usage.total, "token"))
     if wall_seconds:
-        minute = 60
-        is_short = wall_seconds < minute
+        is_short = wall_seconds < _MINUTE
         parts.append(f"{wall_seconds:.1f} s" if is_short else _time(wall_seconds))
     return ", ".join(parts)
 

@@ -388,16 +388,6 @@ def turns_text(looked_for: ShownTurns) -> str:
     return ", ".join(f"[{index}]" for index in missing[:_MOST_TURNS]) + more
 
 
-def state_text(result: CaseResult) -> str:
-    """Whether the judge was shown what decides; empty where nothing was looked for."""
-    looked_for = result.extra.shown
-    if looked_for is None:
-        return ""
-    if looked_for.missing:
-        return f"not shown {turns_text(looked_for)}"
-    return "unknown" if looked_for.unknown else "shown"
-
-
 def is_right_by_luck(result: CaseResult) -> bool:
     """Whether a verdict is right though the judge was not shown what was edited."""
     shown = result.extra.shown
@@ -407,11 +397,11 @@ def is_right_by_luck(result: CaseResult) -> bool:
 
 def not_shown_line(result: CaseResult) -> str:
     """What a judge was not shown of a case, and what its verdict is then; empty where it was."""
-    looked_for = result.extra.shown
-    if looked_for is None or not looked_for.missing:
+    shown = result.extra.shown
+    if shown is None or not shown.missing:
         return ""
     luck = " Its verdict is right by luck." if is_right_by_luck(result) else ""
-    return f"The judge was not shown {turns_text(looked_for)}.{luck}"
+    return f"The judge was not shown {turns_text(shown)}.{luck}"
 
 
 def not_shown_blocks(session: Session) -> list[Block]:
@@ -430,8 +420,10 @@ def not_shown_blocks(session: Session) -> list[Block]:
             )
             named = []
             for result in count.not_shown:
+                assert result.extra.shown is not None
                 right = ", right by luck" if is_right_by_luck(result) else ""
-                named.append(session.named(result.case_id, state_text(result) + right))
+                why = f"not shown {turns_text(result.extra.shown)}{right}"
+                named.append(session.named(result.case_id, why))
             blocks.append(Cases(title, tuple(named), "warning"))
     return blocks
 

@@ -100,12 +100,15 @@ class ReviewedCases(SessionCases):
     ) -> None:
         self.reviewed = {one.entry.case_id: one for one in cases}
         results: list[CaseResult] = []
-        rubrics, grounds, earlier = {}, {}, {}
+        rubrics, earlier = {}, {}
+        grounds: dict[str, Grounds] = {}
         for one in self.reviewed.values():
             case = one.case
             results += _results(one)
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
-            grounds[case.spec.suite] = Grounds(ordinal=case.mode == "ordinal", people=tuple(people))
+            if case.spec.suite not in grounds:
+                is_ordinal = case.mode == "ordinal"
+                grounds[case.spec.suite] = Grounds(ordinal=is_ordinal, people=tuple(people))
         for result in results:
             line = baseline.get(result.case_id)
             if line is not None and short(line.case_digest) == short(result.case_digest):
