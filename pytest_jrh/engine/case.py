@@ -142,6 +142,15 @@ class Attempt:
         """The tapes of the calls that made its case."""
         return [tape for tape in self.tapes if tape is not self.judging]
 
+    def take(self, other: Attempt, *, counted: bool) -> None:
+        """Be what another go at the same spec has come to."""
+        self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
+        self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
+        self.earlier_verdicts = other.earlier_verdicts
+        self.tapes, self.judging, self.maker = other.tapes, other.judging, other.maker
+        self.turns_shown = other.turns_shown
+        self.counted = counted
+
     def result(
         self,
         why: Why = NOTHING_WRONG,
@@ -571,8 +580,6 @@ class Calls:
     def _recorder(self) -> HttpRecorder:
         """The session's patch of the HTTP libraries, installed when the first one needs it."""
         if self._http is None:
-            from pytest_jrh.recording.recorder import HttpRecorder
-
             self._http = HttpRecorder(self._settings.redactor)
             self._http.install()
         return self._http
@@ -590,8 +597,6 @@ class Calls:
                 settings.complete, ledger, self._slots, ends_session, self._stopping
             )
         if self._client is None:
-            from pytest_jrh.llm.client import LiteLLMExchange
-
             self._client = LiteLLMExchange(
                 limit=settings.max_workers,
                 retry=settings.retry or RetryPolicy(),

@@ -232,7 +232,7 @@ class CaseRunner:
             try:
                 return await self._awaited(verdict)
             finally:
-                vars(attempt).update(vars(verdict.attempt), counted=not verdict.claimed)
+                attempt.take(verdict.attempt, counted=not verdict.claimed)
                 verdict.claimed = True
         attempt.case = await self._case_to_judge(attempt, ready)
         return await self._judgment(attempt, ready) if ready.test(spec.test).evaluate else None

@@ -54,7 +54,14 @@ from pytest_jrh.store.made_cases import (
     specs_of,
     without_cases,
 )
-from pytest_jrh.store.people import Grounds, PersonLabel, grounds_of, has_decisions, read_people
+from pytest_jrh.store.people import (
+    Grounds,
+    PersonLabel,
+    grounds_of,
+    has_decisions,
+    open_stores,
+    read_people,
+)
 
 
 @dataclass(frozen=True)
@@ -440,8 +447,6 @@ class LoadedSuites:
             )
             self._refuse_shared_places(ready)
             if has_decisions(ready.suite):
-                from pytest_jrh.store.people import open_stores
-
                 # What cannot be read is said before any model is asked.
                 open_stores([ready.suite])
             if self.options.subset is not None:
