@@ -109,7 +109,12 @@ class _Connection(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        length = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # Killed between head and body of its request: nothing was asked.
+            self.close_connection = True
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             wire = self.server.owner.respond(Call(self.command, self.path, headers, body))
