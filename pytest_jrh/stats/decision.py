@@ -105,10 +105,10 @@ class Decision:
 
     `headline` says what failed, or is unclear, and only that; `beside` are the sentences that stand
     below it. `reasons` are in the order of the headline. `passed` is the exit code's: what is
-    unclear passes, unless `gate.unclear` says otherwise. `active` is False where neither a limit
-    nor a baseline decides, so that wrong verdicts fail by themselves. `accepted` are those that an
-    update takes into the baseline. `update_command` updates the baseline; it is set where that is
-    the next step.
+    unclear passes, unless `gate.unclear` says otherwise. `active` is False where no limit and no
+    baseline decides and none is written, so that wrong verdicts fail by themselves. `accepted` are
+    those that an update takes into the baseline. `update_command` updates the baseline; it is set
+    where that is the next step.
     """
 
     word: Word
@@ -254,7 +254,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         word=word,
         headline=_headline(session, reasons),
         passed=word != "FAIL" and not (word == "UNCLEAR" and rules.unclear == "fail"),
-        active=is_active(rules, baseline),
+        active=held.accepts or is_active(rules, baseline),
         beside=tuple(_beside(session, word, reasons, accepted)),
         reasons=tuple(reasons),
         sets=tuple(session.sets),
