@@ -117,11 +117,11 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         help="the agent's runs: an Inspect log, conversations (.jsonl, .json), or a folder",
     )
     init.add_argument(
-        "--rubric-id",
+        "--rubric",
         action="append",
         default=[],
-        metavar="ID",
-        help="a rubric to fill in; may be given several times",
+        metavar="ID[: TEXT]",
+        help="a rubric, and its text where it is not to be filled in; may be given several times",
     )
     init.add_argument(
         "--labels",
@@ -155,7 +155,7 @@ def _init(options: argparse.Namespace) -> int:
         options.name,
         _local(options.log),
         folder=options.folder,
-        rubric_ids=options.rubric_id,
+        rubrics=options.rubric,
         ordinal=options.ordinal,
         force=options.force,
         labels=_local(options.labels) if options.labels else None,

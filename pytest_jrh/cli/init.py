@@ -67,17 +67,17 @@ class LabelFile:
         )
 
 
-def look_at_labels(file: Path, name: str, rubric_ids: Sequence[str]) -> LabelFile:
+def look_at_labels(file: Path, name: str, rubrics: Sequence[str]) -> LabelFile:
     """Read a label file for the suite `name`; raises `InputError` with every line that is none, and
-    where neither it nor `rubric_ids` names a rubric.
+    where neither it nor `rubrics` names a rubric.
     """
     read = read_rows(file, file=str(file))
-    rubrics = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
-    if not rubrics and not rubric_ids:
+    rubric_ids = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
+    if not rubric_ids and not rubrics:
         message = "names no rubric, so nothing says what these labels are of"
-        raise InputError(Problem(message, str(file), hint="name it, such as --rubric-id honest"))
+        raise InputError(Problem(message, str(file), hint="name it, such as --rubric honest"))
     path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
-    return LabelFile(file, path, tuple(rubrics), tuple(read.rows))
+    return LabelFile(file, path, tuple(rubric_ids), tuple(read.rows))
 
 
 _ABOUT_JUDGE = """\
@@ -252,7 +252,7 @@ def start_suite(
     log: Path,
     *,
     folder: Path,
-    rubric_ids: Sequence[str] = (),
+    rubrics: Sequence[str] = (),
     ordinal: bool = False,
     force: bool = False,
     labels: Path | None = None,
@@ -261,19 +261,23 @@ def start_suite(
     """Write the files of a suite called `name` on the runs of a file or a folder into `folder`, and
     return lines to print.
 
-    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The
-    log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
-    20 MB is used where it is, and the suite is then replayed frozen. The workflow of an earlier
-    suite is kept unless `force` is set. With `labels`, a file of them, the suite judges the runs as
-    they are. `judge` names one that is no prompt, as `KEY:TEXT`. Raises `InputError`, before
-    anything is written, for names that cannot stand in paths, for a log that cannot be used, and
-    for files that are there already.
+    `rubrics` are `ID: TEXT`, or an id alone for an entry to fill in; without any the rubric file
+    has an example, which is complete. The log is copied under `inputs/data/NAME/` unless it is
+    under `inputs/` already; one of more than 20 MB is used where it is, and the suite is then
+    replayed frozen. The workflow of an earlier suite is kept unless `force` is set. With `labels`,
+    a file of them, the suite judges the runs as they are. `judge` names one that is no prompt, as
+    `KEY:TEXT`. Raises `InputError`, before anything is written, for names that cannot stand in
+    paths, for a log that cannot be used, and for files that are there already.
     """
-    label_file = look_at_labels(labels, name, rubric_ids) if labels is not None else None
-    if label_file is not None and not rubric_ids:
-        rubric_ids = label_file.rubric_ids
+    label_file = look_at_labels(labels, name, rubrics) if labels is not None else None
+    if label_file is not None and not rubrics:
+        rubrics = label_file.rubric_ids
+    entries = [_rubric_entry(rubric) for rubric in rubrics]
     problems = _name_problems("NAME", name)
-    for id_, times in Counter(rubric_ids).items():
+    if ordinal and any(text for _, text in entries):
+        hint = "name it alone, and write text and levels into its file"
+        problems.append(Problem("--rubric: a text has no levels", hint=hint))
+    for id_, times in Counter(id_ for id_, _ in entries).items():
         problems += _name_problems("ID", id_)
         problems += [Problem(f"duplicate rubric id {shown(id_)}")] if times > 1 else []
     if problems:
@@ -297,7 +301,7 @@ def start_suite(
         values |= {"labels": label_file.path, "map": map_line}
         sources[label_file.path] = label_file.file
     attributes = f"{values['cassettes']}/.gitattributes"
-    texts = {**_texts(values, rubric_ids, ordinal=ordinal), attributes: _ATTRIBUTES}
+    texts = {**_texts(values, entries, ordinal=ordinal), attributes: _ATTRIBUTES}
     copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
     keeps_workflow = not force and (folder / _WORKFLOW).exists()
     if keeps_workflow:
@@ -441,7 +445,7 @@ def _installed_from() -> str:
 
 
 def _texts(
-    values: Mapping[str, str], rubric_ids: Sequence[str], *, ordinal: bool
+    values: Mapping[str, str], entries: Sequence[tuple[str, str]], *, ordinal: bool
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
     prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
@@ -451,7 +455,7 @@ def _texts(
             values,
             schema=Path(_CONFIG_SCHEMA).name,
         ),
-        values["rubrics"]: _rubrics(values, rubric_ids, "ordinal" if ordinal else "binary"),
+        values["rubrics"]: _rubrics(values, entries, "ordinal" if ordinal else "binary"),
         _WORKFLOW: _filled("judge-gate.yml", values),
         **_schemas(f"{_CONFIGS}/.jrh-"),
     }
@@ -461,16 +465,25 @@ def _texts(
     return texts
 
 
-def _rubrics(values: Mapping[str, str], ids: Sequence[str], mode: Mode) -> str:
+def _rubric_entry(rubric: str) -> tuple[str, str]:
+    """The id and the text of a rubric; the text is empty where it is to be filled in."""
+    id_, _, text = rubric.partition(":")
+    return id_.strip(), text.strip()
+
+
+def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode: Mode) -> str:
     schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
     head = _filled("rubrics.head.yml", values, schema=schema)
     example = _filled(f"example.{mode}.yml", values, id=_EXAMPLE_ID)
-    if not ids:
+    if not entries:
         return head + example
     lines = ["# An example, to show how much a rubric has to say:", *example.splitlines()]
     shown_example = lines[0] + "\n" + "".join(f"# {line}\n" for line in lines[1:])
-    blanks = [_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids]
-    return "\n".join([head + shown_example, *blanks])
+    filled = []
+    for id_, text in entries:
+        entry = f'- id: "{id_}"\n  instructions: {json.dumps(text, ensure_ascii=False)}\n'
+        filled.append(entry if text else _filled(f"blank.{mode}.yml", values, id=id_))
+    return "\n".join([head + shown_example, *filled])
 
 
 def _filled(file: str, values: Mapping[str, str], **file_values: str) -> str:

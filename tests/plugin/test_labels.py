@@ -234,8 +234,8 @@ def test_init_names_the_words_of_labels_that_are_words(
     log = f"--log={labelled.suite.data / 'runs.eval'}"
     arguments = ["init", "mine", log, f"--labels={given}", f"--folder={new}"]
     assert main(arguments) == 4
-    assert "name it, such as --rubric-id" in capsys.readouterr().err
-    assert main([*arguments, "--rubric-id=kind"]) == 0
+    assert "name it, such as --rubric" in capsys.readouterr().err
+    assert main([*arguments, "--rubric=kind"]) == 0
     assert "Its labels are words (fine, harmful): say in " in capsys.readouterr().out
     config = (new / "inputs/configs/mine.yml").read_text("utf-8")
     assert '# map: {"fine": 1, "harmful": 0}   # what these words mean' in config

@@ -335,11 +335,18 @@ def test_a_name_that_cannot_stand_in_a_path_is_refused(
     assert files(project) == []
 
 
-@pytest.mark.parametrize(("ids", "message"), [(["a", "a"], "duplicate"), (["a b"], "a_b would do")])
-def test_rubric_ids_are_checked(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], ids: list[str], message: str
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rubric=a", "--rubric=a: Be kind."], "duplicate"),
+        (["--rubric=a b"], "a_b would do"),
+        (["--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
+    ],
+)
+def test_rubrics_of_the_command_are_checked(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert init("first", "--log", log, *(part for id_ in ids for part in ("--rubric-id", id_))) == 4
+    assert init("first", "--log", log, *arguments) == 4
     assert message in capsys.readouterr().err
     assert files(project) == []
 
@@ -455,7 +462,7 @@ def test_every_printed_command_works_in_a_clone_without_a_key(
         lambda asked: {"reasoning": "Read.", "score": int("1002" in asked.text)}
     ) as llm:
         (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
-        options = ["--judge", "python:judges.py:strict", "--rubric-id", "borne_out_by_the_tools"]
+        options = ["--judge", "python:judges.py:strict", "--rubric", "borne_out_by_the_tools"]
         assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
         fill_in(project / "inputs/data/first/rubrics.yml")
         commands = printed_commands(capsys.readouterr().out)
