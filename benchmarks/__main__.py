@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import acts, live, offline, reports, shown, tables, validity
+from benchmarks import acts, live, offline, planted, reports, shown, tables, validity
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, origin, table
 
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "reports": reports.lines,
     "tables": tables.lines,
     "acts": acts.lines,
+    "planted": planted.lines,
     "shown": shown.lines,
     "validity": validity.lines,
 }

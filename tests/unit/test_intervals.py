@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.intervals import FEWEST, rare_row
 from pytest_jrh.stats.intervals import (
-    RepeatedCase,
     differing_pairs,
     effective_size,
-    estimate_flicker,
     estimate_share,
     majority_flip,
     t_quantile,
@@ -128,32 +124,10 @@ def test_intervals_hold_their_figures(runs: Runs) -> None:
             assert lower <= estimate.value <= upper
 
 
-def test_kappa_is_covered_where_violations_are_rare() -> None:
-    cells = rare_row(FEWEST, sessions=60)
-    assert min(cell.covered for cell in cells.values()) > 0.88
-    assert np.mean([cell.width for cell in cells.values()]) < 1.3
-
-
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=7))
 def test_differing_pairs_are_the_share_of_ordered_pairs(scores: list[int]) -> None:
     pairs = list(itertools.permutations(scores, 2))
     assert differing_pairs(scores) == pytest.approx(sum(a != b for a, b in pairs) / len(pairs))
-
-
-@pytest.mark.parametrize("repeats", [2, 3, 5])
-def test_flicker_is_found_within_its_interval(repeats: int) -> None:
-    rng, hits, sessions = random.Random(repeats), 0, 300
-    truth = 2 * 0.1 * 0.9
-    for _ in range(sessions):
-        found = estimate_flicker(
-            RepeatedCase(run, tuple(int(rng.random() < 0.1) for _ in range(repeats)))
-            for run in range(25)
-            for _ in range(2)
-        )
-        assert found.lower is not None
-        assert found.upper is not None
-        hits += found.lower <= truth <= found.upper
-    assert hits / sessions > 0.93
 
 
 @pytest.mark.parametrize("flip", [0, 0.05, 0.2, 0.5])

@@ -76,18 +76,10 @@ def test_judge_sees_nothing_of_how_the_case_was_made(target: int | None) -> None
     assert "reasoning\n" not in text
 
 
-def test_judge_of_an_edited_and_of_an_untouched_transcript_is_asked_alike() -> None:
-    model = ScriptedModel()
-    judged(model, case())
-    judged(model, case(edited=False))
-    first, second = model.requests
-    assert first == second
-
-
-def test_judge_is_asked_the_same_whatever_the_target() -> None:
+def test_a_judge_is_asked_alike_whatever_the_target_and_whether_a_turn_was_edited() -> None:
     model = ScriptedModel()
     judged(model, case(target=0))
-    judged(model, replace(case(target=2), objective="pass"))
+    judged(model, replace(case(target=2, edited=False), objective="pass"))
     first, second = model.requests
     assert first == second
 
@@ -130,19 +122,12 @@ def test_an_empty_reasoning_is_one(reasoning: str) -> None:
     assert len(model.asked("judge")) == 1
 
 
-def test_an_answer_without_reasoning_is_no_verdict() -> None:
-    exchange = ScriptedExchange(
-        ['{"score": 0}', '{"score": 0, "reasoning": null}', '{"score": 0, "reasoning": 7}']
-    )
-    with pytest.raises(Unscored, match="invalid_response"):
-        judged(make_complete(exchange), case())
-
-
 @pytest.mark.parametrize(
-    "score", ["2", "-1", "true", "false", "1.0", "1e0", '"1"', "null", "[1]", "NaN", "1" * 40]
+    "answer",
+    [f'"score": {score}, "reasoning": "r"' for score in ("2", "true", "1.0", '"1"', "NaN")]
+    + ['"score": 0', '"score": 0, "reasoning": null', '"score": 0, "reasoning": 7'],
 )
-def test_score_that_is_no_integer_on_offer_is_no_verdict(score: str) -> None:
-    exchange = ScriptedExchange([f'{{"score": {score}, "reasoning": "r"}}'] * 3)
+def test_an_answer_without_reasoning_or_an_integer_on_offer_is_no_verdict(answer: str) -> None:
     with pytest.raises(Unscored) as caught:
-        judged(make_complete(exchange), case())
+        judged(make_complete(ScriptedExchange([f"{{{answer}}}"] * 3)), case())
     assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "judge")

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import LabelSection
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
 from pytest_jrh.sources.labels import JoinedLabels, Joiner, read_rows
@@ -174,7 +173,3 @@ def test_a_score_is_no_truth_value() -> None:
 def test_a_map_finds_numbers_however_they_are_written() -> None:
     mapping = {"1.0": 0, "0.0": 1, "true": 1, "null": 0}
     assert [mapped(raw, mapping) for raw in (1, "1", 1.0, 0, True)] == [0, 0, 0, 1, 1]
-
-
-def test_the_end_of_a_long_list_is_counted() -> None:
-    assert listed(["a", "b", "c"], 2) == "a, b and 1 more"

@@ -7,20 +7,17 @@ the violations that it found before.
 
 from __future__ import annotations
 
-import csv
 import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.cli.checking import check_table
 from pytest_jrh.stats.baseline import Scope
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import case, cases, decided, levels, panel, relabelled, runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from pytest_jrh.core.model import CaseResult
 
@@ -163,54 +160,3 @@ def test_each_of_these_is_pass(name: str) -> None:
     now, before, held = ALWAYS[name]
     decision = decided(now, before, {"max_drop": 0.05}, **held)
     assert (decision.word, decision.passed) == ("PASS", True)
-
-
-COLUMNS = ("case", "run", "rubric", "judge", "repeat", "label", "verdict")
-
-
-def written(path: Path, results: Iterable[CaseResult]) -> Path:
-    """The results as a table: a row for each verdict, none where there is no case."""
-    rows = []
-    for result in results:
-        spec = result.spec
-        if result.outcome != "no_case":
-            name = "-".join((spec.run_id, spec.test, spec.variant))
-            row = (name, spec.run_id, spec.rubric_id, result.judge or "judge")
-            verdicts = result.scores or (result.score,)
-            rows += [(*row, repeat, result.label, score) for repeat, score in enumerate(verdicts)]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
-    return path
-
-
-def table_word(
-    folder: Path,
-    now: Sequence[CaseResult],
-    before: Sequence[CaseResult],
-    *,
-    same_judge: bool = True,
-) -> str:
-    """What `check` says of the results, held against those before."""
-    checked = check_table(
-        written(folder / "now.csv", now),
-        baseline=str(written(folder / "before.csv", before)),
-        one="violated",
-        judge="judge",
-        scale=(0, 2) if now[0].spec.target_score is not None else None,
-        same_judge=same_judge,
-    )
-    assert checked.decision is not None
-    assert checked.passed is (checked.decision.word != "FAIL")
-    return checked.decision.word
-
-
-@pytest.mark.parametrize("name", [name for name, row in NEVER.items() if row[1] is not None])
-def test_none_of_these_is_pass_in_a_table(tmp_path: Path, name: str) -> None:
-    now, before, _, _ = NEVER[name]
-    assert table_word(tmp_path, now, before or ()) in ("FAIL", "UNCLEAR")
-
-
-@pytest.mark.parametrize("name", ALWAYS)
-def test_each_of_these_is_pass_in_a_table(tmp_path: Path, name: str) -> None:
-    now, before, held = ALWAYS[name]
-    assert table_word(tmp_path, now, before, same_judge=not held) == "PASS"

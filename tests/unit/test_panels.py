@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pytest_jrh.core.model import CaseResult, Spending, Usage
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result, make_spec
 
 JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)
@@ -34,8 +33,3 @@ def test_what_was_paid_counts_and_its_replay_elsewhere_does_not() -> None:
 
 def test_what_two_processes_paid_is_never_left_out() -> None:
     assert spent(by("a", PAID), by("b", PAID)) == [PAID + JUDGE] * 2
-
-
-def test_the_judges_part_survives_the_way_between_processes_and_the_disk() -> None:
-    for result in (by("a", MADE), make_result(make_spec("run-1"), spending=MADE)):
-        assert result_from(ledger_line(result)) == result

@@ -118,6 +118,14 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
     ]
 
 
+def test_of_twenty_reasons_twelve_are_printed_and_the_others_counted() -> None:
+    case = make_case()
+    result = judged_result(case, *(Verdict(0, f"Reason {number}.") for number in range(20)))
+    text = disagreement_text(case, result, cassette=BASE / "x.yaml", command="", base=BASE)
+    assert text.count("given: ") == 12
+    assert "8 more verdicts in " in text
+
+
 def test_model_text_reaches_the_terminal_as_visible_escapes() -> None:
     case = make_case(new_text=f"refunded {RAW}")
     for text in (

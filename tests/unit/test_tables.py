@@ -106,7 +106,3 @@ def test_ordinal_rows_show_the_scale() -> None:
     row = synthetic_row(make_case(make_spec(target_score=2)), temperature=None)
     assert row["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
     assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)
-
-
-def test_a_long_cell_is_whole() -> None:
-    assert cell("x" * 200_000) == "x" * 200_000

@@ -10,45 +10,15 @@ from pytest_jrh.core.model import Spending
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.terminal import MOST_LINES
-from pytest_jrh.stats.baseline import JudgePrompt, short
 from tests.support.judged_sessions import (
-    DIGEST,
     coin,
     judged,
-    misses,
     printed,
     right,
     scored,
     session_of,
-    styled,
     wrong_on,
 )
-
-PROMPT = JudgePrompt("refunds", "", short(DIGEST), "Be strict.\nSay why.", "/repo/judge.md")
-
-
-def test_the_answer_says_what_got_worse_what_to_read_and_what_next() -> None:
-    before, now = judged(right), judged(misses(6))
-    session = session_of(now, before, prompt_before="Be kind.\nSay why.", prompts=[PROMPT])
-    lines = styled(session)
-    assert lines[0] == (
-        "FAIL  the judge misses 6 of 24 violations that it found before",
-        "bold red",
-    )
-    assert [line.text.rstrip() for line in lines[1:]] == [
-        "      no new false alarms (0 of 24); chance does as much in 2 of 100",
-        "rubric          missed  before  false alarms",
-        "tone           6 of 12       0       0 of 12",
-        "refund_policy  0 of 12       0       0 of 12",
-        "all            6 of 24       0       0 of 24",
-        'changed in judge.md: "kind." -> "strict."',
-        "read first  run-000  tone: perturbation",
-        "            missed; label violated (verifier)",
-        '            judge: "The order is late."',
-        "            run-001, run-002, run-003, run-004, run-005",
-        "next        label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
-        "cost        48 calls, 96 replayed, $0.0480",
-    ]
 
 
 @pytest.mark.parametrize("width", [80, 120])

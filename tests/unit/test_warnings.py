@@ -29,7 +29,6 @@ from tests.support.judged_sessions import (
     always,
     coin,
     judged,
-    right,
     scored,
 )
 from tests.support.made_cases import (
@@ -156,10 +155,3 @@ def test_a_cost_below_a_hundredth_of_a_cent_is_not_printed_as_nothing() -> None:
         "$0.0000",
         "$1,234.5000",
     ]
-
-
-def test_a_tie_of_repeats_is_a_wrong_verdict_without_a_score() -> None:
-    results = judged(right, rubrics=("tone",))
-    tied = [result_with(results[0], outcome="disagree", score=None), *results[1:]]
-    (said,) = warnings_of(tied)
-    assert said.startswith("Ties: in 1 of 24 cases")
