@@ -235,10 +235,8 @@ def codex_line(role: str, content: Any) -> dict[str, Any]:
     ("content", "is_prompt"),
     [
         ("<div> is not closed: why?", True),
-        ("# AGENTS.md is wrong, mend it", True),
         ("# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>", False),
         (" <turn_aborted>\nThe user interrupted.\n</turn_aborted>\n", False),
-        ('<codex_internal_context source="goal">\nGo.\n</codex_internal_context>', False),
         ([{"type": "input_text", "text": "Hi."}], True),
         ([{"type": "input_text", "text": t} for t in ("Hi.", "<skill>x</skill>")], False),
     ],
@@ -293,13 +291,12 @@ SCREENSHOT = {"type": "computer_screenshot", "image_url": "https://a.b/screen.pn
 REFUSAL = {"type": "refusal", "refusal": "I cannot."}
 
 
-def test_every_type_of_item_is_read(tmp_path: Path) -> None:
+def test_items_of_every_kind_are_read(tmp_path: Path) -> None:
     items: list[dict[str, Any]] = [
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [{"type": "input_image", "image_url": "https://a.b/c.png"}]},
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Think."}]},
         {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "q"}},
-        {"type": "file_search_call", "id": "f", "queries": ["q"], "results": [{"text": "r"}]},
         {"type": "code_interpreter_call", "id": "i", "code": "1+1", "outputs": [{"logs": "2"}]},
         {"type": "mcp_call", "id": "m", "name": "look", "arguments": "{}", "error": "no"},
         {"type": "image_generation_call", "id": "g", "result": PNG},
@@ -308,14 +305,10 @@ def test_every_type_of_item_is_read(tmp_path: Path) -> None:
         {"type": "custom_tool_call_output", "call_id": "c", "output": "Done."},
         {"type": "local_shell_call", "call_id": "l", "action": {"command": ["ls"]}},
         {"type": "local_shell_call_output", "id": "l", "output": "a.txt"},
-        {"type": "shell_call", "call_id": "s", "action": {"commands": ["ls"]}},
-        {"type": "shell_call_output", "call_id": "s", "output": [{"stdout": "b.txt"}]},
         {"type": "apply_patch_call", "call_id": "p", "operation": {"path": "a"}},
         {"type": "apply_patch_call_output", "call_id": "p", "status": "failed", "output": "no"},
         {"type": "computer_call", "call_id": "o", "action": {"type": "click"}},
         {"type": "computer_call_output", "call_id": "o", "output": SCREENSHOT},
-        {"type": "mcp_approval_request", "id": "a", "name": "pay", "arguments": "{}"},
-        {"type": "mcp_approval_response", "approval_request_id": "a", "approve": False},
         {"type": "message", "role": "assistant", "content": [REFUSAL]},
     ]
     source = written(tmp_path / "run.json", items)
@@ -326,8 +319,6 @@ def test_every_type_of_item_is_read(tmp_path: Path) -> None:
         '[2] assistant calls web_search (run by the provider) | {"action": '
         '{"type": "search", "query": "q"}}',
         "[2] assistant gets the result of web_search | [not in the log]",
-        '[2] assistant calls file_search (run by the provider) | {"queries": ["q"]}',
-        '[2] assistant gets the result of file_search | [{"text": "r"}]',
         '[2] assistant calls code_interpreter (run by the provider) | {"code": "1+1"}',
         '[2] assistant gets the result of code_interpreter | [{"logs": "2"}]',
         "[2] assistant calls look (run by the provider) | {}",
@@ -339,18 +330,12 @@ def test_every_type_of_item_is_read(tmp_path: Path) -> None:
         '[4] assistant calls local_shell | {"command": ["ls"]}',
         "[5] tool local_shell | a.txt",
         "[6] assistant",
-        '[6] assistant calls shell | {"commands": ["ls"]}',
-        '[7] tool shell | [{"stdout": "b.txt"}]',
+        '[6] assistant calls apply_patch | {"path": "a"}',
+        "[7] tool apply_patch (error: unknown) | error: no",
         "[8] assistant",
-        '[8] assistant calls apply_patch | {"path": "a"}',
-        "[9] tool apply_patch (error: unknown) | error: no",
-        "[10] assistant",
-        '[10] assistant calls computer | {"type": "click"}',
-        "[11] tool computer | [image: screen.png]",
-        "[12] assistant",
-        '[12] assistant calls mcp_approval | {"name": "pay", "arguments": "{}"}',
-        '[13] tool mcp_approval | {"approve": false}',
-        "[14] assistant | I cannot.",
+        '[8] assistant calls computer | {"type": "click"}',
+        "[9] tool computer | [image: screen.png]",
+        "[10] assistant | I cannot.",
     ]
     assert not source.notices()
 
@@ -381,10 +366,8 @@ CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{
     ("changed", "problem"),
     [
         ({"message": {"role": "user"}}, ":2: message: is of an unknown form (KeyError: 'content')"),
-        ({"message": {"role": 1, "content": ""}}, ":2: message: has the role 1; must be one of"),
         ({"type": "asistant"}, ':2: type: got "asistant"; must be one of user, assistant'),
         ({"uuid": "u1"}, ":2: uuid: another line has the same uuid, and another message"),
-        ({"deep": json.loads("[" * 200 + "]" * 200)}, ":2: is nested more than 100 levels deep"),
     ],
 )
 def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
@@ -399,8 +382,6 @@ def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
     ("item", "problem"),
     [
         ({"type": "functon_call"}, '.type: got "functon_call"; must be one of message, functio'),
-        (7, ": got 7; must be an object with a type"),
-        ({**CALL, "name": None}, ": has a tool call with the name nothing; must be text"),
         ({"role": "user", "content": [{"text": 7, "type": 7}]}, ": has a part without a type"),
         ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the log"),
     ],
@@ -416,11 +397,10 @@ def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
     assert f":2: output[1]{problem}" in row
     codex = [SESSION, {"type": "response_item", "payload": item}]
     session = refusal(written(tmp_path / "session.jsonl", codex))
-    assert f":2: payload{problem}" in session or item == 7
+    assert f":2: payload{problem}" in session
 
 
 BEFORE = {"previous_response_id": "resp_1"}
-KEPT = {"conversation": {"id": "conv_1"}}
 
 
 @pytest.mark.parametrize(
@@ -431,20 +411,14 @@ KEPT = {"conversation": {"id": "conv_1"}}
             "previous_response_id: continues a response whose items are not here",
         ),
         (
-            {"request": {"input": [], **BEFORE}, "response": {"output": [CALL]}},
-            "request.previous_response_id: continues",
-        ),
-        (
             {"request": {"input": "Hi."}, "response": {"body": {"output": [CALL], **BEFORE}}},
             "response.body.previous_response_id: continues",
         ),
         (
-            {"input": "Go on.", "output": [CALL], **KEPT},
-            "conversation: is kept by the provider, and its items are not here",
+            {"input": "Go on.", "output": [CALL], "conversation": "c"},
+            "conversation: is kept by the",
         ),
-        ({"object": "response", "output": [CALL], "conversation": "conv_1"}, "conversation: is k"),
         ({"output": [CALL]}, "input: is not here, so that a judge would read an answer without"),
-        ({"request": {"model": "m"}, "response": {"output": [CALL]}}, "request.input: is not here"),
     ],
 )
 def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
