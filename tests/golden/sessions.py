@@ -188,8 +188,7 @@ def _decisions() -> str:
 SESSIONS = (
     Session("demo", (_suite(*_BASELINE, "--jrh-update-baseline", *REPORTS),)),
     Session(
-        "demo_again",
-        (_suite(*_BASELINE, "--jrh-update-baseline"), _suite(*_BASELINE, *REPORTS)),
+        "demo_again", (_suite(*_BASELINE, "--jrh-update-baseline"), _suite(*_BASELINE, *REPORTS))
     ),
     Session("ordinal", (_suite(f"--jrh-config={ORDINAL}", "-v", *REPORTS),)),
     Session(

@@ -14,14 +14,7 @@ from pytest_jrh.reports.rand_files import judge_report
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.records import json_value
-from tests.support.judged_sessions import (
-    always,
-    coin,
-    judged,
-    right,
-    session_of,
-    wrong_on,
-)
+from tests.support.judged_sessions import always, coin, judged, right, session_of, wrong_on
 from tests.support.made_cases import make_result, make_suite
 
 if TYPE_CHECKING:

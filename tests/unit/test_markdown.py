@@ -11,23 +11,9 @@ from hypothesis import strategies as st
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import one_line
-from pytest_jrh.reports.markdown import (
-    LIMIT,
-    code,
-    markdown_report,
-    marked,
-    preformatted,
-    prose,
-)
+from pytest_jrh.reports.markdown import LIMIT, code, markdown_report, marked, preformatted, prose
 from pytest_jrh.reports.session import Session
-from tests.support.judged_sessions import (
-    HOSTILE,
-    always,
-    judged,
-    right,
-    session_of,
-    wrong_on,
-)
+from tests.support.judged_sessions import HOSTILE, always, judged, right, session_of, wrong_on
 from tests.support.made_cases import make_result, make_spec, result_with
 from tests.support.page_reader import Page
 
@@ -133,9 +119,7 @@ def test_quoted_text_and_differences_hold_no_markup(text: str) -> None:
     tags = [element.tag for element in page.elements if element.tag != "br"]
     assert tags == ["details", "summary", "blockquote", "del", "strong"]
     quotes = [unmarked(each.text) for each in page.all("blockquote")]
-    assert [quote.split() for quote in quotes] == [
-        [*(text * 3).replace("\n", "").split()],
-    ]
+    assert [quote.split() for quote in quotes] == [[*(text * 3).replace("\n", "").split()]]
 
 
 @given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1"), max_size=60))

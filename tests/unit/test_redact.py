@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.redact import (
-    REDACTED,
-    Redactor,
-    secrets_of,
-)
+from pytest_jrh.core.redact import REDACTED, Redactor, secrets_of
 from pytest_jrh.llm.transport import _retry_after
 
 if TYPE_CHECKING:

@@ -21,13 +21,7 @@ from pytest_jrh.core.model import (
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.session import spending_line, total_spending
-from tests.support.made_cases import (
-    RUBRIC,
-    judged_result,
-    make_case,
-    make_edit,
-    make_spec,
-)
+from tests.support.made_cases import RUBRIC, judged_result, make_case, make_edit, make_spec
 
 BASE = Path("/repo")
 RAW = "\x1b[31m\x07\x00\x9b\u202e\u2066\ud800\r"
@@ -58,14 +52,8 @@ def explained(case: Case | None = None, **changes: object) -> str:
             Spending(0, 9, Usage(5, 5), 1.5),
             "0 calls, 9 replayed, $0.00 ($1.50 recorded), 10 tokens, 1.2 s",
         ),
-        (
-            Spending(1, 9, Usage(5, 5), 1.5, 0.5),
-            "1 call, 9 replayed, $0.5000, 10 tokens, 1.2 s",
-        ),
-        (
-            Spending(3, 0, Usage(1, 1), 0, 0, 3),
-            "3 calls, 0 replayed, 3 unpriced, 2 tokens, 1.2 s",
-        ),
+        (Spending(1, 9, Usage(5, 5), 1.5, 0.5), "1 call, 9 replayed, $0.5000, 10 tokens, 1.2 s"),
+        (Spending(3, 0, Usage(1, 1), 0, 0, 3), "3 calls, 0 replayed, 3 unpriced, 2 tokens, 1.2 s"),
         (
             Spending(3, 0, Usage(1, 1), 0.5, 0.5, 1),
             "3 calls, 0 replayed, $0.5000 and 1 unpriced, 2 tokens, 1.2 s",

@@ -9,13 +9,7 @@ from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.said import said, worst_cases, worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.people import Grounds, PersonLabel
-from tests.support.judged_sessions import (
-    judged,
-    misses,
-    right,
-    session_of,
-    wrong_on,
-)
+from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
 from tests.support.made_cases import result_with
 
 if TYPE_CHECKING:

@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import (
-    Spending,
-    Usage,
-    Verdict,
-)
+from pytest_jrh.core.model import Spending, Usage, Verdict
 from pytest_jrh.store.ledger import (
     LedgerWriter,
     ledger_line,
@@ -22,13 +18,7 @@ from pytest_jrh.store.ledger import (
     read_ledger,
     result_from,
 )
-from tests.support.made_cases import (
-    DIGESTS,
-    make_result,
-    make_spec,
-    make_suite,
-    result_with,
-)
+from tests.support.made_cases import DIGESTS, make_result, make_spec, make_suite, result_with
 
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),

@@ -10,15 +10,7 @@ from pytest_jrh.core.model import Spending
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.terminal import MOST_LINES
-from tests.support.judged_sessions import (
-    coin,
-    judged,
-    printed,
-    right,
-    scored,
-    session_of,
-    wrong_on,
-)
+from tests.support.judged_sessions import coin, judged, printed, right, scored, session_of, wrong_on
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -143,9 +143,7 @@ def test_labelled_cases_are_the_same_beside_those_without_a_label(
     alone, beside = (
         list(
             expand(
-                natural_suite(tmp_path, judges_unlabelled=judged, sample=sample_num),
-                runs,
-                labels,
+                natural_suite(tmp_path, judges_unlabelled=judged, sample=sample_num), runs, labels
             )
         )
         for judged in (False, True)

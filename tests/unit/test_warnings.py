@@ -15,27 +15,12 @@ from hypothesis import strategies as st
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.text import dollars
 from pytest_jrh.reports.json_values import panel_data, table_data
-from pytest_jrh.stats.figures import (
-    all_warnings,
-    percent,
-    range_text,
-    sections,
-)
+from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import tabulate
-from tests.support.judged_sessions import (
-    Answer,
-    always,
-    coin,
-    judged,
-    scored,
-)
-from tests.support.made_cases import (
-    make_result,
-    make_spec,
-    result_with,
-)
+from tests.support.judged_sessions import Answer, always, coin, judged, scored
+from tests.support.made_cases import make_result, make_spec, result_with
 
 THREE = ("privacy", "refund_policy", "tone")
 
