@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.config.rubrics import load_rubrics, read_rubrics
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Rubric, ScoreLevel
+from tests.support.sessions import ANY_JSON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,32 +39,10 @@ def only_problem(folder: Path, text: str, name: str = "rubric.yml", **options: o
 
 
 def test_json_and_yaml_give_the_same_rubrics_and_lines(tmp_path: Path) -> None:
-    in_json = written(
-        tmp_path,
-        """\
-        [
-          {"id": "a", "instructions": "x"},
-          {
-            "id": "b",
-            "instruction": "y",
-            "score_levels": [{"score": 1, "label": "one"}, {"score": 0, "label": "none"}]
-          }
-        ]
-        """,
-        "rubric.json",
-    )
-    in_yaml = written(
-        tmp_path,
-        """\
-        # two rubrics
-        - {id: a, instructions: x}
-        - id: b
-          instruction: y
-          score_levels:
-            - {score: 1, label: one}
-            - {score: 0, label: none}
-        """,
-    )
+    first, second = '{"id": "a", "instructions": "x"}', '{"id": "b", "instruction": "y", '
+    scale = '"score_levels": [{"score": 1, "label": "one"}, {"score": 0, "label": "none"}]}'
+    in_json = written(tmp_path, f"[\n{first},\n{second}\n{scale}]", "rubric.json")
+    in_yaml = written(tmp_path, f"# two rubrics\n- {first}\n- {second}\n  {scale}\n")
     levels = (ScoreLevel(0, "none"), ScoreLevel(1, "one"))
     for path in (in_json, in_yaml):
         assert load_rubrics(path) == (
@@ -85,9 +64,7 @@ def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
     [
         ("- {id: a, instructions: x}\n- just text\n", "[1]", 2, "must be a mapping"),
         ("- instructions: x\n", "[0].id", 1, "is missing; must be text"),
-        ("- id: '  '\n  instructions: x\n", "[0].id", 1, 'got "  "; must be text'),
         ("- id: a\n", "[0].instructions", 1, "is missing; must be the text of"),
-        ("- id: a\n  instructions:\n", "[0].instructions", 2, "is missing; must be the text of"),
         ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, "got a list; must be text"),
         ("- id: a\n  instructions: x\n  instruction: y\n", "[0].instruction", 3, "both"),
         (
@@ -97,7 +74,6 @@ def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
             "in lines 1 and 3",
         ),
         ("[]\n", None, 1, "is empty"),
-        ("text\n", None, 1, 'got "text"; must be a list of rubrics'),
     ],
 )
 def test_an_unusable_entry_is_refused_with_its_line(
@@ -126,9 +102,6 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
         ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "leave a gap: 1 missing"),
         ("{score: 0, label: x}, {score: 0, label: y}", "score_levels[1].score", 3, "duplicate"),
         ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be an integer"),
-        ('{score: "1", label: x}', "score_levels[0].score", 3, 'got "1"; must be an integer'),
-        ("{score: 1}", "score_levels[0].label", 3, "is missing; must be text"),
-        ("3", "score_levels[0]", 3, "must be a mapping with the keys score, label"),
         (
             "{score: 0, label: x}, {score: 1000000000, label: x}",
             "score_levels",
@@ -157,9 +130,7 @@ def test_an_ordinal_rubric_without_levels_or_range_is_refused(tmp_path: Path) ->
     ("text", "line", "message"),
     [
         ('[\n  {"id": "a"\n   "instructions": "x"}\n]', 3, "expecting ',' delimiter"),
-        ("[] []", 1, "extra data"),
         ('[{"id": "a",\n"id": "b"}]', 2, "duplicate key, in lines 1 and 2"),
-        ('[{"id": NaN}]', None, "NaN is not JSON"),
         ('[{"a": ' + "9" * 5000 + "}]", None, "is not valid JSON"),
         ("[" * 5000, None, "nested more than 100 levels deep"),
     ],
@@ -171,15 +142,7 @@ def test_broken_json_is_refused(tmp_path: Path, text: str, line: int | None, mes
 
 
 JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
-    ),
-    max_leaves=12,
+    ANY_JSON, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6
 )
 
 
@@ -187,14 +150,13 @@ JSON_VALUES = st.recursive(
 @given(
     entry=st.dictionaries(
         st.sampled_from(["id", "instructions", "instruction", "score_levels", "x"]), JSON_VALUES
-    ),
-    indent=st.sampled_from([None, 1]),
+    )
 )
 def test_whatever_json_holds_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, entry: dict[str, object], indent: int | None
+    tmp_path_factory: pytest.TempPathFactory, entry: dict[str, object]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
-    path.write_text(json.dumps([entry], indent=indent), encoding="utf-8")
+    path.write_text(json.dumps([entry]), encoding="utf-8")
     rubrics, problems = read_rubrics(path)
     assert all(rubric.id and rubric.instructions for rubric in rubrics)
     assert all(problem.line and problem.message.isprintable() for problem in problems)

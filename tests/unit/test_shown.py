@@ -75,24 +75,12 @@ def test_what_is_not_recorded_is_unknown() -> None:
     "body",
     [
         json.dumps({"image": base64.b64encode(random.Random(1).randbytes(900)).decode()}),
-        json.dumps({"prompt": list(range(100))}),
-        "text=nothing+of+it",
         "nothing of it",
         json.dumps("x " * 1_500_001),
     ],
 )
 def test_what_cannot_be_read_is_unknown(body: str) -> None:
     assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
-
-
-def test_a_digest_and_a_link_are_no_packed_text() -> None:
-    body = json.dumps({"id": "ab" * 32, "link": "https://h.example/" + "a1" * 100, "text": "none"})
-    assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
-
-
-def test_both_values_of_a_key_that_stands_twice_are_read() -> None:
-    case = make_case(new_text="I paid it.")
-    assert posted(case, '{"text": "I paid it.", "text": "another"}') == ShownTurns(1)
 
 
 def test_the_words_that_differ_decide() -> None:
@@ -110,18 +98,6 @@ def test_words_that_stand_elsewhere_say_nothing() -> None:
     assert said(case, "tool: bought 45 days ago") == ShownTurns(1, unknown=1)
     assert said(case, rendered(case.messages)) == ShownTurns(1)
     assert said(case, "bought 44 days ago") == ShownTurns(1, (3,))
-
-
-def test_words_that_are_sent_as_often_as_they_stand_are_shown() -> None:
-    case = make_case(new_text="bought 45 days ago")
-    twice = "user: bought 45 days ago\nassistant: bought 45 days ago"
-    assert said(case, twice) == ShownTurns(1)
-
-
-def test_a_cut_that_takes_the_full_stop_alone_is_one() -> None:
-    case = make_case(new_text=TEXT)
-    assert said(case, f"assistant: {TEXT}") == ShownTurns(1)
-    assert said(case, f"assistant: {TEXT[:-1]}") == ShownTurns(1, (3,))
 
 
 @pytest.mark.parametrize("place", [1, len(TEXT) // 2, len(TEXT) - 1])
@@ -167,7 +143,6 @@ def result(content: str) -> Message:
     [
         '{"arguments": "{\\"order\\": \\"A-17\\", \\"amount\\": 418.75}", "out": "now it is paid"}',
         "refund(order='A-17', amount=418.75)\nnow it is paid",
-        "<order>A-17</order><amount>418.75</amount> now it is paid",
         "refund(A-17, 418.75) -> now it is paid",
     ],
 )
