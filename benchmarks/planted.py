@@ -93,13 +93,16 @@ def _made(name: str, spec: CaseSpec) -> Derived | None:
     variant = next(one for one in probe.variants(ProbeSettings()) if one.name == spec.variant)
     random = Random(f"{spec.run_id}:{spec.variant}")
     original = _bases()[replace(spec.base_case, test="agent_positives")].messages
-    try:
+
+    async def make() -> Derived:
         if probe.ask is not None:
             bench = _Models(tuple(RUBRICS.values()), original, {}, {}, ScriptedModel())
-            made = asyncio.run(probe.ask(bench, base, variant, random))
-        else:
-            assert probe.derive is not None
-            made = probe.derive(base, variant, random)
+            return await probe.ask(bench, base, variant, random)
+        assert probe.derive is not None
+        return probe.derive(base, variant, random)
+
+    try:
+        made = asyncio.run(make())
     except NoVerdictCase:
         return None
     # The judges are code, which gets messages: it sees no headers.

@@ -38,7 +38,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "a section without content": {"judge": None, "gate": None},
     "null for a key": {"rand": {"stamp": None, "metric": None}},
     "verifier off": {"editor": {"verifier": False}},
-    "scores as a list": {"cases": {"scores": [0, "1"]}},
     "a scale by its ends": {"rand": {"scale": [1, 5]}},
     "one preprocessor": {"cases": {"preprocess": "drop_tool_messages"}},
     "one judge for a panel": {"judges": {"name": "strict"}},
@@ -48,15 +47,10 @@ GOOD: dict[str, dict[str, Any]] = {
 BAD: dict[str, dict[str, Any]] = {
     "a misspelled key": {"judge": {"modell": "openai/gpt-4.1-mini"}},
     "a misspelled section": {"case": {"sample": 3}},
-    "true in quotes": {"gate": {"proof": "true"}},
     "an unknown test": {"cases": {"kinds": ["agent_negatives"]}},
-    "a test that is no list": {"cases": {"kinds": "agent_positives"}},
     "a percentage for a share": {"gate": {"min_accuracy": 90}},
-    "a negative temperature": {"judge": {"temperature": -1}},
     "a server without a scheme": {"judge": {"api_base": "localhost:8000"}},
-    "a model for a stage": {"editor": {"planner": "openai/gpt-4.1-mini"}},
     "a rate limit without a period": {"judge": {"rate_limit": {"calls": 3}}},
-    "a judge without a name": {"judges": [{"model": "x"}]},
     "verifier on": {"editor": {"verifier": True}},
     "a blank path": {"judge": {"prompt_path": "  "}},
 }
@@ -90,19 +84,10 @@ def test_a_typical_mistake_fails_in_both(
     [
         ([{"id": "a", "instructions": "Be kind."}], True),
         ({"rubrics": [{"id": "a", "instruction": "Be kind.", "note": "ours"}]}, True),
-        (
-            [{"id": "a", "instructions": "Rate.", "score_levels": [{"score": 0, "label": "no"}]}],
-            True,
-        ),
         ([], False),
         ([{"id": "a"}], False),
-        ([{"instructions": "Be kind."}], False),
         ([{"id": "a", "instructions": "  "}], False),
         ([{"id": "a", "instructions": "x", "instruction": "y"}], False),
-        (
-            [{"id": "a", "instructions": "x", "score_levels": [{"score": "0", "label": "no"}]}],
-            False,
-        ),
     ],
 )
 def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ def test_violation_that_the_verifier_confirms_is_a_case() -> None:
     )
     assert (edit.selector_reason, edit.editor_reason) == ("Why.", "The reason.")
     assert edit.summary_snapshot == "The summary.\nUser's intent: The intent."
-    assert "The new text." in edit.editor_raw_response
 
 
 def test_edits_are_made_in_order_and_each_sees_those_before_it() -> None:
@@ -57,11 +56,6 @@ def test_edits_are_made_in_order_and_each_sees_those_before_it() -> None:
     first, second = model.asked("editor")
     assert "now reads" not in first.text
     assert "[6] now reads:\nNew text 1." in second.text
-
-
-def test_no_more_edits_than_rounds() -> None:
-    model = ScriptedModel(planner=plan(2, 4, 6), editor=numbered_edits())
-    assert len(perturbed(model, max_edit_rounds=2).edits) == 2
 
 
 def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
@@ -148,66 +142,37 @@ def test_planner_and_first_summary_are_asked_side_by_side() -> None:
     assert model.stages[2:] == ["editor", "verifier"]
 
 
-@pytest.mark.parametrize(("goal", "said"), [(FAIL, SAYS_PASS), (PASS, SAYS_FAIL)])
-@pytest.mark.parametrize("pass_required", [True, False])
-def test_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
-    goal: Goal, said: dict[str, str], pass_required: bool
-) -> None:
-    outcome = perturbed(ScriptedModel(verifier=said), goal, pass_required=pass_required)
-    if goal == PASS and not pass_required:
-        assert outcome.no_case is None
-        assert not outcome.confirmed
-        assert outcome.edits
-        return
-    word = {"PASS": "satisfied", "FAIL": "violated"}[said["verdict"]]
-    rationale = said["rationale"].replace("\n", " ")
-    assert str(outcome.no_case) == f"not confirmed: the verifier says {word}: {rationale}"
-    assert outcome.messages == MESSAGES
-    assert outcome.verification is not None
+UNSURE = {"verdict": "FAIL", "rationale": "In between.", "score": 1}
 
 
+@pytest.mark.parametrize("planner", [plan(4), NO_PLAN])
 @pytest.mark.parametrize(
-    ("verdict", "pass_required", "kept"),
-    [(SAYS_PASS, True, True), (SAYS_FAIL, True, False), (SAYS_FAIL, False, True)],
+    ("goal", "said", "pass_required", "no_case"),
+    [
+        (PASS, SAYS_PASS, True, ""),
+        (PASS, SAYS_FAIL, True, "the verifier says violated: It slips."),
+        (PASS, SAYS_FAIL, False, ""),
+        (FAIL, SAYS_PASS, False, "the verifier says satisfied: It fits."),
+        (Goal("fail", 0), UNSURE, False, "the verifier scores it 1, not 0: In between."),
+        (Goal("fail", 1), UNSURE, False, ""),
+        (Goal("fail", 2), UNSURE, False, "the verifier scores it 1, not 2: In between."),
+    ],
 )
-def test_untouched_positive_is_kept_where_the_verifier_says_pass_or_need_not(
-    verdict: dict[str, str], pass_required: bool, kept: bool
+def test_a_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
+    goal: Goal, said: dict[str, Any], pass_required: bool, no_case: str, planner: dict[str, Any]
 ) -> None:
-    model = ScriptedModel(planner=NO_PLAN, verifier=verdict)
-    outcome = perturbed(model, PASS, pass_required=pass_required)
-    assert (outcome.no_case is None) is kept
-    assert outcome.confirmed is (verdict == SAYS_PASS)
-    assert (outcome.messages, outcome.edits, outcome.plan) == (MESSAGES, (), None)
-
-
-@pytest.mark.parametrize("answer", [NO_PLAN, {"thesis": "It slips already.", "steps": []}])
-def test_violation_without_a_plan_is_no_case(answer: dict[str, Any]) -> None:
-    model = ScriptedModel(planner=answer)
-    outcome = perturbed(model)
-    assert outcome.no_case is not None
-    assert outcome.no_case.kind == "no_plan"
-    assert set(model.stages) == {"planner", "summary"}
-
-
-@pytest.mark.parametrize("target", [0, 1, 2])
-@pytest.mark.parametrize("answer", [NO_PLAN, plan(4)])
-def test_ordinal_case_is_kept_at_its_target_score_alone(
-    target: int, answer: dict[str, Any]
-) -> None:
-    said = {"verdict": "FAIL", "rationale": "In between.", "score": 1}
-    outcome = perturbed(
-        ScriptedModel(planner=answer, verifier=said), Goal("fail", target), pass_required=False
-    )
-    if target == 1:
-        assert outcome.no_case is None
-        assert outcome.confirmed
-        assert outcome.verification is not None
-        assert outcome.verification.score == 1
-    else:
-        assert (
-            str(outcome.no_case)
-            == f"not confirmed: the verifier scores it 1, not {target}: In between."
-        )
+    model = ScriptedModel(planner=planner, verifier=said)
+    outcome = perturbed(model, goal, pass_required=pass_required)
+    is_edited = planner is not NO_PLAN
+    if goal == FAIL and not is_edited:
+        no_case = "no plan"
+        assert set(model.stages) == {"planner", "summary"}
+    assert no_case in str(outcome.no_case or "")
+    assert (outcome.no_case is None) is not bool(no_case)
+    assert outcome.confirmed is (not no_case and not (goal == PASS and said == SAYS_FAIL))
+    assert bool(outcome.edits) is is_edited
+    if no_case or not is_edited:
+        assert outcome.messages == MESSAGES
 
 
 def test_verifier_sees_the_edited_transcript_and_nothing_of_the_plan() -> None:

@@ -61,10 +61,8 @@ def test_a_map_without_a_score_of_the_rubric_is_an_error_of_the_input() -> None:
 
 
 def test_a_map_is_part_of_what_makes_a_judge_this_judge() -> None:
-    model, template = (
-        StageModel("judge", "openai/x"),
-        parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge"),
-    )
+    model = StageModel("judge", "openai/x")
+    template = parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge")
     fingerprints = set()
     for score_map in (None, {"yes": 1, "no": 0}, {"yes": 0, "no": 1}):
         settings = judge_settings(model, score_map=score_map)

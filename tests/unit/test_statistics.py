@@ -157,25 +157,24 @@ def panel_of(*votes: tuple[int | None, ...], **changes: Any) -> list[Panel]:
     )
 
 
-def test_panel_votes_by_majority() -> None:
-    (panel,) = panel_of((1, 1, 0), (0, 0, 1), (1, 1, 1))
-    assert panel.judges == ("a", "b", "c")
-    assert panel.without_majority == {}
-    assert counts_of(panel.accuracy) == (2, 3)
-
-
-def test_tie_is_no_vote_and_says_so() -> None:
-    (panel,) = panel_of((1, 0), (1, 1))
-    case = "refunds::agent_perturbation::refund_policy::run-0[e1]"
-    assert panel.without_majority == {case: "no majority: 1 for 0, 1 for 1 of 2 judges"}
-    assert counts_of(panel.accuracy) == (1, 2)
-
-
-def test_judge_without_a_verdict_cannot_make_a_majority_of_the_others() -> None:
-    (panel,) = panel_of((1, 1, None), (1, None, None), (1, 1, 1))
-    [reason] = panel.without_majority.values()
-    assert reason == "no majority: 1 for 1 of 3 judges; 2 judges gave no score"
-    assert counts_of(panel.accuracy) == (2, 3)
+@pytest.mark.parametrize(
+    ("votes", "without", "accuracy"),
+    [
+        ([(1, 1, 0), (0, 0, 1), (1, 1, 1)], [], (2, 3)),
+        ([(1, 0), (1, 1)], ["no majority: 1 for 0, 1 for 1 of 2 judges"], (1, 2)),
+        (
+            [(1, 1, None), (1, None, None), (1, 1, 1)],
+            ["no majority: 1 for 1 of 3 judges; 2 judges gave no score"],
+            (2, 3),
+        ),
+    ],
+)
+def test_a_panel_votes_by_a_majority_of_all_its_judges(
+    votes: list[tuple[int | None, ...]], without: list[str], accuracy: tuple[int, int]
+) -> None:
+    (panel,) = panel_of(*votes)
+    assert [*panel.without_majority.values()] == without
+    assert counts_of(panel.accuracy) == accuracy
 
 
 def test_judges_agreement_with_each_other_ignores_the_labels() -> None:

@@ -53,12 +53,6 @@ def test_a_rare_class_is_among_few_cases() -> None:
         assert len(chosen) == number
 
 
-def test_all_levels_of_a_scale_are_among_five_cases() -> None:
-    levels = [replace(spec, target_score=level) for spec in specs_of(3) for level in range(5)]
-    chosen = evenly(levels, 5, lambda spec: spec.target_score)
-    assert sorted(spec.target_score or 0 for spec in chosen) == [0, 1, 2, 3, 4]
-
-
 def test_all_judges_of_a_panel_get_the_same_cases() -> None:
     assert evenly(specs_of(9, ("a", "b")), 5, answer) == evenly(specs_of(9), 5, answer)
 

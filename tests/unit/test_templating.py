@@ -104,7 +104,6 @@ def test_single_brace_files_render_as_str_format_would(pieces: list[str], rubric
         ('{rubric} {"a": {"b": [1, {"c": 2}]}}', 'R {"a": {"b": [1, {"c": 2}]}}'),
         ("{rubric} {} {{{rubric}}} {...}", "R {} {R} {...}"),
         ('{{ rubric }} Answer {"verdict": "PASS"}', 'R Answer {"verdict": "PASS"}'),
-        ("{% if rubric %}x{% endif %}", "x"),
     ],
 )
 def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> None:
@@ -121,40 +120,22 @@ def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> 
             "transcript",
         ),
         (
-            "{{ rubric }}\n{{ transcrpt }}",
-            2,
-            "unknown variable {{ transcrpt }}; available: max_steps,",
-            "transcript",
-        ),
-        (
             "{rubric.__class__}",
             1,
             "unknown variable {rubric.__class__}; available: max_steps,",
             "{{rubric.__class__}}",
         ),
-        (
-            "{{ rubric }}\n{% if summary %}",
-            2,
-            "not a jinja template: Unexpected end of template",
-            None,
-        ),
+        ("{{ rubric }}\n{% if summary %}", 2, "not a jinja template: Unexpected end of tem", ""),
+        ("{% if rubric %}" * 3_000, None, "not a jinja template: it is nested too deeply", ""),
     ],
 )
 def test_a_mistake_is_reported_at_its_line_with_a_way_out(
-    source: str, line: int, message: str, hint: str | None
+    source: str, line: int | None, message: str, hint: str
 ) -> None:
     (problem,) = problems_of(source)
     assert (problem.file, problem.line) == ("prompts/mine.md", line)
     assert message in problem.message
-    assert (hint or "") in (problem.hint or "")
-
-
-@pytest.mark.parametrize(
-    "source", ["{% if rubric %}" * 3_000, f"{{{{ {'(' * 3_000}rubric{')' * 3_000} }}}}"]
-)
-def test_a_template_that_is_nested_too_deeply_is_a_mistake(source: str) -> None:
-    (problem,) = problems_of(source)
-    assert problem.message == "not a jinja template: it is nested too deeply"
+    assert hint in (problem.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,7 @@ from tests.support.trajectories import (
     HELLO,
     SHAPES,
     Example,
-    agent,
     trajectory,
-    user,
     write,
     write_job,
     write_lines,
@@ -89,16 +87,7 @@ def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path
     assert open_source(write(tmp_path / "b.json", both)).summaries()[0].run_id == "t"
 
 
-@pytest.mark.parametrize("version", [f"ATIF-v1.{minor}" for minor in (0, 5, 8)])
-def test_all_versions_up_to_18_are_read(tmp_path: Path, version: str) -> None:
-    sound = {"type": "audio", "source": {"media_type": "audio/mpeg", "path": "a.mp3"}}
-    value = trajectory(user([sound]), agent("Heard."), version=version, session_id="s")
-    run, _ = open_source(write(tmp_path / "a.json", value)).read("s", 1)
-    assert "[audio: a.mp3]" in render_transcript(run.messages)
-
-
 STEP = ("steps", 1)
-RESULT = (*STEP, "observation", "results", 0)
 UNKNOWN = "is of an unknown form"
 # The place that is changed, what is put there, and what is said of it.
 BROKEN: list[tuple[tuple[Any, ...], Any, str]] = [
@@ -106,9 +95,7 @@ BROKEN: list[tuple[tuple[Any, ...], Any, str]] = [
     (("continued_trajectory_ref",), "more.json", "goes on in another file, which is not read"),
     (("steps", 2), 3, f"steps[2]: {UNKNOWN}"),
     ((*STEP, "source"), "robot", f"steps[1]: {UNKNOWN} (KeyError"),
-    ((*STEP, "message"), 3, f"steps[1]: {UNKNOWN}"),
     ((*STEP, "mesage"), "a", "steps[1]: unknown fields: mesage"),
-    ((*RESULT, "text"), "a", "steps[1]: unknown fields: text"),
     (("extra",), json.loads("[" * 200 + "]" * 200), "is nested more than 100 levels deep"),
 ]
 
@@ -132,8 +119,7 @@ def test_a_file_that_claims_a_gigabyte_is_refused_unread(tmp_path: Path) -> None
     path = write(tmp_path / "run.json", trajectory(*HELLO))
     with path.open("r+b") as file:
         file.truncate(1_000_000_000)
-    with pytest.raises(InputError, match=r"is more than 256 MB when unpacked"):
-        open_source(path).summaries()
+    assert "is more than 256 MB when unpacked" in refusal(path)
 
 
 def job_of(tmp_path: Path) -> Path:
@@ -200,9 +186,7 @@ def test_a_trial_of_several_steps_is_said_to_be_none(tmp_path: Path) -> None:
     ("file", "text", "complaint"),
     [
         ("result.json", '{"verifier_result": {"rewards": [1]}}', "is not as Harbor writes it"),
-        ("result.json", '{"trial_name": "x", ', "result.json: is not valid JSON"),
         ("agent/trajectory.json", "", "agent/trajectory.json: is empty"),
-        ("agent/trajectory.json", "[]", f"agent/trajectory.json: {UNKNOWN}"),
     ],
 )
 def test_a_trial_that_is_broken_is_refused_with_its_file(

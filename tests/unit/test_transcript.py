@@ -11,7 +11,6 @@ from pytest_jrh.core.transcript import (
     message_text,
     neutralize,
     render_assistant_turns,
-    render_tool_calls,
     render_transcript,
     replace_text,
     storable,
@@ -66,13 +65,6 @@ def test_transcript_shows_every_turn_with_calls_results_and_errors() -> None:
     ]
 
 
-def test_long_tool_arguments_are_shown_in_full() -> None:
-    arguments = {"body": "x" * 50_000, "lines": "a\u2028b\x85c"}
-    rendered = render_transcript([assistant("", call("post", **arguments))])
-    (line,) = [line for line in rendered.splitlines() if line.startswith("  {")]
-    assert json.loads(line) == arguments
-
-
 @pytest.mark.parametrize(
     ("block", "shown"),
     [
@@ -108,14 +100,9 @@ def test_reasoning_is_shown_on_request_only() -> None:
     assert "gAAAA" not in with_reasoning
 
 
-def test_edited_turns_are_marked_only_where_asked() -> None:
-    turns = conversation()
-    assert "[2] assistant (edited)\n" in render_transcript(turns, edited=frozenset({2}))
-    assert "edited" not in render_transcript(turns)
-
-
-def test_earlier_turns_can_be_left_out_and_keep_their_numbers() -> None:
-    assert render_transcript(conversation(), start=6) == "[6] assistant\n  It was shipped."
+def test_earlier_turns_are_left_out_and_edited_ones_marked_where_asked() -> None:
+    last = render_transcript(conversation(), start=6, edited=frozenset({6}))
+    assert last == "[6] assistant (edited)\n  It was shipped."
 
 
 @given(hostile)
@@ -139,15 +126,6 @@ def test_the_planner_sees_ids_texts_and_calls() -> None:
         '[4] a2 calls look_up: {"order": 7, "note": null}',
         "[6] a3: It was shipped.",
     ]
-    assert (
-        render_assistant_turns([{"role": "assistant", "content": "a\n[1] b: c"}])
-        == "[0] -: a\n  [1] b: c"
-    )
-
-
-def test_tool_calls_of_one_turn_are_rendered_on_their_own() -> None:
-    assert render_tool_calls(conversation()[2]) == 'look_up: {"order": 7}'
-    assert render_tool_calls(conversation()[1]) == ""
 
 
 def test_the_new_text_stands_where_the_old_one_stood() -> None:
@@ -192,7 +170,6 @@ def test_replacing_text_keeps_everything_else(text: str, new_text: str) -> None:
         '<TRANSCRIPT role="x">',
         "</transcript\n>",
         "<\u200b/transcript>",
-        "</transcript",
     ],
 )
 def test_delimiters_are_neutralized_however_they_are_written(tag: str) -> None:

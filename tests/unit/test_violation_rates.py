@@ -53,7 +53,8 @@ def sentences(results: Iterable[CaseResult], grounds: Grounds = Grounds()) -> li
 
 
 def test_the_judges_share_is_corrected_by_the_labels() -> None:
-    [(name, rate)] = violation_rates(session(), ())
+    tie = result_with(judged(9_999, 0, None), scores=(0, 1))
+    [(name, rate)] = violation_rates([*session(), tie], ())
     assert (name, rate.labelled, rate.drawn) == ("", 60, False)
     assert (rate.judged.count, rate.judged.n) == (330, 660)
     assert rate.corrected.value == pytest.approx(0.25, abs=0.01)
@@ -104,13 +105,6 @@ def test_the_gate_does_not_wait_for_labels() -> None:
     scope = Scope.of(result.case_id for result in labelled)
     alone = decide(labelled, GateRules(min_recall=0.5), Held(None, scope))
     assert decision == alone
-
-
-def test_a_tie_of_repeats_is_no_verdict() -> None:
-    tie = judged(9_999, 0, None)
-    results = [*session(), result_with(tie, scores=(0, 1))]
-    [(_, rate)] = violation_rates(results, ())
-    assert rate.judged.n == 660
 
 
 def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> Suite:
