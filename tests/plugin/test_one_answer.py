@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_jrh.__main__ import main
+from tests.plugin.recorded import run_pytest
 from tests.plugin.test_growing import AGENT, LABELS, write_growing
-from tests.support.suites import REMOVED, SuiteFiles
+from tests.support.suites import REMOVED
 
 RUNS = 48
 VIOLATED = [number for number in range(1, RUNS + 1) if number % 3 == 0]
 SOUND = {number: int(number % 3 == 0) for number in range(1, RUNS + 1)}
-SOURCE = """\
-VERDICTS = {verdicts}
-def judge(case):
-    return VERDICTS[case.run_id], "It is in the table."
-"""
 BASELINE = "--jrh-baseline=base.json"
 
 
@@ -30,17 +25,51 @@ def turned(*numbers: int) -> dict[int, int]:
     return {number: score ^ (number in numbers) for number, score in SOUND.items()}
 
 
-def judged_by(suite: SuiteFiles, verdicts: dict[int, int]) -> None:
-    by_run = {f"run-{number}": score for number, score in verdicts.items()}
-    source = SOURCE.format(verdicts=by_run)
-    (suite.config.parent / "judges.py").write_text(source, encoding="utf-8")
+# What each judge says now, where it was sound before, and the decision about that.
+JUDGES = {
+    "sound": (turned(), "PASS"),
+    "one_flip": (turned(1), "PASS"),
+    "three_missed": (turned(*VIOLATED[:3]), "UNCLEAR"),
+    "lost": (turned(*VIOLATED[:8], 1, 2, 4), "FAIL"),
+    "constant": (dict.fromkeys(SOUND, 0), "FAIL"),
+}
 
 
-def decided(folder: Path) -> dict[str, Any]:
-    """The decision and the figures of the one report in a folder."""
-    [path] = folder.rglob("report.json")
-    report = json.loads(path.read_text("utf-8"))
-    [suite] = report["suites"].values()
+def write_judges(path: Path, verdicts: Mapping[str, dict[int, int]]) -> None:
+    """A function for each judge, that looks its verdict up."""
+    source = ""
+    for name, scores in verdicts.items():
+        by_run = {f"run-{number}": score for number, score in scores.items()}
+        source += f'def {name}(case):\n    return {by_run}[case.run_id], "In the table."\n'
+    path.write_text(source, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite for each judge, each run against the baseline of its sound verdicts."""
+    folder = tmp_path_factory.mktemp("suites")
+    options = []
+    for name in JUDGES:
+        judge = {"python": f"judges.py:{name}"}
+        agent = {"labels": LABELS}
+        overrides = {"synthetic_data_params": REMOVED, AGENT: agent, "judge": judge}
+        suite, _ = write_growing(
+            folder, RUNS, tests=["agent_labels"], overrides=overrides, name=name
+        )
+        options.append(suite.option)
+    options += ["--jrh-judge-record-mode=once", BASELINE]
+    judges = folder / "inputs/configs/judges.py"
+    write_judges(judges, dict.fromkeys(JUDGES, SOUND))
+    # The judges' file is written twice within the second that Python tells by.
+    assert run_pytest(folder, *options, "--jrh-update-baseline").code == 0
+    write_judges(judges, {name: verdicts for name, (verdicts, _) in JUDGES.items()})
+    assert run_pytest(folder, *options, "--jrh-report=whole.json").code == 1
+    return folder
+
+
+def decided(path: Path, name: str) -> dict[str, Any]:
+    """The decision and the figures of a suite in a report."""
+    suite = json.loads(path.read_text("utf-8"))["suites"][name]
     gate = suite["gate"]
     [figures] = suite["judges"].values()
     sets = [
@@ -51,57 +80,29 @@ def decided(folder: Path) -> dict[str, Any]:
     return {**said, "sets": sets, "figures": figures["overall"]["binary"]}
 
 
-@pytest.mark.parametrize(
-    ("now", "word"),
-    [
-        (turned(), "PASS"),
-        (turned(1), "PASS"),
-        (turned(*VIOLATED[:3]), "UNCLEAR"),
-        (turned(*VIOLATED[:8], 1, 2, 4), "FAIL"),
-        (dict.fromkeys(SOUND, 0), "FAIL"),
-    ],
-    ids=["sound", "one flip", "three missed", "lost", "constant"],
-)
+@pytest.mark.parametrize("name", JUDGES)
 def test_a_table_a_suite_and_merged_shards_give_one_answer(
-    pytester: pytest.Pytester,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    now: dict[int, int],
-    word: str,
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    # The judge's file is written twice within the second that Python tells by.
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    suite, _ = write_growing(
-        pytester.path,
-        RUNS,
-        tests=["agent_labels"],
-        overrides={
-            "synthetic_data_params": REMOVED,
-            AGENT: {"labels": LABELS},
-            "judge": {"python": "judges.py:judge"},
-        },
-    )
-    judged_by(suite, SOUND)
-    record = "--jrh-judge-record-mode=once"
-    update = pytester.runpytest(suite.option, record, BASELINE, "--jrh-update-baseline")
-    assert update.ret == 0
-    judged_by(suite, now)
-    whole = pytester.runpytest(suite.option, record, BASELINE, "--jrh-report=whole/report.json")
-    shutil.rmtree("outputs")
-    for shard, of_shard in (("one", "run-1"), ("two", "not run-1")):
-        pytester.runpytest(suite.option, record, "-k", of_shard)
-        shutil.move("outputs", shard)
-    merged = main(["merge", suite.option, BASELINE, "--jrh-report=both/report.json", "one", "two"])
-    rows = [f"run-{number},{number % 3 == 0:d},{SOUND[number]},{now[number]}\n" for number in SOUND]
-    Path("table.csv").write_text("case,label,before,now\n" + "".join(rows), encoding="utf-8")
-    table = ["check", "table.csv", "--verdict=now", "--baseline=before", "--one=violated"]
-    # A judge whose code has changed is the same judge.
-    table.append("--same-judge")
-    checked = main([*table, "--report=checked/report.json"])
-    capsys.readouterr()
+    now, word = JUDGES[name]
+    answer = decided(folder / "whole.json", name)
+    assert (answer["word"], answer["passed"]) == (word, word != "FAIL")
 
-    answer = decided(Path("whole"))
-    assert answer["word"] == word
-    assert decided(Path("both")) == answer
-    assert decided(Path("checked")) == answer
-    assert {int(whole.ret), merged, checked} == {int(word == "FAIL")}
+    monkeypatch.chdir(folder)
+    results = (folder / "outputs" / name / "results.jsonl").read_text("utf-8").splitlines(True)
+    for shard, lines in (("one", results[::2]), ("two", results[1::2])):
+        (tmp_path / shard).mkdir()
+        (tmp_path / shard / "results.jsonl").write_text("".join(lines), encoding="utf-8")
+    shards = (str(tmp_path / shard) for shard in ("one", "two"))
+    report = tmp_path / "merged.json"
+    config = f"--jrh-config=inputs/configs/{name}.yml"
+    assert main(["merge", config, BASELINE, f"--jrh-report={report}", *shards]) == (word == "FAIL")
+    assert decided(report, name) == answer
+
+    table, report = tmp_path / f"{name}.csv", tmp_path / "checked.json"
+    rows = [f"run-{number},{label},{label},{now[number]}\n" for number, label in SOUND.items()]
+    table.write_text("case,label,before,now\n" + "".join(rows), encoding="utf-8")
+    options = ["--verdict=now", "--baseline=before", "--one=violated", f"--report={report}"]
+    # A judge whose code has changed is the same judge.
+    assert main(["check", str(table), *options, "--same-judge"]) == (word == "FAIL")
+    assert decided(report, name) == answer

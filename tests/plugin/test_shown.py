@@ -1,48 +1,56 @@
-"""What a judge was not shown is said of its failures and in reports (issue 26, part 3)."""
+"""What a judge was not shown is said of its failures and in reports."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.plugin.own_judges import RECORD, MakeJudged, asking, words
-from tests.plugin.recorded import Recorded, run_pytest
+from tests.plugin.own_judges import RECORD, judged_suite, words
+from tests.plugin.recorded import Done, Recorded, run_pytest
 from tests.support.judge_service import JudgeService
-from tests.support.suites import SuiteFiles
 
-CUT = 60
-SOURCES = {
-    "requests": """
-import requests
-def judge(case):
-    return requests.post(URL, json={"text": seen(case)}).json()["score"]
-""",
-    "httpx": """
+SOURCE = """
 import httpx
-async def judge(case):
+import litellm
+import requests
+
+
+def cuts(case):
+    return requests.post(f"{URL}/missed", json={"text": case.transcript[:60]}).json()["score"]
+
+
+async def cuts_in_halves(case):
     async with httpx.AsyncClient() as client:
-        halves = seen(case)[:30], seen(case)[30:]
+        halves = case.transcript[:30], case.transcript[30:60]
         answers = [await client.post(URL, json={"text": half}) for half in halves]
     return max(answer.json()["score"] for answer in answers)
-""",
-    "litellm": """
-import litellm
-def judge(case):
-    messages = [{"role": "user", "content": "Judge this: " + seen(case)}]
+
+
+def cuts_a_prompt(case):
+    messages = [{"role": "user", "content": "Judge this: " + case.transcript[:60]}]
     answer = litellm.completion("openai/j", messages, api_base=URL, api_key="none")
     return int(answer.choices[0].message.content)
-""",
-}
+
+
+def sends_all(case):
+    return requests.post(URL, json={"text": case.transcript}).json()["score"]
+
+
+def reads_alone(case):
+    return int("violation" in case.transcript)
+"""
+CUTTING = ("cuts", "cuts_in_halves", "cuts_a_prompt", "cuts_with_version")
 RUNS = ("-k", "run-1 or run-2")
 
 
-def reply(score: int, path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
+def reply(path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
     """An answer in which each of the libraries finds the score."""
-    del path, body
+    del body
+    score = 0 if "missed" in path else 1
     message = {"role": "assistant", "content": f"{score}"}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     answer = {"id": "a", "object": "chat.completion", "created": 1, "model": "j", "score": score}
@@ -50,75 +58,82 @@ def reply(score: int, path: str, body: str) -> tuple[int, Mapping[str, str], byt
     return 200, {"Content-Type": "application/json"}, data
 
 
-def turns_shown(suite: SuiteFiles) -> dict[str, Any]:
-    """What the results of a session say of each case, by the test and the run."""
-    lines = (suite.results / "results.jsonl").read_text("utf-8").splitlines()
-    results = map(json.loads, lines)
-    return {f"{each['test']} {each['run_id']}": each["extra"].get("shown") for each in results}
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a session printed, and what its results say of each case by judge, test and run."""
+
+    done: Done
+    turns: dict[tuple[str, str, str], Any]
 
 
-EDITED = {"turns": 1, "missing": [4]}
-WHOLE = {"turns": 4, "missing": [1, 2, 3, 4], "is_whole": True}
+@pytest.fixture(scope="module")
+def sessions(
+    recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Session, Session]:
+    """A panel of judges, recorded and then replayed by two workers."""
+    suite = recorded_once.copied(tmp_path_factory.mktemp("shown")).tiny
+    names = (*CUTTING[:3], "sends_all", "reads_alone")
+    judges = [{"name": name, "python": f"judges.py:{name}"} for name in names]
+    # Its verdict is answered from the head of its recording.
+    judges.append({"name": "cuts_with_version", "python": "judges.py:cuts", "version": "1"})
+
+    def session(*arguments: str) -> Session:
+        done = run_pytest(suite.folder, suite.option, *RUNS, *arguments)
+        lines = (suite.results / "results.jsonl").read_text("utf-8").splitlines()
+        results = map(json.loads, lines)
+        turns = {
+            (each["judge"], each["test"], each["run_id"]): each["extra"].get("shown")
+            for each in results
+        }
+        return Session(done, turns)
+
+    with JudgeService(reply=reply) as service:
+        made = judged_suite(suite, f"URL = {service.url!r}\n{SOURCE}")
+        made.panel(judges)
+        recorded = session(RECORD)
+    return recorded, session("-n", "2", "-v")
 
 
-@pytest.mark.parametrize(("library", "score"), [("requests", 0), ("httpx", 1), ("litellm", 1)])
-def test_a_judge_that_cuts_is_said_to(judged: MakeJudged, library: str, score: int) -> None:
-    with JudgeService(reply=partial(reply, score)) as service:
-        head = f"URL = {service.url!r}\ndef seen(case):\n    return case.transcript[:{CUT}]\n"
-        suite = judged(head + SOURCES[library]).suite
-        done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
-    failure = "4 of 4 turns" if score else "[4]"
-    assert f"The judge was not shown {failure}." in words(done), done.stdout
-    luck = ", 2 of them right by luck" if score else ""
-    edited = f"! The judge was not shown 2 of 2 edited turns (2 cases{luck})."
-    whole = "! The judge was not shown 8 of 8 turns of runs as they are (2 cases)."
-    assert edited in words(done), done.stdout
-    assert whole in words(done), done.stdout
-    first = turns_shown(suite)
-    assert [first[f"agent_perturbation run-{run}"] for run in (1, 2)] == [EDITED, EDITED]
-    assert [first[f"agent_positives run-{run}"] for run in (1, 2)] == [WHOLE, WHOLE]
-    replayed = run_pytest(suite.folder, suite.option, *RUNS, "-n", "2", "-v")
-    assert edited in words(replayed), replayed.stdout
-    assert whole in words(replayed), replayed.stdout
-    assert "run-2[e1] (not shown [4]" in words(replayed)
-    assert turns_shown(suite) == first
+def about(judge: str, edited: Mapping[str, int], whole: Mapping[str, Any]) -> dict[Any, Any]:
+    """What results say of the cases of both runs."""
+    turns: dict[Any, Any] = {}
+    for run in ("run-1", "run-2"):
+        turns[judge, "agent_perturbation", run] = {"turns": 1, **edited}
+        turns[judge, "agent_positives", run] = {"turns": 4, **whole, "is_whole": True}
+    return turns
 
 
-def test_a_judge_that_sends_all_is_said_to_in_folds_alone(judged: MakeJudged) -> None:
-    with JudgeService() as service:
-        suite = judged(asking(service.url)).suite
-        done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
-    assert "not shown" not in done.stdout, done.stdout
-    assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
-    whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-report=report.md", "-v")
-    assert "The judge was shown 2 of 2 edited turns." in words(whole), whole.stdout
-    text = (suite.folder / "report.md").read_text("utf-8")
-    assert "The judge was shown 8 of 8 turns of runs as they are." in text, text
+def test_results_say_what_each_judge_was_shown(sessions: tuple[Session, Session]) -> None:
+    expected = about("sends_all", {}, {})
+    expected |= about("reads_alone", {"unknown": 1}, {"unknown": 4})
+    for judge in CUTTING:
+        expected |= about(judge, {"missing": [4]}, {"missing": [1, 2, 3, 4]})
+    recorded, replayed = sessions
+    assert recorded.turns == expected
+    assert replayed.turns == expected
 
 
-def test_what_a_judge_reads_by_itself_is_unknown(judged: MakeJudged) -> None:
-    suite = judged("def judge(case):\n    return int('violation' in case.transcript)\n").suite
-    done = run_pytest(suite.folder, suite.option, RECORD, *RUNS, "-v")
-    assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1, "unknown": 1}
+def test_a_judge_that_cuts_is_said_to(sessions: tuple[Session, Session]) -> None:
+    recorded, replayed = (words(session.done) for session in sessions)
+    assert "The judge was not shown 4 of 4 turns." in recorded
+    assert "! The judge cuts was not shown 2 of 2 edited turns (2 cases)" in recorded
+    assert "The judge was not shown [4]." in replayed
+    assert "run-2[e1-cuts] (not shown [4])" in replayed
+    for judge in CUTTING:
+        is_lucky = judge in ("cuts_in_halves", "cuts_a_prompt")
+        luck = ", 2 of them right by luck" if is_lucky else ""
+        assert f"! The judge {judge} was not shown 2 of 2 edited turns (2 cases{luck})." in replayed
+        whole = "8 of 8 turns of runs as they are (2 cases)."
+        assert f"! The judge {judge} was not shown {whole}" in replayed
+
+
+def test_a_judge_that_sends_all_or_reads_alone_is_said_to_in_folds(
+    sessions: tuple[Session, Session],
+) -> None:
+    recorded, replayed = (words(session.done) for session in sessions)
+    for judge in ("sends_all", "reads_alone"):
+        assert f"The judge {judge} was" not in recorded
+        assert f"! The judge {judge}" not in replayed
+    assert "- The judge sends_all was shown 2 of 2 edited turns." in replayed
     unknown = "may not have been shown 2 edited turns: what it sent is not recorded"
-    assert unknown in words(done), done.stdout
-    assert "not shown" not in done.stdout, done.stdout
-
-
-def test_a_verdict_from_the_head_says_what_its_request_held(judged: MakeJudged) -> None:
-    with JudgeService(reply=partial(reply, 0)) as service:
-        head = f"URL = {service.url!r}\ndef seen(case):\n    return case.transcript[:{CUT}]\n"
-        suite = judged(head + SOURCES["requests"], version="1").suite
-        run_pytest(suite.folder, suite.option, RECORD, *RUNS)
-    first = turns_shown(suite)
-    replayed = run_pytest(suite.folder, suite.option, *RUNS)
-    assert turns_shown(suite) == first
-    assert "was not shown 2 of 2 edited turns" in words(replayed), replayed.stdout
-
-
-def test_the_plugins_own_judge_shows_all(recorded: Recorded) -> None:
-    suite = recorded.tiny
-    done = run_pytest(suite.folder, suite.option, *RUNS)
-    assert "not shown" not in done.stdout, done.stdout
-    assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
-    assert turns_shown(suite)["agent_positives run-1"] == {"turns": 4, "is_whole": True}
+    assert f"- The judge reads_alone {unknown}" in replayed
