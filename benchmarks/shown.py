@@ -6,24 +6,25 @@ Reads `../shared/data`, and takes generated transcripts alone where that is abse
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
+from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import Line
 from pytest_jrh.core.model import Message
+from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.recording.shown import shown_turns
-from tests.support.shown import (
-    DATA,
-    JUDGES,
-    LAYOUTS,
-    SENDS,
-    EditedCase,
-    edited_case,
-    generated_runs,
-    real_runs,
-)
+from pytest_jrh.sources import open_source
+from tests.support.shown import JUDGES, LAYOUTS, SENDS, EditedCase, edited_case, generated_runs
+
+_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+_FORMAT = InputFormat.model_validate({"messages": "/traj", "id": "/task_id", "epoch": "/trial"})
+_RUNS = ("tau-bench/gpt-4o-airline.json", "agentrx/tau_retail_runs.json")
+_TRAJECTORIES = _DATA / "trajectory-judge" / "trajectories.jsonl"
 
 _CASES = 100
 _AT_LEAST = 98
@@ -32,8 +33,8 @@ _AT_LEAST = 98
 def lines() -> list[Line]:
     """Of each judge how often the state of an edit is told right, and how often wrong."""
     sets: dict[str, Iterable[Sequence[Message]]] = {"generated": generated_runs(_CASES)}
-    if DATA.is_dir():
-        runs = list(real_runs())
+    if _DATA.is_dir():
+        runs = list(_real_runs())
         random.Random(8234).shuffle(runs)
         sets["real"] = islice(runs, _CASES)
     return [line for name, runs in sets.items() for line in _lines(name, runs)]
@@ -62,3 +63,30 @@ def _told(cases: Iterable[EditedCase], judge: str) -> Counter[str]:
         else:
             told["right" if sending.holds_edit == (not turns.missing) else "wrong"] += 1
     return told
+
+
+def _real_runs() -> Iterator[tuple[Message, ...]]:
+    """The transcripts of the shared data, in turn from each of its files."""
+    for name in _RUNS:
+        source = open_source(_DATA / name, input_format=_FORMAT)
+        for summary in source.summaries():
+            if summary.skip is None:
+                yield source.read(summary.run_id, summary.epoch)[0].messages
+    for line in _TRAJECTORIES.read_text("utf-8").splitlines():
+        yield _trajectory(json.loads(line))
+
+
+def _trajectory(row: dict[str, Any]) -> tuple[Message, ...]:
+    messages: list[Message] = [{"role": "user", "content": row["goal"]}]
+    for step in row["steps"]:
+        call = {
+            "id": f"c{step['index']}",
+            "function": step["call"]["tool"],
+            "arguments": step["call"]["args"],
+        }
+        messages.append({"role": "assistant", "content": step["thought"], "tool_calls": [call]})
+        content = json.dumps(step["observation"])
+        result = {"role": "tool", "content": content, "tool_call_id": call["id"]}
+        messages.append({**result, "function": call["function"]})
+    messages.append({"role": "assistant", "content": row["final_answer"] or "(none)"})
+    return tuple(messages)

@@ -9,21 +9,13 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 from pytest_jrh.core.model import AgentRun, Case, Message, PerturbationOutcome
-from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.recorder import HttpRequest
 from pytest_jrh.recording.shown import SentTexts
-from pytest_jrh.sources import open_source
 from tests.support.made_cases import make_case, make_edit
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-_FORMAT = InputFormat.model_validate({"messages": "/traj", "id": "/task_id", "epoch": "/trial"})
-REAL = ("tau-bench/gpt-4o-airline.json", "agentrx/tau_retail_runs.json")
-TRAJECTORIES = DATA / "trajectory-judge" / "trajectories.jsonl"
 CUT = 2_000
 _END = "zqendzq"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -57,33 +49,6 @@ class Sending:
 
     sent: SentTexts
     holds_edit: bool
-
-
-def real_runs() -> Iterator[tuple[Message, ...]]:
-    """The transcripts of the shared data, in turn from each of its files."""
-    for name in REAL:
-        source = open_source(DATA / name, input_format=_FORMAT)
-        for summary in source.summaries():
-            if summary.skip is None:
-                yield source.read(summary.run_id, summary.epoch)[0].messages
-    for line in TRAJECTORIES.read_text("utf-8").splitlines():
-        yield _trajectory(json.loads(line))
-
-
-def _trajectory(row: dict[str, Any]) -> tuple[Message, ...]:
-    messages: list[Message] = [{"role": "user", "content": row["goal"]}]
-    for step in row["steps"]:
-        call = {
-            "id": f"c{step['index']}",
-            "function": step["call"]["tool"],
-            "arguments": step["call"]["args"],
-        }
-        messages.append({"role": "assistant", "content": step["thought"], "tool_calls": [call]})
-        content = json.dumps(step["observation"])
-        result = {"role": "tool", "content": content, "tool_call_id": call["id"]}
-        messages.append({**result, "function": call["function"]})
-    messages.append({"role": "assistant", "content": row["final_answer"] or "(none)"})
-    return tuple(messages)
 
 
 def generated_runs(number: int) -> Iterator[tuple[Message, ...]]:
