@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -12,17 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
-from tests.support.fork_server import python
 
 TINY = "inputs/configs/tiny.yml"
-BINARY = [
-    f"{TINY}::{test}run-{number}[e1]"
-    for test in (PERTURBATION, POSITIVES)
-    for number in (1, 2, 3, 4)
+SCALE = "inputs/configs/scale.yml"
+NAMES = [
+    f"::{test}run-{number}[e1]" for test in (PERTURBATION, POSITIVES) for number in (1, 2, 3, 4)
 ]
+BINARY = [f"{TINY}{name}" for name in NAMES]
 ORDINAL = [
-    *(f"inputs/configs/scale.yml::{PERTURBATION}run-1[e1-score_{score}]" for score in (0, 1, 2)),
-    f"inputs/configs/scale.yml::{POSITIVES}run-1[e1-score_2]",
+    *(f"{SCALE}::{PERTURBATION}run-1[e1-score_{score}]" for score in (0, 1, 2)),
+    f"{SCALE}::{POSITIVES}run-1[e1-score_2]",
 ]
 PANEL = [
     f"inputs/configs/panel.yml::{test}run-1[e1-{judge}]"
@@ -31,47 +29,40 @@ PANEL = [
 ]
 
 
-def collected(pytester: pytest.Pytester, *arguments: str | os.PathLike[str]) -> list[str]:
+def collected(pytester: pytest.Pytester, *arguments: str) -> list[str]:
     """The node ids that `--collect-only -q` prints."""
     result = pytester.runpytest_inprocess("--collect-only", "-q", *arguments)
-    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), (
-        result.stdout.str()
-    )
+    assert result.ret == pytest.ExitCode.OK, result.stdout.str()
     return [line for line in result.outlines if "::" in line]
 
 
 def test_cases_are_named_and_collecting_asks_no_model_and_writes_nothing(
-    pytester: pytest.Pytester, recorded: Recorded
+    pytester: pytest.Pytester, recorded: Recorded, tmp_path: Path
 ) -> None:
-    """After config, test, rubric, run, epoch, score and judge; suites in the order given."""
+    """After config, test, rubric, run, epoch, score and judge; suites in the order given, each
+    once, and under the name of a link to it.
+    """
+    tiny = recorded.tiny.config
+    tiny.replace(tmp_path / "store.yml")
+    tiny.symlink_to(tmp_path / "store.yml")
     before = sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path))
     options = (recorded.panel.option, recorded.tiny.option, recorded.scale.option)
+    again = (recorded.tiny.option, f"--jrh-config=inputs/../{TINY}")
     more = ("--jrh-record-mode=all", "--jrh-prune", "-p", "no:cacheprovider")
-    assert collected(pytester, *options, *more) == [*PANEL, *BINARY, *ORDINAL]
+    assert collected(pytester, *options, *again, *more) == [*PANEL, *BINARY, *ORDINAL]
     assert sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path)) == before
 
 
-def test_a_config_given_twice_is_collected_once(
+def test_items_are_selected_by_node_id_and_by_pytests_own_options(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    same = (recorded.tiny.option, f"--jrh-config=inputs/../{TINY}", TINY, "inputs")
-    assert collected(pytester, *same) == BINARY
-
-
-def test_items_are_selected_by_node_id(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    ids = (BINARY[1], f"{TINY}::{PERTURBATION}run-3", f"{TINY}::agent_positives")
-    assert collected(pytester, *ids) == BINARY[1:3] + BINARY[4:]
-
-
-def test_pytests_own_options_select(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    options = ("-k", "not run-1", "-m", "jrh and agent_perturbation", "--deselect", BINARY[2])
-    ids = collected(pytester, recorded.tiny.option, "--strict-markers", *options)
-    assert ids == [BINARY[1], BINARY[3]]
+    ids = (BINARY[0], f"{TINY}::{PERTURBATION}run-3", f"{TINY}::agent_positives", BINARY[1])
+    options = ("-k", "not run-1", "-m", "jrh", "--deselect", BINARY[7], "--strict-markers")
+    assert collected(pytester, *ids, *options) == [BINARY[2], *BINARY[5:7], BINARY[1]]
 
 
 UNIT = "tests/test_unit.py::test_unit"
 PACKAGED = "package/test_packaged.py::test_packaged"
-SCALE = "inputs/configs/scale.yml"
 
 
 @pytest.fixture
@@ -85,34 +76,45 @@ def mixed(pytester: pytest.Pytester, recorded: Recorded) -> Recorded:
     return recorded
 
 
-COLLECTED = {
-    "": [*BINARY, UNIT],
-    "tests": [UNIT],
-    ".": [*BINARY, PACKAGED, UNIT],
-    f"{BINARY[1]} {UNIT}": [BINARY[1], UNIT],
-    "@typed.txt": [*ORDINAL, UNIT],
-}
-
-
-@pytest.mark.parametrize(("line", "wanted"), COLLECTED.items(), ids=COLLECTED)
-def test_a_suite_of_the_settings_is_collected_beside_what_pytest_collects_by_itself(
-    pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: list[str]
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("", f"tests {TINY}"),
+        ("tests", "tests"),
+        (f"{BINARY[1]} {UNIT}", f"{BINARY[1]} {UNIT}"),
+        ("@typed.txt", f"tests {SCALE}"),
+        (f"--jrh-config={SCALE} inputs", "inputs"),
+    ],
+)
+def test_pytest_is_given_the_suites_that_are_wanted(
+    pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: str
 ) -> None:
     (pytester.path / "typed.txt").write_text(f"--jrh-config={SCALE}\ntests\n", encoding="utf-8")
-    assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
+    config = pytester.parseconfigure(*shlex.split(line))
+    assert [
+        argument.removeprefix(f"{pytester.path}/") for argument in config.args
+    ] == wanted.split()
+
+
+def test_suites_are_discovered_by_their_suffix_beside_all_else_of_the_project(
+    pytester: pytest.Pytester, mixed: Recorded
+) -> None:
+    for name in ("orders.jrh.yml", "more.jrh.yaml"):
+        shutil.copy(mixed.tiny.config, f"tests/{name}")
+    Path("settings.yml").write_text("colour: blue\n", encoding="utf-8")
+    discovered = [
+        f"tests/{file}{name}" for file in ("more.jrh.yaml", "orders.jrh.yml") for name in NAMES
+    ]
+    assert sorted(collected(pytester, ".")) == sorted([*BINARY, *discovered, PACKAGED, UNIT])
 
 
 def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
     pytester: pytest.Pytester, mixed: Recorded
 ) -> None:
     """Both have a test that fails."""
-    pytester.path.joinpath("broken.json").write_text("no baseline", encoding="utf-8")
     done = pytester.runpytest()
     done.assert_outcomes(failed=2, passed=4, skipped=2, errors=1)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    alone = pytester.runpytest("tests", "-o", "jrh_baseline=broken.json")
-    alone.assert_outcomes(failed=1)
-    alone.stdout.no_fnmatch_line("*judge reliability*")
 
 
 def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
@@ -129,37 +131,24 @@ def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
         str(pytester.path),
         *json.loads(blocks["json"])["python.testing.pytestArgs"],
     ]
-    assert sorted(collected(pytester, *args)) == [*BINARY, UNIT]
+    all_of_it = pytester.parseconfigure(*args)
+    assert all_of_it.args == ["tests", str(mixed.tiny.config)]
     nodeid = BINARY[5]
-    assert collected(pytester, *args, str(pytester.path / nodeid)) == [nodeid]
+    [item], _ = pytester.inline_genitems(*args, str(pytester.path / nodeid))
+    assert item.nodeid == nodeid
+    # `vscode_pytest` nests an item in the `pytest.Class`es above it, up to its file.
+    rubric, test, file = list(item.iter_parents())[1:4]
+    assert isinstance(rubric, pytest.Class)
+    assert isinstance(test, pytest.Class)
+    assert isinstance(file, pytest.File)
+    assert not isinstance(file, pytest.Class)
+    assert [rubric.name, test.name, file.path] == ["rubric-1", "agent_positives", mixed.tiny.config]
+    assert rubric.obj is None
 
 
-def test_suites_are_discovered_by_their_suffix_and_other_files_are_left_alone(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    for name in ("orders.jrh.yml", "more.jrh.yaml"):
-        shutil.copy(recorded.tiny.config, name)
-    Path("settings.yml").write_text("colour: blue\n", encoding="utf-8")
-    names = [name.removeprefix(TINY) for name in BINARY]
-    assert collected(pytester) == [
-        *(f"more.jrh.yaml{name}" for name in names),
-        *(f"orders.jrh.yml{name}" for name in names),
-    ]
-
-
-def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
-    pytester: pytest.Pytester, recorded: Recorded, tmp_path: Path
-) -> None:
-    elsewhere = tmp_path / "store.yml"
-    recorded.tiny.config.replace(elsewhere)
-    recorded.tiny.config.symlink_to(elsewhere)
-    assert collected(pytester, recorded.tiny.option) == BINARY
-
-
-def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    shutil.copy(recorded.tiny.config, "orders.jrh.yml")
-    result = pytester.run(*python(), "-m", "pytest", "-p", "no:jrh", "-q")
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig("-p", "no:jrh")
+    assert not config.pluginmanager.has_plugin("jrh")
 
 
 def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(
@@ -178,23 +167,3 @@ def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(
             "*would share the cassette folder*shared*",
         ]
     )
-
-
-def test_editors_find_tests_and_rubrics_as_groups_between_file_and_item(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    """VS Code's `vscode_pytest` nests an item in the `pytest.Class`es above it, up to its file."""
-    items, _ = pytester.inline_genitems(recorded.tiny.option)
-    assert len(items) == len(BINARY)
-    for item in items:
-        rubric, test, file = list(item.iter_parents())[1:4]
-        assert isinstance(rubric, pytest.Class)
-        assert isinstance(test, pytest.Class)
-        assert isinstance(file, pytest.File)
-        assert not isinstance(file, pytest.Class)
-        assert [rubric.name, test.name, file.path] == [
-            item.nodeid.split("::")[2],
-            item.nodeid.split("::")[1],
-            recorded.tiny.config,
-        ]
-        assert rubric.obj is None
