@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import Recorded, run_pytest
-from tests.support.model_server import ModelServer
-from tests.support.suites import run, write_suite
 
 HEAVY = ("litellm", "inspect_ai", "vcr", "yaml", "pydantic", "jinja2")
 REPORT = (
@@ -18,32 +16,6 @@ REPORT = (
     "    if not hasattr(config, 'workerinput'):\n"
     f"        print('imported:', [name for name in {HEAVY} if name in sys.modules])\n"
 )
-
-
-def test_media_that_the_judge_cannot_see_are_said_once(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    picture = [
-        {"type": "text", "text": "Look:"},
-        {"type": "image", "image": "data:image/png;base64,AAAA"},
-    ]
-    plain = run(1)
-    shown = [
-        {**message, "content": picture} if message["role"] == "user" else message
-        for message in plain["messages"]
-    ]
-    suite = write_suite(
-        pytester.path, runs=[{**plain, "messages": shown}, run(2)], tests=["agent_positives"]
-    )
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once")
-    result.assert_outcomes(passed=2)
-    told = (
-        "*note: suite tiny: * images and other media reach the judge as placeholders*[[]image: "
-        "image/png[]]*"
-    )
-    result.stdout.fnmatch_lines([told])
-    assert sum("placeholders" in line for line in result.outlines) == 1
-    assert any("[image: image/png]" in request.text for request in server.requests)
 
 
 def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
@@ -55,24 +27,6 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     headline, report = result.outlines[start + 1 : -1]
     assert headline == "FAIL  1 case has no verdict (1 unrecorded)"
     assert report.startswith("report      outputs/tiny/report.html  ")
-
-
-def test_keys_that_mean_nothing_are_named(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    config = recorded.tiny.config
-    text = config.read_text("utf-8")
-    config.write_text(text.replace("admin:\n", "admin:\n  test_debug_mode: true\n", 1), "utf-8")
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--collect-only")
-    said = "note: inputs/configs/tiny.yml: not used by agentic tests: admin.test_debug_mode"
-    assert said in result.outlines
-
-
-def test_nothing_is_printed_where_no_case_ran(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "no-such-run")
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.no_fnmatch_line("*judge reliability*")
-    assert not (pytester.path / "outputs").exists()
 
 
 def test_a_session_without_suites_pays_for_nothing(tmp_path: Path) -> None:

@@ -37,6 +37,12 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert (suite.instruction, suite.frozen, suite.notices) == ("", None, ())
 
 
+def test_keys_that_mean_nothing_are_named(folder: Folder) -> None:
+    suite = folder.load(changed("admin.test_debug_mode", value=True))
+    [notice] = suite.notices
+    assert notice.endswith("demo.yml: not used by agentic tests: admin.test_debug_mode")
+
+
 def test_objective_pass_turns_the_negatives_alone(folder: Folder) -> None:
     suite = folder.load(changed(f"{AGENT}.objective", "pass"))
     assert [test.objective for test in suite.tests] == ["pass", "pass"]
