@@ -144,3 +144,17 @@ def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
     assert asked(bench, server, "once") == {}
     assert to_make(planned(bench, None)) == {"judge": Bounds(2, 2)}
     assert to_make(planned(bench, "new_episodes")) == exactly(asked(bench, server, "new_episodes"))
+
+
+def test_a_test_that_is_not_evaluated_is_made_and_asks_no_judge_of_a_panel(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    judges = [{"name": name, "model": "openai/a", "template": "agent_judge"} for name in "ab"]
+    judged = {"judges": judges, "tests_to_evaluate": ["agent_positives"]}
+    overrides = {"admin": {"evaluation_config": judged}}
+    bench = make_bench(runs=1, tests=BOTH, overrides=overrides)
+    assert to_make(planned(bench, "once"))["judge"] == Bounds(2, 2)
+    session = bench.run("once")
+    assert session.outcomes == [("generated", None), *[("agree", 0)] * 2]
+    assert server.count("judge") == 2
+    assert [spec.test for spec in session.made] == BOTH
