@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Spending, Usage, Verdict
+from pytest_jrh.core.ids import case_id
+from pytest_jrh.core.model import Case, CaseSpec, Spending, Usage, Verdict
 from pytest_jrh.store.ledger import (
     LedgerWriter,
     ledger_line,
@@ -18,7 +20,17 @@ from pytest_jrh.store.ledger import (
     read_ledger,
     result_from,
 )
-from tests.support.made_cases import DIGESTS, make_result, make_spec, make_suite, result_with
+from pytest_jrh.store.made_cases import SuiteCases, earlier_results
+from pytest_jrh.store.records import case_digest
+from tests.support.made_cases import (
+    DIGESTS,
+    RUBRIC,
+    make_case,
+    make_result,
+    make_spec,
+    make_suite,
+    result_with,
+)
 
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),
@@ -128,3 +140,36 @@ def test_what_a_killed_session_left_of_a_line_is_no_result_and_goes(tmp_path: Pa
 def test_half_a_surrogate_pair_travels_as_it_is_stored() -> None:
     result = result_with(RESULTS[0], reasoning="Look: \ud83d.")
     assert result_from(ledger_line(result)).reasoning == "Look: \ufffd."
+
+
+def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    made = {run: make_case(make_spec(run, suite="refunds")) for run in "abcde"}
+    results = []
+    for case in made.values():
+        result = make_result(case.spec, case_digest=case_digest(case), judge_fingerprint="now")
+        results.append(result_with(result, config=suite.key))
+    results[1] = result_with(results[1], case_digest="0" * 64)
+    results[2] = result_with(results[2], judge_fingerprint="before")
+    results[3] = result_with(results[3], config="another.yml")
+    path = ledger_path(suite)
+    path.parent.mkdir(parents=True)
+    written(path, *map(line_data, results))
+    specs = {case_id(case.spec): case.spec for case in made.values()}
+    cases = SuiteCases(specs, {None: "now"})
+
+    def read(spec: CaseSpec) -> Case | None:
+        return replace(made[spec.run_id], rubric=replace(RUBRIC, file="", line=1))
+
+    kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, read)
+    assert [(result.run_id, result.extra.kept) for result in kept.values()] == [("a", True)]
+    left_out = "1 result of earlier sessions left out of results.jsonl: the"
+    assert notes == [
+        f"{left_out} case has changed (rubric, transcript or label).",
+        f"{left_out} judge has changed (model, prompt or parameters).",
+    ]
+    path.write_text("no result\n", "utf-8")
+    kept, [note] = earlier_results(suite, cases, {}, read)
+    assert not kept
+    assert note.startswith("The results of earlier sessions cannot be used, and were replaced.\n")
+    assert "results.jsonl:1: not a case result: " in note
