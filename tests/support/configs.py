@@ -24,61 +24,6 @@ ORDINAL_RUBRIC = [
         "score_levels": [{"score": n, "label": f"{n}!"} for n in range(4)],
     }
 ]
-FULL = """\
-admin:
-  module_name: demo
-  time_stamp: null
-  test_debug_mode: false
-  output_file_format: csv
-  dataset_config:
-    dataset_name: demo.eval
-    default_params_path: {rubric: rubric.json}
-    use_original_data_as_expected: false
-    default_params: {min_score: "1", max_score: "6"}
-  perturbation_config:
-    use_HITL_process: true
-    tests_to_run: [agent_perturbation, agent_positives]
-    preprocess_columns_map: {request: r}
-  evaluation_config:
-    template: agent_autograder
-    autograder_model_name: openai/judge
-    judges: [{name: a, model: m, template: agent_autograder, preprocess_columns_map: {}}]
-    overwrite_results: true
-    max_workers: 5
-    tests_to_evaluate: [agent_perturbation]
-    metric: accuracy_score
-    bootstrap_size: 0.1
-    bootstrap_repetitions: 1
-    get_cost_curves: false
-    aggregation_method: majority_vote
-    aggregation_reference_column: x
-synthetic_data_params:
-  {generation_model_name: openai/maker, validation_model_name: v, max_workers: 5, seed: 1}
-test_stochastic_stability_config: {anything: [1, {at: all}]}
-test_agent_perturbation_config:
-  input_log_path: ./inputs/data/demo/demo.eval
-  rubric_path: ./inputs/data/demo/rubric.json
-  target_rubric_ids: [kind]
-  planner: {model: p, temperature: 1, system_prompt: s, max_tokens: 9, timeout: 1.5, api_base: "http://h/v1"}
-  editor: {rate_limit: {calls: 1, period: 2}}
-  summary: {}
-  verifier: {model: v}
-  max_summary_messages: 60
-  max_edit_rounds: 20
-  transcript_preprocessors: [agent_helpers.preprocessors.drop_reasoning_traces]
-  trace_messages: false
-  autograder_default_params: {lowest_score: 1, highest_score: 3}
-  score_targets: "1,3"
-  objective: fail
-  pass_required: false
-  output: {dir: ./outputs/x, write_jsonl: true, overwrite: false}
-  sample_num_from_orig: 5
-  sampling_seed: 87
-judge: {temperature: 0, show_reasoning: true}
-gate: {max_drop: 0.1, min_accuracy: 0.8, max_error: 0.5, unclear: fail, proof: true}
-replay: {cassette_dir: tapes, record_mode: none, frozen: false}
-"""
-"""Every key that a config may have."""
 
 
 def minimal() -> dict[str, Any]:

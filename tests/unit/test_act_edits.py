@@ -106,6 +106,11 @@ def test_changed_call_changes_with_its_result_and_with_what_follows() -> None:
     assert '{"refund": "RF-19", "amount": 56.0}' in model.asked("editor")[0].text
 
 
+def test_the_planner_is_told_how_many_steps_it_may_plan() -> None:
+    _, model = made(plan(step("omit", 1, "c1")), max_edit_rounds=7)
+    assert "Steps allowed: 7." in model.only("planner").text
+
+
 def test_value_that_stays_behind_ends_the_case() -> None:
     outcome, _model = made(plan(step("call", 5)), NINETY, words("It was 56 dollars for A-7731."))
     assert outcome.no_case is not None
@@ -189,39 +194,43 @@ def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("planned", "answer", "reason"),
     [
-        (act([1], "x"), "[5] the new arguments of refund are no JSON object"),
+        (step("call", 5), act([1], "x"), "[5] the new arguments of refund are no JSON object"),
         (
+            step("call", 5),
             act('{"order": "A-7731", "amount": NaN}', "x"),
             "[5] the new arguments of refund are no JSON object",
         ),
         (
+            step("call", 5),
             act({"order": "A-7731"}, "x"),
             "[5] the new call of refund: 'amount' is missing from its arguments",
         ),
         (
+            step("call", 5),
             act({"order": "A-7731", "amount": 90}, "done"),
             "[6] the new result of refund: its result is text, not an object",
         ),
         (
+            step("call", 5),
             act({"order": "A-7731", "amount": 90}, "no", result_is_error=True),
             "[6] the new result of refund is an error, and no result in the log is marked as one",
         ),
+        (
+            step("insert", 7),
+            act({}, "x", tool="pay"),
+            "[7] the call put in is of 'pay', which no run calls",
+        ),
     ],
 )
-def test_what_breaks_the_structure_is_no_case(answer: dict[str, Any], reason: str) -> None:
-    outcome, _model = made(plan(step("call", 5)), answer)
+def test_what_breaks_the_structure_is_no_case(
+    planned: dict[str, Any], answer: dict[str, Any], reason: str
+) -> None:
+    outcome, _model = made(plan(planned), answer)
     assert outcome.no_case is not None
     assert outcome.no_case.kind == "broken_structure"
     assert outcome.no_case.text == f"an edit breaks the structure: {reason}"
-
-
-def test_unknown_tool_is_no_case() -> None:
-    outcome, _model = made(plan(step("insert", 7)), act({}, "x", tool="pay"))
-    assert str(outcome.no_case) == (
-        "an edit breaks the structure: [7] the call put in is of 'pay', which no run calls"
-    )
 
 
 def test_unchanged_act_is_an_unusable_edit() -> None:
@@ -232,11 +241,9 @@ def test_unchanged_act_is_an_unusable_edit() -> None:
 
 
 def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
-    where = "[6] is not what [5]\nasks for."
-    says_so = {**CONFIRMED, "contradiction": where, "contradicts_itself": True}
-    outcome, _model = made(
-        plan(step("call", 5)), NINETY, words("I refunded $90 for A-7731."), verifier=says_so
-    )
+    said = words("I refunded $90 for A-7731.")
+    where = {"contradiction": "[6] is not what [5]\nasks for.", "contradicts_itself": True}
+    outcome, _model = made(plan(step("call", 5)), NINETY, said, verifier={**CONFIRMED, **where})
     assert outcome.no_case is not None
     assert (outcome.no_case.kind, outcome.no_case.text) == (
         "contradiction",
@@ -244,37 +251,27 @@ def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
     )
     assert outcome.rejected is not None
     assert not outcome.confirmed
-
-
-def test_verifier_that_writes_of_no_contradiction_rejects_nothing() -> None:
-    none = {**CONFIRMED, "contradiction": "None.", "contradicts_itself": False}
-    outcome, _model = made(
-        plan(step("call", 5)), NINETY, words("I refunded $90 for A-7731."), verifier=none
-    )
+    # One that writes of none rejects nothing.
+    none = {**CONFIRMED, "contradiction": "None."}
+    outcome, _model = made(plan(step("call", 5)), NINETY, said, verifier=none)
     assert outcome.confirmed
     assert outcome.verification is not None
     assert outcome.verification.contradiction == ""
 
 
-def test_long_arguments_and_errors_are_cut_where_they_are_examples() -> None:
-    failed = {"type": "unknown", "message": "e" * 9_000}
+def test_long_arguments_are_cut_where_they_are_examples() -> None:
     many = (
         {**MESSAGES[5], "tool_calls": [call("refund", "c8", order="o" * 9_000, amount=1.5)]},
         {**MESSAGES[6], "tool_call_id": "c8"},
-        {**MESSAGES[5], "tool_calls": [call("refund", "c9", order="A-7731", amount=1.5)]},
-        {**result("", "c9", function="refund"), "error": failed},
     )
-    log = AgentRun("r2", 1, (USER, *many, says("Done.")))
-    tools = tools_of([MESSAGES, log.messages])
-    pipeline = Pipeline.default("scripted/model", edits="acts")
     editor = [NINETY, words("I have refunded $90.00.")]
     model = ScriptedModel(planner=plan(step("call", 5)), editor=editor, verifier=CONFIRMED)
-    perturber = replace(pipeline, tools=tools).perturber(model)
+    pipeline = Pipeline.default("scripted/model", edits="acts")
+    perturber = replace(pipeline, tools=tools_of([MESSAGES, many])).perturber(model)
     wait_for(perturber.perturb(RUN, RUBRIC, FAIL))
     prompt = model.asked("editor")[0].text
     shown = prompt.partition("<real_calls>")[2].partition("</real_calls>")[0]
-    for letter in ("o", "e"):
-        (run_of_letters,) = re.findall(f"{letter}{{100,}}…", shown)
-        assert 2_900 < len(run_of_letters) <= 3_001
-    # The call itself, and real ones that are as long as they may be, are not.
+    (run_of_letters,) = re.findall("o{100,}…", shown)
+    assert 2_900 < len(run_of_letters) <= 3_001
+    # A real one that is as long as it may be is not.
     assert '"order": "A-7731", "amount": 56.0}\n{"refund": "RF-19", "amount": 56.0}' in shown

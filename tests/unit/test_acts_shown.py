@@ -1,37 +1,217 @@
-"""Edits that are acts, in records, tables and reports (docs/more_tests.md)."""
+"""Edits that are acts: in reports, on the review page, and edited by people."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_jrh.core.diffs import turn_pairs
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Verdict
+from pytest_jrh.core.redact import REDACTED, Redactor
+from pytest_jrh.reports.case_facts import shown_edits
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
+from pytest_jrh.reports.page import case_turns
 from pytest_jrh.reports.rand_files import synthetic_row
-from pytest_jrh.store.records import read_case, record_line, to_record
+from pytest_jrh.review.blind import Assigned
+from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
+from pytest_jrh.review.pages import bare_body, call_texts
+from pytest_jrh.store.people import (
+    CallEdit,
+    Decision,
+    DecisionStore,
+    TurnEdit,
+    open_stores,
+    with_edits,
+)
+from pytest_jrh.store.records import BY_HAND, case_digest, read_case, record_line, to_record
 from tests.support.judged_sessions import session_about
-from tests.support.made_cases import ACT_RUN, hostile_act_case, judged_result, make_act_case
+from tests.support.made_cases import (
+    ACT_RUN,
+    act_edit,
+    hostile_act_case,
+    judged_result,
+    make_act_case,
+    make_case,
+    make_spec,
+    make_suite,
+)
+from tests.support.undoing import undone
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
+ARGUMENTS = {"order": 17, "amount": 76.0, "lines": [{"sku": "K1", "sum": 56.0}]}
+CALL = CallEdit(call=0, arguments=ARGUMENTS, result='{"refunded": 76.0, "reference": "R-1"}')
 
 
-def shown(case: Case) -> str:
-    result = judged_result(case, Verdict(0, "fine"))
-    return disagreement_text(case, result, cassette=None, command="pytest")
+def decision(*turns: TurnEdit) -> Decision:
+    return Decision(case_id="id", case_digest=case_digest(CASE), action="edited", turns=turns)
 
 
-def test_a_record_holds_acts_and_gives_the_same_case_again() -> None:
-    line = record_line(to_record(CASE))
-    again = read_case(line)
-    assert again.outcome.edits == CASE.outcome.edits
-    assert again.outcome.plan == CASE.outcome.plan
-    assert not again.altered
-    assert record_line(to_record(again)) == line
+@pytest.fixture
+def board(tmp_path: Path) -> ReviewBoard:
+    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board.add(CASE)
+    return board
+
+
+def edited(board: ReviewBoard, index: int, content: str | None, *calls: CallEdit) -> Reviewed:
+    entry = board.changes()[1][0].entry
+    return board.edit_turn(entry.key, entry.digest, index, content, calls)
+
+
+@pytest.mark.parametrize(
+    ("turn", "kind"),
+    [
+        (TurnEdit(message_index=1, content="", calls=(CALL,)), "call"),
+        (TurnEdit(message_index=5, content="Done: 96.00."), "say"),
+    ],
+)
+def test_what_a_person_edits_is_an_edit_that_can_be_undone(turn: TurnEdit, kind: str) -> None:
+    case = with_edits(CASE, decision(turn))
+    by_hand = case.outcome.edits[-1]
+    assert (by_hand.kind, by_hand.editor_reason) == (kind, BY_HAND)
+    assert undone(case.messages, case.outcome.edits) == ACT_RUN
+    if kind == "call":
+        assert case.messages[1]["tool_calls"][0]["arguments"] == ARGUMENTS
+        assert case.messages[2]["content"] == CALL.result
+        assert by_hand.edited_content.startswith('refund: {"order": 17, "amount": 76.0')
+        states = [shown.get("state") for shown in case_turns(case, CASE)]
+        assert states.count("edited by a person") == 2
+
+
+def test_a_stored_case_that_is_edited_again_keeps_what_was_there_first() -> None:
+    first = decision(TurnEdit(message_index=3, content="Once again."))
+    stored = read_case(record_line(to_record(with_edits(CASE, first))))
+    assert with_edits(stored, first) == stored
+    result = CallEdit(call=0, arguments=ARGUMENTS, result='{"refunded": 76.0}')
+    again = with_edits(
+        stored, decision(TurnEdit(message_index=3, content="Once again.", calls=(result,)))
+    )
+    by_hand = [edit for edit in again.outcome.edits if edit.editor_reason == BY_HAND]
+    assert [(edit.kind, edit.before) for edit in by_hand] == [("call", CASE.messages[3:5])]
+    assert undone(again.messages, again.outcome.edits) == ACT_RUN
+    # And back to words alone: the result is as it was made, and still part of the edit.
+    words = with_edits(again, decision(TurnEdit(message_index=3, content="So be it.")))
+    assert words.outcome.edits[-1].before == CASE.messages[3:5]
+    assert undone(words.messages, words.outcome.edits) == ACT_RUN
+
+
+def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None:
+    store = DecisionStore(tmp_path / "decisions.jsonl", Redactor(["s3cret"]))
+    secret = CallEdit(call=0, arguments={"key": ["s3cret"], "s3cret": 1}, result="s3cret")
+    store.append(decision(TurnEdit(message_index=1, content="", calls=(secret,))))
+    (turn,) = DecisionStore(store.path).snapshot()["id"].turns
+    assert (turn.calls[0].arguments, turn.calls[0].result) == (
+        {"key": [REDACTED], REDACTED: 1},
+        REDACTED,
+    )
+    store.append(decision(TurnEdit(message_index=1, content="so")))
+    assert b"calls" not in store.path.read_bytes().splitlines()[-1]
+
+
+def test_other_runs_of_the_suite_say_what_a_tool_takes(board: ReviewBoard) -> None:
+    arguments = {**ARGUMENTS, "note": "sorry"}
+    run = [dict(message) for message in ACT_RUN]
+    run[3] = {**run[3], "tool_calls": [{**ACT_RUN[3]["tool_calls"][0], "arguments": arguments}]}
+    board.add(make_act_case(make_spec("run-2"), run))
+    case = edited(board, 1, "", CALL.model_copy(update={"arguments": arguments})).case
+    assert case.messages[1]["tool_calls"][0]["arguments"] == arguments
+
+
+def test_a_call_without_a_result_or_a_number_that_is_none_changes_nothing() -> None:
+    run = (*ACT_RUN[:4], *ACT_RUN[5:])
+    case = replace(CASE, outcome=replace(CASE.outcome, messages=run))
+    for call in (CALL.model_copy(update={"call": 7}), CALL.model_copy(update={"call": -1})):
+        turn = TurnEdit(message_index=3, content="", calls=(call,))
+        assert with_edits(case, decision(turn)) == case
+    without = with_edits(case, decision(TurnEdit(message_index=3, content="", calls=(CALL,))))
+    assert without.messages[3]["tool_calls"][0]["arguments"] == ARGUMENTS
+    assert without.messages[4:] == case.messages[4:]
+    assert call_texts(case.messages, 3)[0]["result"] is None
+
+
+def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
+    """The page of a made case is that of a run that says the same, with ids of its own."""
+
+    def bare(case: Case) -> dict[str, object]:
+        entry = ReviewCase("id", "digest", case)
+        assigned = Assigned("k", 1, entry, None, is_blind=True)
+        return bare_body(assigned)
+
+    others = [{**message, "id": f"x{index}"} for index, message in enumerate(CASE.messages)]
+    for message in others:
+        message.pop("tool_call_id", None)
+        if "tool_calls" in message:
+            message["tool_calls"] = [{**call, "id": "x"} for call in message["tool_calls"]]
+    assert bare(CASE) == bare(make_case(messages=others, edited=False))
+
+
+def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
+    case = hostile_act_case(2_000)
+    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board.add(case)
+    (call,) = call_texts(case.messages, 1)
+    assert call["name"].startswith("<script>")
+    assert "\x1b" not in call["name"]
+    arguments = deepcopy(case.messages[1]["tool_calls"][0]["arguments"])
+    arguments["lines"][0]["sku"] = "\ud800\x00</textarea>"
+    edit = CallEdit(call=0, arguments=arguments, result="\ud800\x00")
+    case = edited(board, 1, "", edit).case
+    assert case.messages[1]["tool_calls"][0]["arguments"]["lines"][0]["sku"] == "\ufffd</textarea>"
+    assert read_case(record_line(to_record(case))).outcome.edits == case.outcome.edits
+    assert undone(case.messages, case.outcome.edits) == case.run.messages
+
+
+def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
+    thinking = {
+        "id": "m5",
+        "role": "assistant",
+        "content": [
+            {"type": "reasoning", "reasoning": "56.00 it is."},
+            {"type": "text", "text": "Done."},
+        ],
+    }
+    run = (*ACT_RUN[:4], {**ACT_RUN[4], "content": ""}, thinking)
+    failed = {**run[4], "error": {"type": "timeout", "message": "no answer"}}
+    bare = {**thinking, "content": thinking["content"][1:]}
+    edits = (
+        act_edit(3, "call", run[3:5], (run[3], failed)),
+        act_edit(5, "say", (thinking,), (bare,), dropped_reasoning=1, follows="[5] still says 56"),
+    )
+    case = make_case(messages=run, edited=False)
+    made = (*run[:4], failed, bare)
+    case = replace(case, outcome=replace(case.outcome, messages=made, edits=edits))
+    turns = list(case_turns(case, case))
+    assert [turn["index"] for turn in turns if "state" in turn] == [4, 5]
+    assert turns[4]["parts"][0]["text"] == "no answer"
+    assert dict(turns[5]["why"])["Reasoning"] == "1 of its parts went with the old text"
+    assert [edit.title for edit in shown_edits(case)] == [
+        "turn 3 (assistant), call of refund changed",
+        "turn 5 (assistant), reasoning left out",
+    ]
+
+
+def test_calls_of_a_case_of_words_and_calls_that_are_not_there_stay(board: ReviewBoard) -> None:
+    board.add(make_case(make_spec("run-2")))
+    words = board.changes()[1][1].entry
+    call = CallEdit(call=0, arguments={"order": 18}, result="bought today")
+    with pytest.raises(InputError, match="only words were edited in this case"):
+        board.edit_turn(words.key, words.digest, 1, "Let me look that up.", (call,))
+    with pytest.raises(InputError, match="message 1 has no call number 7"):
+        edited(board, 1, "", CALL.model_copy(update={"call": 7}))
+    # Nor where somebody has written it into the file.
+    turns = (
+        TurnEdit(message_index=1, content="Let me look that up.", calls=(call,)),
+        TurnEdit(message_index=3, content="No."),
+    )
+    case = with_edits(words.case, decision(*turns))
+    assert case.messages[:3] == words.case.messages[:3]
+    assert not read_case(record_line(to_record(case))).altered
 
 
 def test_turns_are_paired_with_those_of_the_run() -> None:
@@ -61,7 +241,8 @@ def hostile() -> Case:
 
 
 def test_a_hostile_call_is_text_in_a_failure(hostile: Case) -> None:
-    text = shown(hostile)
+    result = judged_result(hostile, Verdict(0, "fine"))
+    text = disagreement_text(hostile, result, cassette=None, command="pytest")
     assert len(text) < 20_000
     assert text.isprintable() or set(text) - {"\n"} == {c for c in text if c.isprintable()}
     assert not [line for line in text.split("\n") if line.lstrip().startswith("::")]

@@ -41,6 +41,8 @@ RESULTS = (
     make_result(P, verified=False),
 )
 TEST_FOLDER = "cases/agent_perturbation"
+BOTH = ("agent_perturbation", "agent_positives")
+MODEL = "openai/gpt-4.1-mini"
 
 
 def rand_suite(folder: Path, **changes: Any) -> Suite:
@@ -76,12 +78,6 @@ def load(path: Path) -> Any:
     )
 
 
-def audit_of(case: Case, folder: Path) -> Path:
-    """Where the edits of a case are listed."""
-    [path] = [path for path in debug_files(case, folder) if path.suffix == ".json"]
-    return path
-
-
 def names(folder: Path) -> set[str]:
     return {
         str(path.relative_to(folder))
@@ -113,36 +109,13 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     write(suite)
     report = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")
-    assert (
-        report["meta_data"].items()
-        >= {
-            "module_name": "refunds",
-            "dataset": "log.eval",
-            "autograder_model": "openai/gpt-4.1-mini",
-        }.items()
-    )
-    negative, positive = (
-        report["all_metrics"][test] for test in ("agent_perturbation", "agent_positives")
-    )
-    assert (
-        negative["metrics"].items()
-        >= {
-            "pass_rate": "0.00%",
-            "passed": 0,
-            "total": 1,
-            "metric_type": "accuracy_score",
-            "metric_score": 0.0,
-        }.items()
-    )
+    meta = {"module_name": "refunds", "dataset": "log.eval", "autograder_model": MODEL}
+    assert report["meta_data"].items() >= meta.items()
+    negative, positive = (report["all_metrics"][test] for test in BOTH)
+    metrics = {"pass_rate": "0.00%", "passed": 0, "total": 1, "metric_type": "accuracy_score"}
+    assert negative["metrics"].items() >= {**metrics, "metric_score": 0.0}.items()
     assert positive["metrics"]["pass_rate"] == "100.00%"
-    assert (
-        negative["bootstrap"].items()
-        >= {
-            "mean": 0.0,
-            "lower_ci": 0.0,
-            "reason": None,
-        }.items()
-    )
+    assert negative["bootstrap"].items() >= {"mean": 0.0, "lower_ci": 0.0, "reason": None}.items()
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
 
 
@@ -195,10 +168,11 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
 
 def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
+    audit, *_ = debug_files(make_case(A), tmp_path / TEST_FOLDER)
     blocked = [
         suite.results_dir / "synthetic_agent_perturbation.csv",
         tmp_path / TEST_FOLDER / "agent_perturbations.jsonl" / "x",
-        audit_of(make_case(A), tmp_path / TEST_FOLDER),
+        audit,
     ]
     for path in blocked:
         path.mkdir(parents=True)
@@ -207,19 +181,7 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     assert len(rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")) == 3
     assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
     assert not list(tmp_path.rglob(".jrh-*"))
-    for path in blocked[:1]:
-        assert any(f"{path} was not written: " in problem for problem in done.problems)
-
-
-def test_broken_jsonl_is_reported_and_kept(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
-    target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
-    target.parent.mkdir(parents=True)
-    target.write_text('{"case_id": "x"\n')
-    done = write(suite)
-    assert target.read_text() == '{"case_id": "x"\n'
-    assert f"{target}:1: " in done.problems[0]
-    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
+    assert any(f"{blocked[0]} was not written: " in problem for problem in done.problems)
 
 
 def test_no_file_holds_a_secret(tmp_path: Path) -> None:
@@ -236,15 +198,8 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
     files = debug_files(make_case(A), tmp_path)
     audited, original, perturbed = map(one_line, files.values())
     audit = json.loads(audited)
-    assert audit.keys() >= {
-        "run_id",
-        "target_rubric",
-        "failure_confirmed",
-        "failure_rationale",
-        "final_summary",
-        "plan",
-        "edits",
-    }
+    keys = "run_id target_rubric failure_confirmed failure_rationale final_summary plan edits"
+    assert audit.keys() >= {*keys.split()}
     assert audit["edits"][0]["edited_content"] == "I have refunded order 17 in full."
     assert "outside the window" in original
     assert "I have refunded order 17" in perturbed
@@ -252,8 +207,7 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
 
 def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> None:
     case = make_case(make_spec("../../x", rubric_id="a/../b", target_score=2))
-    assert {path.parent for path in debug_files(case, tmp_path)} == {
-        tmp_path / "debug",
-        tmp_path / "debug/transcripts",
-    }
-    assert audit_of(case, tmp_path).name.endswith("__score_2_edits_audit.json")
+    audit, *transcripts = debug_files(case, tmp_path)
+    assert audit.parent == tmp_path / "debug"
+    assert audit.name.endswith("__score_2_edits_audit.json")
+    assert {path.parent for path in transcripts} == {tmp_path / "debug/transcripts"}

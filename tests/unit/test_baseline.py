@@ -77,21 +77,8 @@ def test_a_baseline_is_a_ledger_behind_a_line_for_each_judge() -> None:
         "judge_digest": "aaaaaaaaaaaaaaaa",
         "prompt": ["Be strict.", "Say why."],
     }
-    assert first == {
-        "format": 2,
-        "case_id": id_of(1),
-        "suite": "refunds",
-        "test": "agent_perturbation",
-        "rubric_id": "refund_policy",
-        "run_id": "run-1",
-        "epoch": 1,
-        "label": 1,
-        "labelled_by": "made",
-        "case_digest": "0123456789abcdef",
-        "judge_digest": "aaaaaaaaaaaaaaaa",
-        "scores": [1],
-        "reasons": ["The order is late."],
-    }
+    assert (first["format"], first["case_id"], first["scores"]) == (2, id_of(1), [1])
+    assert (first["case_digest"], first["judge_digest"]) == (short(DIGEST), short(JUDGE))
     assert (second["case_id"], second["scores"]) == (id_of(2), [0])
 
 
@@ -187,18 +174,11 @@ def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
     done = update(before, results, all_of(*results))
     assert (done.added, done.changed, done.removed) == ((id_of(4),), (id_of(2), id_of(3)), ())
     assert done.kept == {}
-    cases = done.baseline.cases
-    assert [cases[id_of(run)].outcome for run in (1, 2, 3, 4)] == [
-        "agree",
-        "agree",
-        "disagree",
-        "agree",
-    ]
-    assert cases[id_of(2)].case_digest == short(OTHER)
-    assert [cases[id_of(run)].extra.reason for run in (1, 2, 3)] == [
-        f"because {id_of(run)}" for run in (1, 2, 3)
-    ]
-    assert cases[id_of(4)].extra.reason == ""
+    cases = [done.baseline.cases[id_of(run)] for run in (1, 2, 3, 4)]
+    assert [case.outcome for case in cases] == ["agree", "agree", "disagree", "agree"]
+    assert cases[1].case_digest == short(OTHER)
+    reasons = [f"because {case.case_id}" for case in cases[:3]]
+    assert [case.extra.reason for case in cases] == [*reasons, ""]
 
 
 @pytest.mark.parametrize("outcome", ["model_error", "unrecorded", "over_budget", "refused"])

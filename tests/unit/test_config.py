@@ -1,19 +1,25 @@
-"""Config files: what they take where they say nothing, and the files they name."""
+"""Config files: what they take where they say nothing, and the files and models that they name."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.load import load_suite, looks_like_suite
 from pytest_jrh.core.errors import InputError
-from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal
+from pytest_jrh.core.model import RateLimit, StageModel
+from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal, without
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
+
+
+TESTS = "admin.perturbation_config.tests_to_run"
+ASKING = [probe.name for probe in PROBES.values() if probe.asks]
 
 
 @pytest.fixture
@@ -60,13 +66,8 @@ def test_a_test_that_is_not_to_be_evaluated_is_only_generated(folder: Folder) ->
 
 def test_the_template_of_the_agent_block_decides_the_mode(folder: Folder) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
-    assert (
-        folder.load(changed(f"{AGENT}.autograder_template", "agent_autograder")).mode == "ordinal"
-    )
-    assert (
-        folder.load(changed("admin.evaluation_config.template", "agent_autograder")).mode
-        == "ordinal"
-    )
+    for key in (f"{AGENT}.autograder_template", "admin.evaluation_config.template"):
+        assert folder.load(changed(key, "agent_autograder")).mode == "ordinal"
 
 
 def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -> None:
@@ -108,13 +109,13 @@ def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside
 def test_sampling_falls_back_key_by_key(folder: Folder) -> None:
     data = minimal()
     data["synthetic_data_params"] |= {"sample_num_from_orig": 5, "seed": 87}
-    assert (folder.load(data).config.cases.sample, folder.load(data).config.cases.seed) == (5, 87)
-    data[AGENT] = {"sample_num_from_orig": 2}
-    assert (folder.load(data).config.cases.sample, folder.load(data).config.cases.seed) == (2, 87)
-    data[AGENT] = {"sample_num_from_orig": 0, "sampling_seed": 0}
-    assert (folder.load(data).config.cases.sample, folder.load(data).config.cases.seed) == (0, 0)
-    data[AGENT] = {"sample_num_from_orig": None}
-    assert folder.load(data).config.cases.sample == 5
+    for agent, sampling in (
+        ({"sample_num_from_orig": None}, (5, 87)),
+        ({"sample_num_from_orig": 2}, (2, 87)),
+        ({"sample_num_from_orig": 0, "sampling_seed": 0}, (0, 0)),
+    ):
+        cases = folder.load({**data, AGENT: agent}).config.cases
+        assert (cases.sample, cases.seed) == sampling
 
 
 def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
@@ -161,3 +162,209 @@ def test_suites_are_told_from_other_files(folder: Folder, tmp_path: Path) -> Non
     assert not looks("")
     assert not looks_like_suite(tmp_path)
     assert not looks_like_suite(tmp_path / "missing.yml")
+
+
+@pytest.mark.parametrize("summary", [{}, None])
+def test_a_summary_that_says_nothing_takes_after_the_editor(
+    folder: Folder, summary: object
+) -> None:
+    data = minimal()
+    editor = {
+        "model": "e",
+        "temperature": 1,
+        "system_prompt": "s",
+        "max_tokens": 5,
+        "api_base": "http://h/v1",
+    }
+    data[AGENT] = {"editor": {**editor, "timeout": 9}, "summary": summary}
+    stages = folder.load(data).stages
+    assert stages["summary"] == StageModel(
+        "summary", "e", temperature=1.0, system_prompt="s", timeout=9.0, api_base="http://h/v1"
+    )
+    assert stages["verifier"] == StageModel("verifier", "e", timeout=9.0, api_base="http://h/v1")
+    assert stages["planner"] == StageModel("planner", "openai/maker")
+
+
+def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: Folder) -> None:
+    data = minimal()
+    data[AGENT] = {
+        "editor": {"model": "e", "api_base": "http://h/v1", "temperature": 1},
+        "summary": {"model": "s"},
+        "verifier": {"model": "v", "rate_limit": {"calls": 3, "period": 60}},
+    }
+    stages = folder.load(data).stages
+    assert stages["summary"] == StageModel("summary", "s")
+    assert stages["verifier"] == StageModel("verifier", "v", rate_limit=RateLimit(3, 60.0))
+
+
+def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(
+    folder: Folder,
+) -> None:
+    data = minimal()
+    data["models"] = {
+        "max_tokens": 900,
+        "timeout": 30,
+        "api_base": "http://all/v1",
+        "temperature": 0,
+    }
+    data[AGENT] = {
+        "editor": {"max_tokens": 5},
+        "verifier": {"model": "v", "api_base": "http://own/v1"},
+    }
+    data["synthetic_data_params"]["max_tokens_generation"] = 7
+    suite = folder.load(data)
+    common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
+    maker = "openai/maker"
+    assert suite.stages == {
+        "planner": StageModel("planner", maker, max_tokens=900, **common),
+        "editor": StageModel("editor", maker, max_tokens=5, **common),
+        "summary": StageModel("summary", maker, max_tokens=900, **common),
+        "verifier": StageModel(
+            "verifier", "v", max_tokens=900, **{**common, "api_base": "http://own/v1"}
+        ),
+    }
+    assert suite.judges[0].stage == StageModel("judge", "openai/judge", max_tokens=900, **common)
+    data["judge"] = {"timeout": 9, "api_base": "http://own/v1"}
+    data["admin"]["evaluation_config"]["judges"] = [
+        {"name": "a"},
+        {"name": "b", "model": "m", "max_tokens": 1},
+    ]
+    first, second = (judge.stage for judge in folder.load(data).judges)
+    own = {**common, "timeout": 9.0, "api_base": "http://own/v1"}
+    assert first == StageModel("judge", "openai/judge", max_tokens=900, **own)
+    # The server is that of the model that the section names.
+    assert second == StageModel("judge", "m", max_tokens=1, **{**common, "timeout": 9.0})
+
+
+def test_verifier_false_turns_it_off(folder: Folder) -> None:
+    suite = folder.load(changed(f"{AGENT}.verifier", False))
+    assert set(suite.stages) == {"planner", "editor", "summary"}
+
+
+def test_without_any_model_the_error_names_the_key_once(folder: Folder) -> None:
+    problem = folder.problem(without("synthetic_data_params.generation_model_name"))
+    assert problem.key == f"{AGENT}.editor.model"
+    assert problem.message == f"no model for the planner; set {AGENT}.editor.model"
+    judge = folder.problem(without("admin.evaluation_config.autograder_model_name"))
+    assert (judge.key, judge.message) == (
+        "judge.model",
+        "no model for the judge; set judge.model",
+    )
+
+
+def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: Folder) -> None:
+    judges = [{"name": "a"}, {"name": "a"}, {"name": "b", "template": "agent_autograder"}]
+    for panel, key, message in (
+        (judges[:2], "[1].name", "duplicate name"),
+        (judges, "[2].template", "must be the suite's, agent_judge"),
+        ([{"model": "m"}], "[0].name", "is missing"),
+    ):
+        problem = folder.problem(changed("admin.evaluation_config.judges", panel))
+        assert problem.key == f"admin.evaluation_config.judges{key}"
+        assert message in problem.message
+
+
+def test_only_the_targeted_rubrics_are_kept(folder: Folder) -> None:
+    suite = folder.load(changed(f"{AGENT}.target_rubric_ids", ["safe"]))
+    assert [rubric.id for rubric in suite.rubrics] == ["safe"]
+    problem = folder.problem(changed(f"{AGENT}.target_rubric_ids", ["safe", "knid"]))
+    assert problem.key == f"{AGENT}.target_rubric_ids[1]"
+    assert "kind, safe" in problem.message
+    assert problem.hint == "kind is the nearest id"
+
+
+def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    negatives, positives = folder.load(ordinal()).tests
+    assert negatives.targets == {"kind": (0, 1, 2, 3)}
+    assert positives.targets == {"kind": (3,)}
+    assert folder.load(minimal()).tests[0].targets == {"kind": (None,)}
+
+
+@pytest.mark.parametrize("targets", ["0, 2 ,2", [2, 0], ["2", 0]])
+def test_score_targets_are_a_list_or_text(folder: Folder, targets: object) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    data = ordinal()
+    data[AGENT] = {"score_targets": targets}
+    assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
+
+
+def test_a_score_target_outside_the_scale_names_the_range(folder: Folder) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    data = ordinal()
+    data[AGENT] = {"score_targets": [1, 7]}
+    problem = folder.problem(data)
+    assert problem.key == f"{AGENT}.score_targets"
+    assert problem.message == 'got 7; the scores of the rubric "kind" go from 0 to 3'
+
+
+@pytest.mark.parametrize(
+    ("own", "general"),
+    [
+        ({"lowest_score": "1", "highest_score": 3}, {"min_score": 0, "max_score": 9}),
+        ({}, {"min_score": "1", "max_score": "3"}),
+        ({"lowest_score": 1}, {"highest_score": 3, "lowest_score": 0}),
+    ],
+)
+def test_a_rubric_without_levels_takes_the_configured_range(
+    folder: Folder, own: object, general: object
+) -> None:
+    data = ordinal()
+    data[AGENT]["autograder_default_params"] = own
+    data["admin"]["dataset_config"]["default_params"] = general
+    suite = folder.load(data)
+    assert [level.score for level in suite.rubrics[0].score_levels] == [1, 2, 3]
+    assert suite.tests[1].targets == {"kind": (3,), "safe": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        ("a", 3, 'got ["a", 3]; must be'),
+        (3, 1, "got [3, 1]; must be"),
+        (0, 10**6, "the lowest and the highest of 2 to 1000 scores"),
+        (True, 3, "got [true, 3]"),
+    ],
+)
+def test_a_range_that_is_no_range_is_refused(
+    folder: Folder, low: object, high: object, message: str
+) -> None:
+    data = ordinal()
+    data[AGENT]["autograder_default_params"] = {"lowest_score": low, "highest_score": high}
+    first = folder.problems(data)[0]
+    assert first.key == f"{AGENT}.autograder_default_params.lowest_score"
+    assert message in first.message
+
+
+def with_tests(*tests: str, **agent: Any) -> dict[str, Any]:
+    return {**changed(TESTS, list(tests)), AGENT: agent}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_probe_that_asks_changes_cases_that_violate_their_rubric(
+    folder: Folder, name: str
+) -> None:
+    data = with_tests("agent_perturbation", "agent_positives", name)
+    assert folder.load(data).probes[name].of == ("agent_perturbation",)
+    problem = folder.problem(with_tests("agent_positives", name))
+    assert (problem.key, problem.hint is not None) == (f"{TESTS}[1]", True)
+    assert "rubric" in problem.message
+    assert "there is none" in problem.message
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_probe_that_asks_needs_two_answers(folder: Folder, name: str) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    data = with_tests("agent_perturbation", name)
+    data["admin"]["evaluation_config"]["template"] = "agent_autograder"
+    assert folder.problem(data).message == f"{name} is for binary suites: on a scale it has no case"
+
+
+def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Folder) -> None:
+    (folder.root / "labels.csv").write_text("run_id,rubric_id,label\nr,kind,1\n", encoding="utf-8")
+    data = with_tests("agent_labels", "verdict_pressure", labels={"path": "labels.csv"})
+    data["synthetic_data_params"] = {}
+    data[AGENT]["editor"] = {"model": "openai/e"}
+    assert set(folder.load(data).stages) == {"editor", "verifier"}
+    data["admin"]["perturbation_config"]["tests_to_run"] = ["agent_labels", "position"]
+    assert not folder.load(data).stages
