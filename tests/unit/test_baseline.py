@@ -77,6 +77,8 @@ def test_a_baseline_is_a_ledger_behind_a_line_for_each_judge() -> None:
         "judge_digest": "aaaaaaaaaaaaaaaa",
         "prompt": ["Be strict.", "Say why."],
     }
+    keys = "format case_id suite test rubric_id run_id epoch label labelled_by"
+    assert [*first] == [*keys.split(), "case_digest", "judge_digest", "scores", "reasons"]
     assert (first["format"], first["case_id"], first["scores"]) == (2, id_of(1), [1])
     assert (first["case_digest"], first["judge_digest"]) == (short(DIGEST), short(JUDGE))
     assert (second["case_id"], second["scores"]) == (id_of(2), [0])

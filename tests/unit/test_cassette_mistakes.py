@@ -40,24 +40,19 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
         (
             '"complete": true',
             '"complete": "false"',
-            "metadata.jrh.complete: this is not a cassette that can be read",
+            "metadata.jrh.complete: this is not a cassette",
         ),
         ('"complete": true', '"complete": 2001-99-99', "it has an invalid value"),
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
         ('"sequence": 1', '"sequence": -1', "metadata.jrh.calls[0].sequence"),
         ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": -1.0, "was": ', "metadata.jrh.calls[0].cost"),
-        (
-            '"format": 1',
-            '"format": 2',
-            "metadata.jrh.format: this is not a cassette that can be read: Input should be 1 (got "
-            "'2')",
-        ),
+        ('"format": 1', '"format": 2', "metadata.jrh.format: this is not a cassette that can be"),
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
         ("- request:", "- other:", "interactions[0].request"),
         ("    body:", "    other:", "interactions[0].request.body"),
         # What the earlier form alone can hold.
-        ("complete: true", "complete: 'false'", "metadata.jrh.complete: this is not a cassette"),
+        ("complete: true", "complete: 'false'", "metadata.jrh.complete: this is not"),
         ("cost: ", "cost: .nan # ", "metadata.jrh.calls[0].cost"),
     ],
 )

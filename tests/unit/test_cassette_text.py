@@ -56,18 +56,14 @@ def test_json_and_yaml_read_the_same_head(data: dict[str, Any]) -> None:
     assert json.loads(head) == data
     for loader in (yaml.SafeLoader, yaml.CSafeLoader):
         loaded = yaml.load(text, Loader=loader)
-        assert (
-            loaded
-            == cassette_text.read(text)
-            == {"metadata": data, "interactions": [], "version": 1}
-        )
+        assert loaded == {"metadata": data, "interactions": [], "version": 1}
         assert repr(loaded["metadata"]) == repr(data)
+    assert cassette_text.read(text) == yaml.safe_load(text)
     assert cassette_text.read(text, interactions=False) == {"metadata": data}
 
 
 def test_an_old_head_is_read_and_written_anew_with_the_same_meaning(new: Path) -> None:
-    assert calls_of(new) == calls_of(OLD)
-    assert [*calls_of(new)] == [*calls_of(OLD)]
+    assert [*calls_of(new).items()] == [*calls_of(OLD).items()]
     assert yaml.safe_load(new.read_text("utf-8")) == yaml.safe_load(OLD.read_text("utf-8"))
     old, _, rest = OLD.read_text("utf-8").partition("\ninteractions:")
     assert "{\n" not in old
@@ -82,11 +78,8 @@ def bodies_of(path: Path) -> list[str]:
 def exchange(answer: str) -> dict[str, Any]:
     """A request of a judge's code, and its answer."""
     request = {"method": "POST", "uri": "http://127.0.0.1/judge", "body": "{}", "headers": {}}
-    status = {"code": 200, "message": "OK"}
-    return {
-        "request": request,
-        "response": {"status": status, "headers": {}, "body": {"string": answer}},
-    }
+    response = {"status": {"code": 200}, "headers": {}, "body": {"string": answer}}
+    return {"request": request, "response": response}
 
 
 def answered(path: Path, *answers: str) -> Cassette:
@@ -113,9 +106,7 @@ def test_lines_may_end_as_on_windows(tmp_path: Path, line_end: str) -> None:
     assert path.read_text("utf-8") == text
 
 
-@pytest.mark.parametrize(
-    "end", ["\n\n", "\n", "\n\n\n", "\r\n\r\n", "\n \n", "\n...\nversion: 1\n"]
-)
+@pytest.mark.parametrize("end", ["\n\n", "\n\n\n", "\r\n\r\n", "\n \n", "\n...\nversion: 1\n"])
 @pytest.mark.parametrize("start", ["", "data: {}", "\n", " "])
 def test_an_answer_that_ends_in_empty_lines_is_read_back(
     tmp_path: Path, start: str, end: str
