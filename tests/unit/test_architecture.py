@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -39,10 +38,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "openai": ("llm.transport",),
     "httpx": ("llm.transport",),
     "httpcore": ("llm.transport",),
-    "inspect_ai": (
-        "judges.inspect_code",
-        "sources.eval_logs",
-    ),
+    "inspect_ai": ("judges.inspect_code", "sources.eval_logs"),
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "numpy": ("stats.changes",),
@@ -66,57 +62,28 @@ class Import(NamedTuple):
         return f"{self.module} imports {self.name} in line {self.line}"
 
 
-@dataclass
-class Finder(ast.NodeVisitor):
-    """Collects the imports of one module."""
-
-    module: str
-    found: list[Import]
-    lazy: bool = False
-    typing: bool = False
-
-    def visit_Import(self, node: ast.Import) -> None:
+def imports_below(node: ast.AST, module: str, lazy: bool, typing: bool) -> Iterator[Import]:
+    """The imports of one module, from a node of it on."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        package = ""
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}, line {node.lineno}: imports are absolute"
+            package = f"{node.module}."
         for alias in node.names:
-            self.found.append(Import(self.module, node.lineno, alias.name, self.lazy, self.typing))
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        assert node.level == 0, f"{self.module}, line {node.lineno}: imports are absolute"
-        for alias in node.names:
-            name = f"{node.module}.{alias.name}"
-            self.found.append(Import(self.module, node.lineno, name, self.lazy, self.typing))
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        was, self.lazy = self.lazy, True
-        self.generic_visit(node)
-        self.lazy = was
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
-
-    def visit_If(self, node: ast.If) -> None:
-        was = self.typing
-        self.typing = was or ast.unparse(node.test) == "TYPE_CHECKING"
-        for child in node.body:
-            self.visit(child)
-        self.typing = was
-        for child in node.orelse:
-            self.visit(child)
-
-
-@cache
-def trees() -> Mapping[str, ast.Module]:
-    """The files of the package, by their paths in it."""
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
+            yield Import(module, node.lineno, f"{package}{alias.name}", lazy, typing)
+    lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    typing = typing or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    for child in ast.iter_child_nodes(node):
+        yield from imports_below(child, module, lazy, typing)
 
 
 @cache
 def imports() -> tuple[Import, ...]:
     found: list[Import] = []
-    for path, tree in trees().items():
-        name = path.removesuffix(".py").replace("/", ".")
-        Finder(name.removesuffix(".__init__"), found).visit(tree)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix().removesuffix(".py").replace("/", ".")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found += imports_below(tree, name.removesuffix(".__init__"), lazy=False, typing=False)
     return tuple(found)
 
 

@@ -13,7 +13,6 @@ import yaml
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.json_values import table_data
-from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, session_of
 from tests.support.made_cases import judged_result, make_case, make_result, result_with
@@ -57,18 +56,15 @@ UNSAID = (
 )
 
 
-@pytest.mark.parametrize("reasoning", VIOLATED)
-def test_reasoning_that_ends_in_violated_disagrees_with_0_alone(reasoning: str) -> None:
+@pytest.mark.parametrize(
+    ("reasoning", "stated"), [*((one, 1) for one in VIOLATED), *((one, 0) for one in SATISFIED)]
+)
+def test_reasoning_that_ends_in_a_verdict_disagrees_with_the_other_score_alone(
+    reasoning: str, stated: int
+) -> None:
     result = make_result(reasoning=reasoning)
-    assert reasoning_disagrees(result_with(result, score=0))
-    assert not reasoning_disagrees(result_with(result, score=1))
-
-
-@pytest.mark.parametrize("reasoning", SATISFIED)
-def test_reasoning_that_ends_in_satisfied_disagrees_with_1_alone(reasoning: str) -> None:
-    result = make_result(reasoning=reasoning)
-    assert reasoning_disagrees(result_with(result, score=1))
-    assert not reasoning_disagrees(result_with(result, score=0))
+    assert reasoning_disagrees(result_with(result, score=1 - stated))
+    assert not reasoning_disagrees(result_with(result, score=stated))
 
 
 @pytest.mark.parametrize("reasoning", UNSAID)
@@ -109,20 +105,15 @@ def test_no_recorded_verdict_of_the_demo_is_marked() -> None:
 
 def test_reports_count_and_name_them_and_no_figure_changes() -> None:
     plain = judged(right, runs=3, rubrics=("tone",))
-    odd = [
-        result_with(result, reasoning="The rubric is violated." if result.score == 0 else "Fine.")
-        if number == 4
-        else result
-        for number, result in enumerate(plain)
-    ]
+    odd = [*plain[:4], result_with(plain[4], reasoning="The rubric is violated."), plain[5]]
+    assert odd[4].score == 0
+    session = session_of(odd)
+    assert session.table.overall.accuracy == session_of(plain).table.overall.accuracy
     told = "Reasoning and score disagree in 1 of 6 verdicts"
-    session, before = session_of(odd), session_of(plain)
-    assert session.table.overall.accuracy == before.table.overall.accuracy
     lines = printed(session, 200, 1)
     assert any(line.startswith(f"! {told}") for line in lines)
     node = "suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]"
     assert f"  {node} (gave 0)" in lines[lines.index("reasoning and score disagree (1):") :]
-    assert told in markdown_report(session)
     data = table_data(session.table)
     assert data["overall"]["reasoning_disagrees"] == 1
     assert data["warnings"][0].startswith(told)

@@ -14,9 +14,6 @@ from tests.support.made_cases import make_case, make_edit, make_result, make_spe
 SPEC = make_spec("damaged-kettle")
 
 
-NOTE = "A promise of £15.00 more for the trouble now ends the turn; the rest is kept."
-
-
 def titled(note: str, width: int = 72, **changes: Any) -> str:
     return case_title(
         make_result(make_spec(**{"run_id": "kettle", **changes}), edit_note=note), width
@@ -27,13 +24,6 @@ def made(reason: str) -> CaseResult:
     case = make_case(SPEC)
     edits = (replace(make_edit("a", "b"), editor_reason=reason),)
     return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)))
-
-
-def test_what_the_editor_kept_is_left_out_of_the_name() -> None:
-    title = case_title(made(NOTE), 120)
-    assert title == (
-        "refund_policy: A promise of £15.00 more for the trouble now ends the turn (damaged-kettle)"
-    )
 
 
 def test_a_rejected_case_is_named_by_its_edit_too() -> None:
