@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.config.probes import sample as sample_ids
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.eval_logs import EvalLog
@@ -23,10 +24,7 @@ from tests.support.logs import (
     write_log,
 )
 
-AGENTHARM = Path(__file__).parents[3] / "shared/data/agentharm/inputs/data/agentharm/agentharm.eval"
 HOSTILE_IDS = ("../../x", "a::b[c]", "n" * 300, "Case", "case", "a b/ç")
-
-needs_agentharm = pytest.mark.skipif(not AGENTHARM.exists(), reason="the shared data is not there")
 
 
 @pytest.fixture(scope="session")
@@ -92,15 +90,6 @@ def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> Non
         "dead": "the sample ended in an error before its first message: the sandbox did not start "
         "at line 3"
     }
-
-
-@needs_agentharm
-@pytest.mark.parametrize(
-    ("seed", "ids"), [(87, "17-3 2-3 20-2 23-2 37-3"), (8234, "17-3 2-2 20-2 22-1 49-3")]
-)
-def test_the_agentharm_sample_is_rands(seed: int, ids: str) -> None:
-    runs = load_inspect_eval_runs(AGENTHARM, sample_num=5, seed=seed)
-    assert [run.run_id for run in runs] == ids.split()
 
 
 def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
@@ -220,21 +209,9 @@ def test_a_damaged_archive_is_refused(
     assert said in refusal(rewrite(log_copy, change))
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda data: data.pop("input"), "input Field required"),
-        (
-            lambda data: data.update(attachments=[]),
-            "attachments Input should be a valid dictionary",
-        ),
-    ],
-)
-def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(
-    change: Callable[[dict[str, Any]], None], said: str, log_copy: Path
-) -> None:
-    edit_sample(log_copy, "zulu", change)
-    assert said in fault(log_copy, "zulu")
+def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(log_copy: Path) -> None:
+    edit_sample(log_copy, "zulu", lambda data: data.pop("input"))
+    assert "input Field required" in fault(log_copy, "zulu")
     assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
 
 
@@ -272,14 +249,13 @@ def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
 
 
 def test_runs_are_loaded_one_by_one_with_preprocessors(made: Path) -> None:
-    runs = list(
-        load_inspect_eval_runs(
-            str(made), ["drop_tool_messages", lambda run: {"input": run["run_id"]}]
-        )
-    )
+    preprocessors = ["drop_tool_messages", lambda run: {"input": run["run_id"]}]
+    runs = list(load_inspect_eval_runs(str(made), preprocessors))
     assert [run.input for run in runs] == [run.run_id for run in EvalLog(made).summaries()]
     assert all(message["role"] != "tool" for run in runs for message in run.messages)
     assert runs[0].metadata == {"tool_messages_removed": 2}
+    drawn = load_inspect_eval_runs(made, sample_num=4, seed=87)
+    assert [run.run_id for run in drawn] == sample_ids([run.run_id for run in runs], 4, 87)
 
 
 def test_many_threads_read_at_once(made: Path) -> None:
@@ -300,28 +276,17 @@ def bomb(path: Path, name: str, megabytes: int, compression: int = zipfile.ZIP_D
     )
 
 
-@pytest.mark.parametrize("name", ["summaries.json", "header.json"])
 def test_a_part_that_unpacks_to_too_much_is_refused_unread(
-    log_copy: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    made: Path, as_json: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = bomb(log_copy, name, 3)
-    assert path.stat().st_size < 100_000
     monkeypatch.setattr(EvalLog, "most_mb", 2)
-    with pytest.raises(InputError, match=r"is more than 2 MB when unpacked") as refused:
-        EvalLog(path).summaries()
-    assert refused.value.problems[0].file == str(path)
-
-
-def test_a_json_log_of_too_much_is_refused(
-    as_json: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    for name in ("summaries.json", "header.json"):
+        path = bomb(Path(shutil.copy(made, tmp_path)), name, 3)
+        assert path.stat().st_size < 100_000
+        assert "is more than 2 MB when unpacked" in refusal(path)
     path = tmp_path / "big.json"
-    path.write_bytes(
-        as_json.read_bytes().replace(b'"messages": [', b'"messages": [' + b" " * 3_000_000, 1)
-    )
-    monkeypatch.setattr(EvalLog, "most_mb", 2)
-    with pytest.raises(InputError, match="more than 2 MB when unpacked"):
-        EvalLog(path).summaries()
+    path.write_bytes(as_json.read_bytes() + b" " * 3_000_000)
+    assert "more than 2 MB when unpacked" in refusal(path)
 
 
 @pytest.mark.parametrize(
