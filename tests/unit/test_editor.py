@@ -5,49 +5,23 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.pipeline import EditorResponse, Goal, apply_single_edit, generate_single_edit
-from pytest_jrh.core.model import Completion, Edit, Plan, PlanStep, Rubric
-from tests.support.conversations import FAIL, MESSAGES, ORDINAL, RUBRIC, RUN, stage, wait_for
+from pytest_jrh.cases.pipeline import Goal, apply_single_edit
+from tests.support.conversations import MESSAGES, perturbed
 from tests.support.scripted import ScriptedModel
-
-PLAN = Plan("The whole idea.", (PlanStep(2, "grant it", "it decides"),))
-
-
-def drafted(
-    model: ScriptedModel,
-    goal: Goal = FAIL,
-    *,
-    rubric: Rubric = RUBRIC,
-    earlier: tuple[Edit, ...] = (),
-    prompt: str | None = None,
-) -> Completion[EditorResponse]:
-    editor = stage("editor", model, mode=goal.mode, objective=goal.objective, prompt=prompt)
-    return wait_for(
-        generate_single_edit(
-            editor,
-            run=RUN,
-            messages=MESSAGES,
-            rubric=rubric,
-            goal=goal,
-            plan=PLAN,
-            step=PLAN.steps[0],
-            earlier=earlier,
-            summary="What happened so far.",
-        )
-    )
 
 
 def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
-    model = ScriptedModel()
-    drafted(
-        model,
-        Goal("fail", 2),
-        rubric=ORDINAL,
-        prompt="{rubric} {original_message} {goal} {ordinal_guidance}",
-    )
+    model = ScriptedModel(verifier={"verdict": "FAIL", "rationale": "", "score": 2})
+    prompt = "{rubric} {original_message} {goal} {ordinal_guidance}"
+    perturbed(model, Goal("fail", 2), prompts={"editor": prompt})
     text = model.only("editor").text
-    assert text.count("grant it") == 1
+    assert text.count("The goal.") == 1
     assert text.count("Target score: 2") == 1
+
+
+def test_a_nul_of_an_answer_is_not_kept_in_a_transcript() -> None:
+    outcome = perturbed(ScriptedModel(editor={"new_content": "Gra\x00nted.", "reason": "So."}))
+    assert outcome.messages[4]["content"] == "Granted."
 
 
 def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:

@@ -35,22 +35,17 @@ def written(path: Path, *records: dict[str, Any]) -> Path:
     return path
 
 
-def set_at(*path: str | int, to: object) -> Change:
+def set_at(*path: str | int, to: object = ...) -> Change:
+    """A change of one value; without one it goes."""
+
     def change(record: dict[str, Any]) -> None:
         part: Any = record
         for key in path[:-1]:
             part = part[key]
-        part[path[-1]] = to
-
-    return change
-
-
-def without(*path: str | int) -> Change:
-    def change(record: dict[str, Any]) -> None:
-        part: Any = record
-        for key in path[:-1]:
-            part = part[key]
-        del part[path[-1]]
+        if to is ...:
+            del part[path[-1]]
+        else:
+            part[path[-1]] = to
 
     return change
 
@@ -62,16 +57,8 @@ def without(*path: str | int) -> Change:
             set_at("gold_messages", 0, "content", to=5),
             "gold_messages: no made case: [0] has the content 5, which is neither text",
         ),
-        (
-            set_at("gold_messages", 1, "tool_calls", to={"a": 1}),
-            "gold_messages: no made case: [1] has the tool_calls {'a': 1}",
-        ),
-        (without("case_id"), "case_id: no made case: field required"),
+        (set_at("case_id"), "case_id: no made case: field required"),
         (set_at("epoch", to=True), "epoch: no made case: input should be a valid integer"),
-        (
-            set_at("test", to="agent_lies"),
-            "test: no made case: input should be 'agent_perturbation', 'agent_positives' or ",
-        ),
         (set_at("format", to=2), "format: no made case: input should be 1"),
     ],
 )
@@ -118,16 +105,11 @@ def test_whole_surrogate_pairs_in_escapes_are_read(suite: SuiteFiles) -> None:
 
 
 def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    parts = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
     for key, part in parts:
         yield (*path, key)
-        yield from paths(part, (*path, key))
+        if isinstance(part, dict | list):
+            yield from paths(part, (*path, key))
 
 
 @given(
@@ -142,10 +124,10 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     tmp_path_factory: pytest.TempPathFactory, path: tuple[str | int, ...], value: object
 ) -> None:
     record = copy.deepcopy(RECORD)
-    (without(*path) if value is ... else set_at(*path, to=value))(record)
+    set_at(*path, to=value)(record)
     folder = tmp_path_factory.mktemp("frozen")
-    suite = make_suite(folder, frozen=folder / "cases.jsonl")
     file = folder / "cases.jsonl"
+    suite = make_suite(folder, frozen=file)
     file.write_text(f"{json.dumps(record)}\n", "utf-8")
     spec = make_spec()
     try:
@@ -199,38 +181,28 @@ def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
 
 
 def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
-    ordinal = replace(frozen_case(target_score=1), rubric=WHOLE[0].rubric)
     with pytest.raises(InputError, match="mode is ordinal; in this suite it is binary"):
-        ready(suite, ordinal)
+        ready(suite, frozen_case(target_score=1))
     with pytest.raises(InputError, match="objective is pass; in this suite it is fail"):
         ready(suite, replace(WHOLE[0], objective="pass"))
 
 
-def ordinal_case(target: int, test: str = "agent_perturbation", **changes: Any) -> Case:
-    levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
-    case = make_case(
-        make_spec("run-1", suite="tiny", test=test, rubric_id="rubric-1", target_score=target)
-    )
-    return replace(case, levels=levels, **changes)
-
-
 @pytest.mark.parametrize(
-    ("case", "words"),
+    ("target", "test", "words"),
     [
-        (ordinal_case(5), "target_score is 5; in this suite it is 0, 1, 2"),
-        (ordinal_case(1, "agent_positives"), "target_score is 1; in this suite it is 2"),
+        (5, "agent_perturbation", "target_score is 5; in this suite it is 0, 1, 2"),
+        (1, "agent_positives", "target_score is 1; in this suite it is 2"),
     ],
 )
 def test_scores_that_the_rubric_does_not_have_are_named(
-    tmp_path: Path, case: Case, words: str
+    tmp_path: Path, target: int, test: str, words: str
 ) -> None:
-    suite = write_suite(
-        tmp_path, runs=1, mode="ordinal", overrides={"replay": {"frozen": "cases.jsonl"}}
-    )
-    case = replace(case, rubric=Rubric("rubric-1", case.rubric.instructions))
-    with pytest.raises(InputError) as refused:
+    frozen = {"replay": {"frozen": "cases.jsonl"}}
+    suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=frozen)
+    levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
+    case = replace(frozen_case(test, target_score=target), levels=levels)
+    with pytest.raises(InputError, match=words):
         ready(suite, case)
-    assert words in str(refused.value)
 
 
 def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
@@ -246,7 +218,6 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
 
 
 def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
-    with pytest.raises(
-        InputError, match="holds no case of the suite 'tiny'\n    It holds cases of refunds;"
-    ):
+    said = "holds no case of the suite 'tiny'\n    It holds cases of refunds;"
+    with pytest.raises(InputError, match=said):
         ready(suite, make_case())

@@ -22,8 +22,6 @@ from tests.support.made_cases import make_suite
 from tests.support.scripted import ScriptedModel
 
 SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
-
-
 OTHER = Rubric("politeness", "Be polite.")
 RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
 RAND_PROMPTS: Mapping[str, str] = {
@@ -51,12 +49,8 @@ def all_of(
 
 def test_every_run_meets_every_rubric_in_order() -> None:
     made = all_of(ScriptedModel(), RUNS[:2], rubrics=(RUBRIC, OTHER))
-    assert [(one.run.run_id, one.rubric.id) for one in made] == [
-        ("run-0", "refund_policy"),
-        ("run-0", "politeness"),
-        ("run-1", "refund_policy"),
-        ("run-1", "politeness"),
-    ]
+    pairs = [(one.run.run_id, one.rubric) for one in made]
+    assert pairs == [("run-0", RUBRIC), ("run-0", OTHER), ("run-1", RUBRIC), ("run-1", OTHER)]
     assert all(one.outcome.confirmed and one.goal == FAIL for one in made)
 
 
@@ -112,35 +106,41 @@ def test_trouble_stops_the_work_and_leaves_no_task_behind() -> None:
     wait_for(work())
 
 
-@pytest.mark.parametrize("goal", [FAIL, Goal("fail", 1)])
-def test_prompt_files_of_rands_harness_work_end_to_end(goal: Goal) -> None:
+def test_a_cancelled_case_asks_the_model_nothing_more() -> None:
+    async def work(model: ScriptedModel) -> None:
+        case = asyncio.create_task(generate_case(pipeline(), model, SPEC, RUN, RUBRIC, FAIL))
+        while not model.requests:
+            await asyncio.sleep(0)
+        case.cancel()
+        await asyncio.wait([case])
+        assert case.cancelled()
+        assert "editor" not in model.stages
+
+    wait_for(work(ScriptedModel()))
+
+
+def test_prompt_files_of_rands_harness_work_end_to_end() -> None:
     model = ScriptedModel(verifier={"verdict": "FAIL", "rationale": "", "score": 1})
-    rubric = RUBRIC if goal.target_score is None else ORDINAL
-    targets = None if goal.target_score is None else {goal.target_score}
-    own = pipeline(goal, prompts=RAND_PROMPTS)
-    (made,) = all_of(model, RUNS[:1], own, rubrics=(rubric,), target_scores=targets)
+    own = pipeline(Goal("fail", 1), prompts=RAND_PROMPTS)
+    (made,) = all_of(model, RUNS[:1], own, rubrics=(ORDINAL,), target_scores={1})
     assert made.outcome.confirmed
-    planner, editor, verifier = (
-        model.only(stage).text for stage in ("planner", "editor", "verifier")
-    )
+    stages = ("planner", "editor", "verifier")
+    planner, editor, verifier = (model.only(stage).text for stage in stages)
     assert 'Return {"steps": []}' in planner
     assert "[4] m4: It is too late for order 17." in planner
-    assert "Run run-1" not in editor
     assert "Run run-0, message m4" in editor
     assert "Goal of this edit: The goal." in editor
     assert "The summary." in editor
     assert "The new text." in verifier
-    if goal.target_score is not None:
-        assert "Target score: 1" in planner
-        assert "Target score: 1" in editor
-        assert "0: ignores the policy\n1: mentions it\n2: follows it" in verifier
-        assert "Target" not in verifier
+    assert "Target score: 1" in planner
+    assert "Target score: 1" in editor
+    assert "0: ignores the policy\n1: mentions it\n2: follows it" in verifier
+    assert "Target" not in verifier
 
 
 def test_case_of_a_verifier_that_is_off_is_unverified() -> None:
-    case = wait_for(
-        generate_case(pipeline(verifier=False), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL)
-    )
+    unverified = pipeline(verifier=False)
+    case = wait_for(generate_case(unverified, ScriptedModel(), SPEC, RUN, RUBRIC, FAIL))
     assert not case.verified
 
 
@@ -169,8 +169,5 @@ def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
     assert positives.templates["editor"].origin == str(own)
     assert positives.templates["planner"].origin == "built-in planner.binary.pass"
     assert (positives.objective, positives.mode) == ("pass", "binary")
-    assert (negatives.max_edit_rounds, negatives.max_summary_messages, negatives.pass_required) == (
-        1,
-        5,
-        False,
-    )
+    assert (negatives.max_edit_rounds, negatives.max_summary_messages) == (1, 5)
+    assert not negatives.pass_required
