@@ -337,6 +337,10 @@ def test_nothing_of_a_hostile_case_runs_loads_or_becomes_markup(sessions: Sessio
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
         page.keyboard.press("Escape")
         wait_saved(page)
+        if row == 1:
+            # The arguments of its calls are so long that they are cut, and the rest is asked for.
+            assert "more characters" in page.inner_text("#turns .more >> nth=0")
+            assert len(page.inner_text("#turns")) < 60_000
         if row == 0:
             assert "<script>window.ran" in page.inner_text("#turn-4")
             assert "\\u202eright to left" in page.inner_text("#turn-4")
