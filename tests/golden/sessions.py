@@ -185,115 +185,55 @@ def _decisions() -> str:
     return "".join(lines)
 
 
+def _once(name: str, *arguments: str, **more: Any) -> Session:
+    return Session(name, (_suite(*arguments),), **more)
+
+
+def _of_small(name: str, config: str, *arguments: str, **more: Any) -> Session:
+    """A session of a small suite; `writes` lays more files over its own, by path."""
+    writes = _small(config, **more.pop("writes", {}))
+    return _once(name, SMALL, *arguments, SUMMARY, writes=writes, compares=RESULTS, **more)
+
+
+_CHANGED = "--jrh-config=examples/prompt_change/refund_agent.yml"
+_AGAINST = "--jrh-baseline=inputs/baselines/refund_agent.json"
+_DECIDED = {"outputs/small/refund_agent/review/decisions.jsonl": _decisions()}
+# Inspect calls tenacity in a way of before.
+_OF_INSPECT = (
+    "--jrh-config=examples/inspect_scorer/refund_agent.yml",
+    "-Wignore::DeprecationWarning",
+)
+_SHARDS = tuple(_suite(_CHANGED, "-k", half, "-o", "jrh_record_mode=none") for half in _HALVES)
+_MERGE = ("pytest_jrh", "merge", _CHANGED, _AGAINST, *REPORTS[:2], "shard0", "shard1")
+
 SESSIONS = (
-    Session("demo", (_suite(*_BASELINE, "--jrh-update-baseline", *REPORTS),)),
+    _once("demo", *_BASELINE, "--jrh-update-baseline", *REPORTS),
     Session(
         "demo_again", (_suite(*_BASELINE, "--jrh-update-baseline"), _suite(*_BASELINE, *REPORTS))
     ),
-    Session("ordinal", (_suite(f"--jrh-config={ORDINAL}", "-v", *REPORTS),)),
-    Session(
-        "prompt_change",
-        (
-            _suite(
-                "--jrh-config=examples/prompt_change/refund_agent.yml",
-                "--jrh-baseline=inputs/baselines/refund_agent.json",
-                *REPORTS,
-            ),
-        ),
-    ),
-    Session("probes", (_suite("--jrh-config=examples/probes/probes.yml", *REPORTS),)),
-    Session(
-        "python_judge", (_suite("--jrh-config=examples/python_judge/refund_agent.yml", *REPORTS),)
-    ),
-    Session("http_judge", (_suite("--jrh-config=examples/http_judge/refund_agent.yml", *REPORTS),)),
-    Session(
-        "inspect_scorer",
-        (
-            _suite(
-                "--jrh-config=examples/inspect_scorer/refund_agent.yml",
-                # Inspect calls tenacity in a way of before.
-                "-Wignore::DeprecationWarning",
-                *REPORTS,
-            ),
-        ),
-    ),
-    Session(
+    _once("ordinal", f"--jrh-config={ORDINAL}", "-v", *REPORTS),
+    _once("prompt_change", _CHANGED, _AGAINST, *REPORTS),
+    _once("probes", "--jrh-config=examples/probes/probes.yml", *REPORTS),
+    _once("python_judge", "--jrh-config=examples/python_judge/refund_agent.yml", *REPORTS),
+    _once("http_judge", "--jrh-config=examples/http_judge/refund_agent.yml", *REPORTS),
+    _once("inspect_scorer", *_OF_INSPECT, *REPORTS),
+    _once(
         "conversations",
-        (_suite("--jrh-config=examples/conversations/conversations.yml", "--tb=short", *REPORTS),),
+        "--jrh-config=examples/conversations/conversations.yml",
+        "--tb=short",
+        *REPORTS,
     ),
-    Session("plan", (_suite(f"--jrh-config={DEMO}", f"--jrh-config={ORDINAL}", "--jrh-plan"),)),
-    Session(
-        "merge",
-        (
-            *(
-                _suite(
-                    "--jrh-config=examples/prompt_change/refund_agent.yml",
-                    "-k",
-                    selection,
-                    "-o",
-                    "jrh_record_mode=none",
-                )
-                for selection in _HALVES
-            ),
-            (
-                "pytest_jrh",
-                "merge",
-                "--jrh-config=examples/prompt_change/refund_agent.yml",
-                "--jrh-baseline=inputs/baselines/refund_agent.json",
-                *REPORTS[:2],
-                "shard0",
-                "shard1",
-            ),
-        ),
-    ),
-    Session(
-        "acts",
-        (_suite("--jrh-config=examples/acts/acts.yml", "--tb=short", SUMMARY),),
-        compares=RESULTS,
-    ),
-    Session(
-        "unlabelled", (_suite(SMALL, "-v", SUMMARY),), writes=_small(LABELLED), compares=RESULTS
-    ),
-    Session(
-        "panel_with_repeats",
-        (_suite(SMALL, "--tb=short", SUMMARY),),
-        writes=_small(PANEL),
-        compares=RESULTS,
-    ),
-    Session(
-        "frozen",
-        (_suite(SMALL, "--tb=line", SUMMARY),),
-        writes=_small(FROZEN, **{"small/cases.jsonl": _edited_by_hand()}),
-        compares=RESULTS,
-    ),
-    Session(
-        "subset",
-        (_suite(SMALL, "--tb=line", "--jrh-subset=smoke", SUMMARY),),
-        writes=_small(FROZEN),
-        compares=RESULTS,
-    ),
-    Session(
-        "decided_in_review",
-        (_suite(SMALL, "--tb=line", SUMMARY),),
-        writes=_small(
-            FROZEN, **{"outputs/small/refund_agent/review/decisions.jsonl": _decisions()}
-        ),
-        compares=RESULTS,
-    ),
-    Session(
-        "budget_reached",
-        (_suite(SMALL, "--jrh-record-mode=once", "--jrh-max-calls=7", SUMMARY),),
-        writes=_small(SCRIPTED),
-        asks=True,
-        compares=RESULTS,
-    ),
-    Session(
-        "model_error",
-        (_suite(SMALL, "--jrh-record-mode=once", SUMMARY),),
-        writes=_small(SCRIPTED),
-        asks=True,
-        fault=Fault.status(400),
-        compares=RESULTS,
+    _once("plan", f"--jrh-config={DEMO}", f"--jrh-config={ORDINAL}", "--jrh-plan"),
+    Session("merge", (*_SHARDS, _MERGE)),
+    _once("acts", "--jrh-config=examples/acts/acts.yml", "--tb=short", SUMMARY, compares=RESULTS),
+    _of_small("unlabelled", LABELLED, "-v"),
+    _of_small("panel_with_repeats", PANEL, "--tb=short"),
+    _of_small("frozen", FROZEN, "--tb=line", writes={"small/cases.jsonl": _edited_by_hand()}),
+    _of_small("subset", FROZEN, "--tb=line", "--jrh-subset=smoke"),
+    _of_small("decided_in_review", FROZEN, "--tb=line", writes=_DECIDED),
+    _of_small("budget_reached", SCRIPTED, "--jrh-record-mode=once", "--jrh-max-calls=7", asks=True),
+    _of_small(
+        "model_error", SCRIPTED, "--jrh-record-mode=once", asks=True, fault=Fault.status(400)
     ),
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,13 +41,6 @@ def _heavy_modules() -> None:
         for name in _HEAVY:
             importlib.import_module(name)
     gc.freeze()
-
-
-@pytest.fixture(autouse=True)
-def _not_on_github(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no inner run write into the step summary of the workflow that runs these tests."""
-    for name in [name for name in os.environ if name.startswith("GITHUB_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")

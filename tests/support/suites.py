@@ -218,7 +218,8 @@ def _built_log(runs: str) -> Path:
         model="mockllm/model",
         config=EvalConfig(),
     )
-    folder = _session_folder() / str(_built_log.cache_info().misses)
+    # It goes when the process ends.
+    folder = Path(_session_temporary().name) / str(_built_log.cache_info().misses)
     folder.mkdir()
     store(EvalLog(status="success", eval=spec, samples=samples), folder / "runs.eval")
     return folder
@@ -227,11 +228,6 @@ def _built_log(runs: str) -> Path:
 @functools.cache
 def _session_temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="jrh-test-logs-")
-
-
-def _session_folder() -> Path:
-    """A folder that goes when the process ends."""
-    return Path(_session_temporary().name)
 
 
 def _write_yaml(path: Path, content: object) -> None:

@@ -17,21 +17,7 @@ from tests.support.cpu import cpu_seconds
 SIZE = 100_000
 # Quadratic work takes ten times as long and more on so much text.
 MOST_SECONDS = 4.0
-PUMPS = [
-    " ",
-    "\n",
-    "a",
-    "a ",
-    "1",
-    "{",
-    '"',
-    "\x1b[",
-    "\u0301",
-    "</",
-    "`",
-    "```json\n",
-    "turns 1, ",
-]
+PUMPS = [" ", "\n", "1", "\u0301", "a ", "{", '"', "\x1b[", "</", "`", "```json\n", "turns 1, "]
 
 
 class _Answer(Response):

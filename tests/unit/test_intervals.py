@@ -9,22 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.intervals import (
-    differing_pairs,
-    effective_size,
-    estimate_share,
-    majority_flip,
-    t_quantile,
-)
+from pytest_jrh.stats.intervals import differing_pairs, effective_size, majority_flip, t_quantile
 from tests.support.figures import Runs, bias_of, ends, kappa_of, marks, mean_error_of, share_of
 
 CLUSTER = st.integers(1, 15).flatmap(
     lambda n: st.tuples(st.one_of(st.just(n), st.integers(0, n)), st.just(n))
 )
-
-
-def wrong(*numbers: int, n: int) -> list[tuple[int, int]]:
-    return [(n - number, n) for number in numbers]
 
 
 @pytest.mark.parametrize("freedom", [1, 1.3, 2, 2.7, 3, 4, 5, 9, 19, 53, 199, 1_000, 5_000])
@@ -41,26 +31,6 @@ def test_cases_of_runs_of_their_own_have_wilsons_interval(right: int, n: int) ->
     bounds = share_of([(1, 1)] * right + [(0, 1)] * (n - right))
     assert ends(bounds) == pytest.approx((lower, upper))
     assert bounds.count == right
-
-
-def test_bounds_are_the_formulas_written_out() -> None:
-    """Four clusters of three, two with mistakes, from the rule and tables of t."""
-    shares = [3, 3, 1, 2]
-    mean = sum(shares) / 12
-    alone = sum(share * (1 - mean) ** 2 + (3 - share) * mean**2 for share in shares)
-    together = sum((share - 3 * mean) ** 2 for share in shares)
-    seen = together / alone * 4 / 3 - 1
-    fourth = sum(share * (1 - mean) ** 4 + (3 - share) * mean**4 for share in shares)
-    rests_on = alone**2 / fourth / (1 + seen)
-    known = rests_on / (rests_on + 1) * (4 - 1) / 4
-    extra = known * seen + (1 - known) * 2 * 0.8
-    part = (extra / (1 + extra)) ** 0.5
-    z = 1.959963984540054 + (3.182446305284263 - 1.959963984540054) * part
-    n = 12 / (1 + extra)
-    middle = (0.75 + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * (0.75 * 0.25 / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
-    bounds = share_of(wrong(0, 0, 2, 1, n=3))
-    assert ends(bounds) == pytest.approx((middle - half, middle + half))
 
 
 @given(st.lists(CLUSTER, min_size=2, max_size=12))
@@ -84,13 +54,6 @@ def test_what_cannot_be_bounded_has_a_reason() -> None:
     one_run = share_of([(3, 4)])
     assert (one_run.value, one_run.lower) == (0.75, None)
     assert one_run.interval_reason == "all verdicts come from one sample or cluster"
-
-
-def test_a_hundred_thousand_cases_are_bounded_at_once() -> None:
-    are_right = (np.random.default_rng(3).random(100_000) < 0.9).tolist()
-    bounds = estimate_share(are_right, [number // 10 for number in range(100_000)])
-    lower, upper = ends(bounds)
-    assert 0.895 < lower < 0.9 < upper < 0.905
 
 
 RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)

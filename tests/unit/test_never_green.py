@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
 
 RUNS = 27
-SOUND = cases("." * RUNS, "." * RUNS)
-LOST = cases("x" * 6 + "." * (RUNS - 6), "." * RUNS)
+ALL = "." * RUNS
+SOUND = cases(ALL, ALL)
+LOST = cases("x" * 6 + "." * (RUNS - 6), ALL)
 
 
 def without(results: Sequence[CaseResult], lost: int) -> list[CaseResult]:
@@ -33,7 +34,7 @@ def without(results: Sequence[CaseResult], lost: int) -> list[CaseResult]:
 
 def now_are(letter: str) -> list[CaseResult]:
     """The six lost cases without a verdict that counts."""
-    return cases(letter * 6 + "." * (RUNS - 6), "." * RUNS)
+    return cases(letter * 6 + "." * (RUNS - 6), ALL)
 
 
 def coin(seed: int, wrong: float = 0.5) -> list[CaseResult]:
@@ -48,6 +49,7 @@ PROBED = [*SOUND, *derived()]
 TURNED = [*SOUND, *derived(["ids"])]
 NEW_RUNS = [case("x."[run % 2], run, label=label) for run in range(50, 90) for label in (0, 1)]
 GROWN = [*SOUND, *NEW_RUNS]
+CONSTANT = cases(ALL, "x" * RUNS)
 LIMITS = {"min_recall": 0.7, "max_false_alarms": 0.3}
 CLEAN = cases("." * 2_997, "xxx")
 # Name, what is judged now, what the baseline was made of, rules, and the word.
@@ -64,8 +66,8 @@ NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any]
     "a probe turns verdicts, and its gate is removed": (TURNED, PROBED, {}, "FAIL"),
     "grown by a coin": (GROWN, SOUND, {}, "UNCLEAR"),
     "member of a panel removed": (
-        panel("." * RUNS, "." * RUNS),
-        panel("." * RUNS, "." * RUNS, "x" + "." * (RUNS - 1)),
+        panel(ALL, ALL),
+        panel(ALL, ALL, "x" + "." * (RUNS - 1)),
         {},
         "UNCLEAR",
     ),
@@ -85,13 +87,8 @@ NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any]
         "UNCLEAR",
     ),
     "five of 54 frozen cases deleted": (without(LOST, 5), SOUND, {}, "UNCLEAR"),
-    "a constant judge": (cases("." * RUNS, "x" * RUNS), None, LIMITS, "FAIL"),
-    "a constant judge before and now": (
-        cases("." * RUNS, "x" * RUNS),
-        cases("." * RUNS, "x" * RUNS),
-        {},
-        "UNCLEAR",
-    ),
+    "a constant judge": (CONSTANT, None, LIMITS, "FAIL"),
+    "a constant judge before and now": (CONSTANT, CONSTANT, {}, "UNCLEAR"),
     "a constant judge, 3 clean of 3,000": (CLEAN, CLEAN, {"min_accuracy": 0.9}, "UNCLEAR"),
     "one to five of 24 missed": (
         cases("x" * 5 + "." * 19, "." * 24),

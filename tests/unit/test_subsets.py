@@ -57,20 +57,6 @@ def test_all_judges_of_a_panel_get_the_same_cases() -> None:
     assert evenly(specs_of(9, ("a", "b")), 5, answer) == evenly(specs_of(9), 5, answer)
 
 
-def test_a_probe_prefers_what_changes_a_case_that_was_chosen() -> None:
-    bases = specs_of(20)
-    layout = [
-        replace(spec, test="format_invariance", base=spec.test, variant="line_ends")
-        for spec in bases
-    ]
-    [first] = evenly([spec for spec in bases if spec.rubric_id == "kind"], 1, answer)
-    same_kind = [
-        spec for spec in layout if (spec.rubric_id, spec.base) == (first.rubric_id, first.test)
-    ]
-    [changed] = evenly(same_kind, 1, answer)
-    assert changed.base_case == first
-
-
 @given(st.integers(1, 40), st.integers(1, 12), st.randoms(use_true_random=False))
 def test_the_order_of_cases_changes_nothing_and_a_new_run_little(
     runs: int, number: int, random: object

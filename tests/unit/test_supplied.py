@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Completion, StageModel
+from pytest_jrh.core.model import StageModel
 from pytest_jrh.llm.limits import Ledger
 from tests.e2e.bench import Bench
 from tests.support.ledgers import spent
+from tests.support.scripted import ScriptedModel
 from tests.support.suites import write_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ANSWERS = {
-    "planner": '{"thesis": "", "steps": []}',
-    "summary": '{"summary": "A question.", "user_intent": "To know.", "assistant_progress": [], '
-    '"outstanding_items": [], "risks": []}',
-    "verifier": '{"rationale": "It is fine.", "verdict": "PASS"}',
-    "judge": '{"reasoning": "It is fine.", "score": 0}',
+SATISFIED = {
+    "planner": {"thesis": "", "steps": []},
+    "verifier": {"rationale": "It is fine.", "verdict": "PASS"},
 }
 
 
@@ -30,21 +28,12 @@ def bench_of(folder: Path) -> Bench:
     return Bench(suite, folder / "cassettes")
 
 
-class Failing:
-    """Fails when it is asked to judge, in the way that a test gives; counts what it was asked."""
+class Silent(ScriptedModel):
+    """Gives nothing when it is asked to judge."""
 
-    def __init__(self, failure: object) -> None:
-        self._failure = failure
-        self.asked = 0
-
-    async def __call__(self, stage: StageModel, messages: object, response_model: Any) -> object:
-        self.asked += 1
-        if stage.stage != "judge":
-            text = ANSWERS[stage.stage]
-            return Completion(text, response_model.model_validate_json(text))
-        if isinstance(self._failure, BaseException):
-            raise self._failure
-        return self._failure
+    async def __call__(self, stage: StageModel, messages: Any, response_model: Any) -> Any:
+        completion = await super().__call__(stage, messages, response_model)
+        return None if stage.stage == "judge" else completion
 
 
 @pytest.mark.parametrize(
@@ -60,11 +49,12 @@ class Failing:
     ids=["raises", "skips", "returns nothing", "has no answer", "was refused", "has no budget"],
 )
 def test_calls_of_a_client_that_fail_count_as_made(
-    tmp_path: Path, failure: object, sent: int, lost: int
+    tmp_path: Path, failure: BaseException | None, sent: int, lost: int
 ) -> None:
-    client = Failing(failure)
+    silent = Silent(**SATISFIED)
+    client = ScriptedModel(**SATISFIED, judge=failure) if failure else silent
     ledger = Ledger(tmp_path / "ledger.json", calls=99)
     spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending.all
-    before = client.asked - max(sent, 1)
+    before = len(client.requests) - max(sent, 1)
     assert (spending.calls, spending.lost) == (before + sent, lost)
-    assert spent(tmp_path / "ledger.json").calls == client.asked
+    assert spent(tmp_path / "ledger.json").calls == len(client.requests)

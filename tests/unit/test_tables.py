@@ -73,6 +73,9 @@ def test_synthetic_row_fills_rands_columns() -> None:
     assert row["generation_response"] == "[3] I have refunded order 17 in full."
     assert "I have refunded order 17" in row["transcript"]
     assert (row["validation_score"], row["validated_bucket"], row["generation_temp"]) == (1, 1, 0.7)
+    ordinal = synthetic_row(make_case(make_spec(target_score=2)), temperature=None)
+    assert ordinal["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
+    assert (ordinal["prompted_bucket"], ordinal["validation_score"]) == (2, 2)
 
 
 def test_unverified_label_is_marked() -> None:
@@ -100,9 +103,3 @@ def test_result_row_fills_rands_columns() -> None:
 def test_unpriced_call_leaves_the_cost_empty() -> None:
     unpriced = make_result(spending=Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1))
     assert result_row(unpriced, None)["cost"] is None
-
-
-def test_ordinal_rows_show_the_scale() -> None:
-    row = synthetic_row(make_case(make_spec(target_score=2)), temperature=None)
-    assert row["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
-    assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)
