@@ -6,11 +6,14 @@ import base64
 import hashlib
 import random
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import storable
@@ -27,12 +30,6 @@ from tests.support.judged_sessions import (
 )
 from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
 from tests.support.page_reader import Page, bodies, data_blocks, listed_cases, session_data
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from pytest_jrh.core.model import CaseResult
 
 
 def page_of(

@@ -8,18 +8,15 @@ the violations that it found before.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.stats.baseline import Scope
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import case, cases, decided, levels, panel, relabelled, runs_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_jrh.core.model import CaseResult
 
 RUNS = 27
 ALL = "." * RUNS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -20,14 +21,10 @@ from pytest_jrh.cases.pipeline import (
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Mode, Objective, ScoreLevel
 from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.templates import Template
 from pytest_jrh.judges.judge import BINARY_SCORES, judge_response
 from pytest_jrh.llm import calls as prompts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.core.templates import Template
-    from pytest_jrh.llm.calls import Response
+from pytest_jrh.llm.calls import Response
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

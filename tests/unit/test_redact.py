@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.redact import REDACTED, Redactor, secrets_of
 from pytest_jrh.llm.transport import _retry_after
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = "sk-abcdefghijklmnop0123"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +14,6 @@ from pytest_jrh.config.rubrics import load_rubrics, read_rubrics
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Rubric, ScoreLevel
 from tests.support.sessions import ANY_JSON
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:

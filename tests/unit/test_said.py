@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.said import said, worst_cases, worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
 from tests.support.made_cases import result_with
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult
 
 
 def with_people(results: list[CaseResult], labels: dict[int, int]) -> Session:

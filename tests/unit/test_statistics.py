@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -16,9 +17,6 @@ from pytest_jrh.stats.probes import holm
 from pytest_jrh.stats.statistics import accuracy_of, confusion_matrix, tabulate
 from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
 ORDINAL = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)

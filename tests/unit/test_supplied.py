@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,7 @@ from tests.support.ledgers import spent
 from tests.support.scripted import ScriptedModel
 from tests.support.suites import write_suite
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-SATISFIED = {
+SATISFIED: dict[str, Any] = {
     "planner": {"thesis": "", "steps": []},
     "verifier": {"rationale": "It is fine.", "verdict": "PASS"},
 }

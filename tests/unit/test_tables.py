@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,9 +18,6 @@ from pytest_jrh.reports.rand_files import (
 )
 from pytest_jrh.store.ledger import cell, table_bytes
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x08\x0b\x0e\ufffe\ud800 </td>"
 

@@ -5,17 +5,13 @@ read as a template.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.templates import Template, parse_template
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.errors import Problem
 
 NAMES = frozenset({"rubric", "transcript", "summary", "max_steps"})
 HOSTILE = [

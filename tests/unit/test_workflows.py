@@ -115,10 +115,9 @@ FROM_GIT = {"vcs_info": {"vcs": "git", "commit_id": COMMIT}}
         ),
         ({"url": "file:///home/me/r", **FROM_GIT}, ""),
         ({"url": "https://me:secret@forge.example/o/r.git", **FROM_GIT}, ""),
-        ({"url": "file:///home/me/r", "dir_info": {"editable": True}}, ""),
         (None, ""),
     ],
-    ids=["git", "a clone on this machine", "with a password", "a folder", "an index"],
+    ids=["git", "a clone on this machine", "with a password", "an index"],
 )
 def test_the_workflow_installs_what_is_installed_here_or_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: object, source: str
