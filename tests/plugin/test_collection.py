@@ -45,6 +45,8 @@ def test_cases_are_named_and_collecting_asks_no_model_and_writes_nothing(
     tiny = recorded.tiny.config
     tiny.replace(tmp_path / "store.yml")
     tiny.symlink_to(tmp_path / "store.yml")
+    unused = recorded.tiny.cassettes / "agent_positives/rubric-1/run-9.e1.generation.yaml"
+    unused.write_text("version: 1\n", encoding="utf-8")
     before = sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path))
     options = (recorded.panel.option, recorded.tiny.option, recorded.scale.option)
     again = (recorded.tiny.option, f"--jrh-config=inputs/../{TINY}")

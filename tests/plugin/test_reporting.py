@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.plugin.session import session_line
 from tests.plugin.recorded import Recorded, run_pytest
 
 HEAVY = ("litellm", "inspect_ai", "vcr", "yaml", "pydantic", "jinja2")
@@ -27,6 +28,10 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     headline, report = result.outlines[start + 1 : -1]
     assert headline == "FAIL  1 case has no verdict (1 unrecorded)"
     assert report.startswith("report      outputs/tiny/report.html  ")
+
+
+def test_there_is_no_line_of_progress_without_pytests_terminal(pytester: pytest.Pytester) -> None:
+    assert session_line(pytester.parseconfigure("-p", "no:terminal")) is None
 
 
 def test_a_session_without_suites_pays_for_nothing(tmp_path: Path) -> None:
@@ -64,15 +69,11 @@ UNUSED = [
 ]
 
 
-def test_unused_cassettes_are_listed_by_a_plan_and_removed_by_a_session(
+def test_unused_cassettes_are_listed_and_removed(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     used = set(recorded.tiny.cassettes.rglob("*.yaml"))
     made = unused(recorded)
-    planned = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "--jrh-plan")
-    start = planned.outlines.index("unused cassettes: 2")
-    assert planned.outlines[start + 1 : start + 3] == UNUSED
-    assert all(path.exists() for path in made)
     pruned = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
     start = pruned.outlines.index("removed cassettes: 2")
     assert pruned.outlines[start + 1 : start + 3] == UNUSED

@@ -19,28 +19,18 @@ def section(lines: Sequence[str], title: str) -> list[str]:
     return list(lines[start:end])
 
 
-def test_one_case_is_explained_and_the_others_are_listed(
+def test_one_case_is_explained_the_others_are_listed_and_other_tests_are_left_as_they_are(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    result = pytester.runpytest(f"--jrh-config={LAX}", "-n", "2")
-    result.assert_outcomes(failed=4, passed=4)
+    pytester.makepyfile(test_own="def test_it():\n    assert 1 == 2, 'own words'\n")
+    result = pytester.runpytest(f"--jrh-config={LAX}", "test_own.py", "-n", "2")
+    result.assert_outcomes(failed=5, passed=4)
     lines = section(result.outlines, "FAILURES")
     headings = [line.strip("_ ") for line in lines if line.startswith("__")]
-    assert headings == ["rubric-1: As planned (run-1)"]
+    assert sorted(headings) == ["rubric-1: As planned (run-1)", "test_it"]
+    assert any(line.startswith("E       AssertionError: own words") for line in lines)
     assert "3 more, whole with -v." in lines
     assert RUBRIC not in lines
     assert lines.count(HEADLINE) == 1
     assert sum(line.startswith("run it again: pytest -v --jrh-config=") for line in lines) == 1
     assert not any(line.startswith("rubric-1: ") for line in lines)
-
-
-def test_what_other_tests_fail_with_is_left_as_it_is(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    pytester.makepyfile(test_own="def test_it():\n    assert 1 == 2, 'own words'\n")
-    result = pytester.runpytest(f"--jrh-config={LAX}", "test_own.py", "--tb=line")
-    result.assert_outcomes(failed=5, passed=4)
-    lines = section(result.outlines, "FAILURES")
-    assert len(lines) >= 4
-    assert any("own words" in line for line in lines)
-    assert all(line.endswith(f": As planned: {HEADLINE}") for line in lines[-4:])

@@ -166,7 +166,9 @@ def test_a_bad_option_is_a_usage_error(
     result.stderr.no_fnmatch_line("*Traceback*")
 
 
-def test_options_that_need_a_suite_are_refused_without_one(pytester: pytest.Pytester) -> None:
+def test_typed_options_that_need_a_suite_are_refused_without_one(pytester: pytest.Pytester) -> None:
+    """Those of a project's settings may be there."""
+    pytester.makeini("[pytest]\naddopts = --jrh-record-mode=none\njrh_max_calls = 5")
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
     options = ("--jrh-judge-record-mode", "all", "--jrh-max-cost=5")
     result = pytester.runpytest_inprocess(*options)
@@ -178,19 +180,6 @@ def test_options_that_need_a_suite_are_refused_without_one(pytester: pytest.Pyte
             "Name its config with --jrh-config=FILE.",
         ]
     )
-
-
-def test_options_of_a_project_may_be_there_without_a_suite(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\naddopts = --jrh-record-mode=none\njrh_max_calls = 5")
-    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
-    assert pytester.runpytest_inprocess().ret == pytest.ExitCode.OK
-
-
-def test_a_session_without_pytests_terminal_runs_its_cases(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    options = [recorded.tiny.option, "-k", "run-1", "-p", "no:terminal"]
-    assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
 
 
 def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
