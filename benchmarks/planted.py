@@ -73,9 +73,9 @@ def _findings(judge: Judge, seed: int, per_case: Mapping[str, int]) -> frozenset
                 continue
             score = flipped(_judged(judge, made.messages, made.rubric or base.rubric))
             expected = base.expected if made.expected is None else made.expected
-            result = make_result(spec, "agree", case_digest=DIGEST, judge_fingerprint=DIGEST)
-            values = {"score": score, "expected": expected, "base_scores": (base.expected,)}
-            results.append(result_with(result, **values))
+            result = make_result(spec, "agree", case_digest=DIGEST, judge_digest=DIGEST)
+            given = result_with(result, score=score, label=expected)
+            results.append(result_with(given, base_scores=(base.expected,)))
     return frozenset(table.probe for table in probe_tables(results) if table.is_finding)
 
 

@@ -231,7 +231,7 @@ def test_hostile_and_endless_text_is_text_and_widens_nothing(opened: Any, tmp_pa
     hostile = []
     for name in names:
         for result in judged(wrong_on("run-000"), runs=1, rubrics=("tone",)):
-            named = {"rubric_id": name, "judge": "j" * 500, "run_id": f"{attack} {name}"}
+            named: Any = {"rubric_id": name, "judge": "j" * 500, "run_id": f"{attack} {name}"}
             hostile.append(result_with(result, reasoning=attack, **named))
     messages = [{**message, "content": attack + "W" * 100_000} for message in MESSAGES]
     path = write(tmp_path, hostile, messages, attack)

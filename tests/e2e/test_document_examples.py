@@ -60,7 +60,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
     results = tmp_path / "outputs" / "support" / LEDGER_FILE
     results.parent.mkdir(parents=True)
     judged = [
-        make_result(make_spec("run-0"), "agree", expected=1, score=1),
+        make_result(make_spec("run-0"), "agree", label=1, score=1),
         make_result(make_spec("run-1"), "model_error", detail="no answer"),
     ]
     results.write_text("".join(f"{json.dumps(line_data(result))}\n" for result in judged))

@@ -156,7 +156,7 @@ def derived(
             "agree" if score else "disagree",
             score,
             case_digest=DIGEST,
-            judge_fingerprint=DIGEST,
+            judge_digest=DIGEST,
         )
         results.append(result_with(result, base_scores=base_scores))
     return results
@@ -180,7 +180,7 @@ def result_of(spec: CaseSpec, answer: Answer) -> CaseResult:
     )
     given = answer(spec, expected)
     outcome = "agree" if given == expected else "disagree"
-    return make_result(spec, outcome, given, case_digest=DIGEST, judge_fingerprint=DIGEST)  # type: ignore[arg-type]
+    return make_result(spec, outcome, given, case_digest=DIGEST, judge_digest=DIGEST)  # type: ignore[arg-type]
 
 
 def session_of(
@@ -212,7 +212,7 @@ def session_of(
         if before is not None:
             old = [result for result in before if result.spec.suite == suite]
         if old is not None and not same_judge:
-            old = [result_with(result, judge_fingerprint=EARLIER_JUDGE) for result in old]
+            old = [result_with(result, judge_digest=EARLIER_JUDGE) for result in old]
         if old is not None:
             old = [result_with(result, reasoning=said_before) for result in old]
             baseline = update(

@@ -53,7 +53,7 @@ LEVELS = (
     ScoreLevel(1, "mentions it"),
     ScoreLevel(2, "follows it"),
 )
-DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_fingerprint": "b" * 64}
+DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_digest": "b" * 64}
 """What a judged result on disk has beside its verdict."""
 MESSAGES: tuple[Message, ...] = (
     {"id": "m0", "role": "user", "content": "Please refund order 17."},
@@ -292,30 +292,20 @@ def make_result(
     **changes: Any,
 ) -> CaseResult:
     spec = spec or make_spec()
-    expected = (
-        spec.target_score
-        if spec.target_score is not None
-        else int("agent_perturbation" in (spec.test, spec.base))
-    )
-    judged = outcome in ("agree", "disagree")
+    label = spec.target_score
+    if label is None:
+        label = int("agent_perturbation" in (spec.test, spec.base))
+    judged = outcome in JUDGED
     if score is None:
-        score = expected if outcome == "agree" else 1 - expected
+        score = label if outcome == "agree" else 1 - label
     kind: Any = "" if judged or outcome in UNCOMPARED else outcome
-    why = Why(kind, f"{outcome} for a reason")
-    spent = Spending(1, 2, Usage(100, 20), 0.002, 0.001)
-    result = case_result(spec, None, Why() if outcome == "agree" else why)
-    result = replace(result, spending=CaseSpending(spent))
+    why = Why() if outcome == "agree" else Why(kind, f"{outcome} for a reason")
+    spent = CaseSpending(Spending(1, 2, Usage(100, 20), 0.002, 0.001))
+    result = replace(case_result(spec, None, why), spending=spent)
     if judged:
-        reasons = ("The order is late.",)
-        result = replace(
-            result, label=expected, labelled_by="made", scores=(score,), reasons=reasons
-        )
+        said = ("The order is late.",)
+        result = replace(result, label=label, labelled_by="made", scores=(score,), reasons=said)
     return result_with(result, **changes)
-
-
-_OF_SPENDING = {"spending": "all", "judge_spending": "judge", "shared": "shared"}
-_OF_EXTRA = {"human_reviewed": "review", "edit_note": "edit", "turns_shown": "shown"}
-_OF_LINE = {"expected": "label", "judge_fingerprint": "judge_digest", "target_score": "target"}
 
 
 def judged_result(case: Case, *verdicts: Verdict) -> CaseResult:
@@ -325,62 +315,48 @@ def judged_result(case: Case, *verdicts: Verdict) -> CaseResult:
     return replace(make_result(case.spec), label=case.expected, scores=scores, reasons=reasons)
 
 
-def result_with(result: CaseResult, **changes: Any) -> CaseResult:
-    """The result with other values: of its line, of what is derived of it, or of its extra;
-    `case_id` stays as it was.
+_EXTRA = frozenset(field.name for field in fields(Extra))
+_PROBE = frozenset(field.name for field in fields(ProbeVariant))
+
+
+def result_with(
+    result: CaseResult,
+    *,
+    outcome: Outcome | None = None,
+    detail: str | None = None,
+    reasoning: str | None = None,
+    **changes: Any,
+) -> CaseResult:
+    """The result with other values of its line or its extra, or with another `outcome`, `detail`,
+    `score` or `reasoning`, which are derived of these; `case_id` stays as it was.
     """
-    line: dict[str, Any] = {}
-    spending: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    probe: dict[str, Any] = {}
-    extra_fields = {field.name for field in fields(Extra)}
-    for name, value in changes.items():
-        if name in ("outcome", "score", "reasoning", "minority", "verdicts", "verified"):
-            continue
-        if name in _OF_SPENDING:
-            spending[_OF_SPENDING[name]] = value
-        elif name in ("base", "variant", "base_scores"):
-            probe[name] = value
-        elif _OF_EXTRA.get(name, name) in extra_fields:
-            extra[_OF_EXTRA.get(name, name)] = value
-        elif name == "detail":
-            line["why"] = replace(line.get("why", result.why), text=value)
-        elif name == "skip_kind":
-            line["why"] = replace(line.get("why", result.why), kind=value or "no_case")
-        else:
-            line[_OF_LINE.get(name, name)] = value
+    extra = {name: changes.pop(name) for name in _EXTRA & changes.keys()}
+    probe = {name: changes.pop(name) for name in _PROBE & changes.keys()}
     if probe:
         extra["probe"] = replace(result.extra.probe or ProbeVariant("", ""), **probe)
-    if changes.get("verified") is not None:
-        line["labelled_by"] = "made" if changes["verified"] else "unconfirmed"
-    label = line.get("label", result.label)
-    outcome = changes.get("outcome")
+    why = changes.setdefault("why", result.why)
+    if detail is not None:
+        why = replace(why, text=detail)
     if outcome is not None:
-        kind = "" if outcome in (*JUDGED, *UNCOMPARED) else outcome
-        line["why"] = replace(line.get("why", result.why), kind=kind)
-    if "verdicts" in changes:
-        line["scores"] = tuple(verdict.score for verdict in changes["verdicts"])
-        line["reasons"] = tuple(verdict.reasoning for verdict in changes["verdicts"])
-    elif "scores" in changes:
-        pass
-    elif "score" in changes:
-        line["scores"] = (0, 1) if changes["score"] is None else (changes["score"],)
+        kind: Any = "" if outcome in (*JUDGED, *UNCOMPARED) else outcome
+        why = replace(why, kind=kind)
+    label: Any = changes.get("label", result.label)
+    scores = result.scores
+    if "score" in changes:
+        score = changes.pop("score")
+        scores = (0, 1) if score is None else (score,)
     elif outcome == "agree":
-        line["scores"] = (label,)
+        scores = (label,)
     elif outcome == "disagree" and result.score == label:
-        line["scores"] = (1 - int(label or 0),)
-    scores = line.get("scores", result.scores)
-    reason = changes.get("reasoning", result.reasons[0] if result.reasons else "")
-    if "verdicts" not in changes and (len(scores) != len(result.reasons) or "reasoning" in changes):
-        line["reasons"] = (reason,) * len(scores)
-    if label is not None and line.get("labelled_by", result.labelled_by) is None:
-        line["labelled_by"] = "made"
-    return replace(
-        result,
-        spending=replace(result.spending, **spending),
-        extra=replace(result.extra, **extra),
-        **line,
-    )
+        scores = (1 - label,)
+    scores = changes.setdefault("scores", scores)
+    if reasoning is not None or len(scores) != len(result.reasons):
+        first = result.reasons[0] if result.reasons else ""
+        said = first if reasoning is None else reasoning
+        changes.setdefault("reasons", (said,) * len(scores))
+    if label is not None and changes.get("labelled_by", result.labelled_by) is None:
+        changes["labelled_by"] = "made"
+    return replace(result, extra=replace(result.extra, **extra), **{**changes, "why": why})
 
 
 def make_suite(folder: Path, **changes: Any) -> Suite:

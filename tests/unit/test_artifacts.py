@@ -38,7 +38,7 @@ RESULTS = (
     make_result(A, "disagree"),
     make_result(B, "no_case", detail="not confirmed: the verifier says PASS"),
     make_result(C, "model_error"),
-    make_result(P, verified=False),
+    make_result(P, labelled_by="unconfirmed"),
 )
 TEST_FOLDER = "cases/agent_perturbation"
 BOTH = ("agent_perturbation", "agent_positives")

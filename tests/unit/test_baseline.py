@@ -30,7 +30,7 @@ JUDGE = "aaaaaaaaaaaaaaaa" * 4
 
 def outcome_of(run: int, outcome: Outcome = "agree", **changes: Any) -> CaseResult:
     judged = outcome in ("agree", "disagree")
-    digests = {"case_digest": DIGEST, "judge_fingerprint": JUDGE} if judged else {}
+    digests = {"case_digest": DIGEST, "judge_digest": JUDGE} if judged else {}
     suite = changes.pop("suite", "refunds")
     return make_result(make_spec(f"run-{run}", suite=suite), outcome, **{**digests, **changes})
 

@@ -41,7 +41,7 @@ def case(letter: str, run: int = 0, *, label: int = 1, **changes: Any) -> CaseRe
     wrong = {".": 0, "x": 3}.get(letter)
     wrong = int(letter) if wrong is None else wrong
     outcome: Outcome = "agree" if wrong <= 1 else "disagree"
-    digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+    digests: dict[str, Any] = {"case_digest": DIGEST, "judge_digest": NOW}
     result = make_result(spec, outcome, **{**digests, **changes})
     if not letter.isdecimal():
         return result
@@ -62,7 +62,7 @@ def levels(errors: str) -> list[CaseResult]:
         given = target + int(error) if target + int(error) <= 2 else target - int(error)
         outcome: Outcome = "agree" if given == target else "disagree"
         spec = make_spec(f"run-{run:03}", target_score=target)
-        digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+        digests: dict[str, Any] = {"case_digest": DIGEST, "judge_digest": NOW}
         results.append(make_result(spec, outcome, given, **digests))
     return results
 
@@ -99,7 +99,7 @@ def baseline_of(results: Iterable[CaseResult]) -> Baseline:
 def earlier(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The same verdicts by the judge with another prompt."""
     return [
-        result_with(result, judge_fingerprint=EARLIER) if result.judge_digest else result
+        result_with(result, judge_digest=EARLIER) if result.judge_digest else result
         for result in results
     ]
 
@@ -130,7 +130,7 @@ def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
     for place in range(lost):
         result = given[place]
         label = 1 - (result.label or 0)
-        given[place] = result_with(result, expected=label, outcome="agree", case_digest=OTHER)
+        given[place] = result_with(result, label=label, outcome="agree", case_digest=OTHER)
     return given
 
 
@@ -481,9 +481,7 @@ class TestCases:
         assert decided(LAXER, GOOD, replayed=True).flickered == frozenset()
 
     def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side(self) -> None:
-        other = make_result(
-            make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=NOW
-        )
+        other = make_result(make_spec("run-9", suite="other"), case_digest=DIGEST, judge_digest=NOW)
         scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
         decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
         assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, ())
@@ -545,8 +543,8 @@ def any_session(draw: st.DrawFn) -> list[CaseResult]:
             )
             score = most_frequent(scores)
             outcome: Outcome = "agree" if score == label else "disagree"
-            digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
-            result = make_result(spec, outcome, expected=label, **digests)
+            digests: dict[str, Any] = {"case_digest": DIGEST, "judge_digest": NOW}
+            result = make_result(spec, outcome, label=label, **digests)
             results.append(result_with(result, score=score, scores=scores))
     return results
 

@@ -249,7 +249,7 @@ def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
 
 
 def test_runs_are_loaded_one_by_one_with_preprocessors(made: Path) -> None:
-    preprocessors = ["drop_tool_messages", lambda run: {"input": run["run_id"]}]
+    preprocessors: list[Any] = ["drop_tool_messages", lambda run: {"input": run["run_id"]}]
     runs = list(load_inspect_eval_runs(str(made), preprocessors))
     assert [run.input for run in runs] == [run.run_id for run in EvalLog(made).summaries()]
     assert all(message["role"] != "tool" for run in runs for message in run.messages)

@@ -15,9 +15,7 @@ SPEC = make_spec("damaged-kettle")
 
 
 def titled(note: str, width: int = 72, **changes: Any) -> str:
-    return case_title(
-        make_result(make_spec(**{"run_id": "kettle", **changes}), edit_note=note), width
-    )
+    return case_title(make_result(make_spec(**{"run_id": "kettle", **changes}), edit=note), width)
 
 
 def made(reason: str) -> CaseResult:

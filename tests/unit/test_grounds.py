@@ -66,8 +66,8 @@ def labels(results: list[CaseResult], grounds: Grounds) -> str:
 def test_what_labels_rest_on_is_counted() -> None:
     results = [
         *(result(number) for number in range(5)),
-        result_with(result(5), verified=False),
-        result_with(result(6), human_reviewed="accepted"),
+        result_with(result(5), labelled_by="unconfirmed"),
+        result_with(result(6), review="accepted"),
         replace(result(7, test="agent_labels"), labelled_by="program"),
     ]
     assert labels(results, Grounds(verifier="openai/gpt-4.1")) == (
@@ -148,7 +148,7 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     other = [result_with(result(number), content=f"{number}" * 16) for number in range(4, 6)]
     agreeing = Session([*equal, *other], grounds={"refunds": Grounds()})
     assert "contradicting" not in markdown_report(agreeing)
-    odd = result_with(equal[2], expected=0, outcome="disagree")
+    odd = result_with(equal[2], label=0, outcome="disagree")
     session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
     said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
     assert said in markdown_report(session)

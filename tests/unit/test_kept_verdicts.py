@@ -72,7 +72,7 @@ def test_a_part_of_the_suite_leaves_the_others_as_they_were(tmp_path: Path) -> N
     first, second, *_ = judged(right, runs=1)
     accept(tmp_path, [first, second])
     other = replace(PROMPT, judge_digest="f" * 16, text="Be kind.")
-    changed = result_with(second, reasoning="Anew.", judge_fingerprint="f" * 64)
+    changed = result_with(second, reasoning="Anew.", judge_digest="f" * 64)
     file = BaselineFile(tmp_path / "base.json", tmp_path, update=True)
     scope = Scope.of([first.case_id, second.case_id], [second.case_id])
     file.accept([changed], scope, str, finished=True, prompts=[other])

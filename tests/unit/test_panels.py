@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_jrh.core.model import CaseResult, Spending, Usage
+from pytest_jrh.core.model import CaseResult, CaseSpending, Spending, Usage
 from pytest_jrh.stats.panels import counted_once
 from tests.support.made_cases import make_result, make_spec
 
@@ -12,7 +12,7 @@ PAID = Spending(calls=4, usage=Usage(4_000, 400), cost=0.3, paid=0.3)
 
 
 def by(judge: str, making: Spending = Spending(), run: str = "run-1") -> CaseResult:
-    return make_result(make_spec(run, judge=judge), spending=making + JUDGE, judge_spending=JUDGE)
+    return make_result(make_spec(run, judge=judge), spending=CaseSpending(making + JUDGE, JUDGE))
 
 
 def spent(*results: CaseResult) -> list[Spending]:

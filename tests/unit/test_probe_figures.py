@@ -80,8 +80,8 @@ def test_an_ordinal_probe_has_a_mean_shift() -> None:
     results = [
         result_with(
             result,
-            target_score=2,
-            expected=2,
+            target=2,
+            label=2,
             score=score,
             outcome="agree" if score == 2 else "disagree",
             base_scores=(2,),

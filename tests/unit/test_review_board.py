@@ -276,5 +276,5 @@ def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
 def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
     said: HumanReview, by_people: bool
 ) -> None:
-    row = result_row(make_result(human_reviewed=said), None)
+    row = result_row(make_result(review=said), None)
     assert (row["human_reviewed"], row["human_decision"]) == (by_people, said or None)

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id
-from pytest_jrh.core.model import Case, CaseSpec, Spending, Usage, Verdict
+from pytest_jrh.core.model import Case, CaseSpec, CaseSpending, Spending, Usage, Why
 from pytest_jrh.store.ledger import (
     LedgerWriter,
     ledger_line,
@@ -33,19 +33,19 @@ from tests.support.made_cases import (
 )
 
 RESULTS = (
-    make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),
+    make_result(make_spec("a"), "disagree", edit="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
-    make_result(
-        make_spec("h"), "no_case", detail="annotators disagree", skip_kind="disputed_label"
-    ),
+    make_result(make_spec("h"), "no_case", why=Why("disputed_label", "annotators disagree")),
     make_result(make_spec("c"), "model_error"),
     make_result(
         make_spec("d", judge="strict"),
-        judge_spending=Spending(1, 0, Usage(3, 4), 0.1, 0.1),
+        spending=CaseSpending(Spending(1, 2), Spending(1, 0, Usage(3, 4), 0.1, 0.1)),
         **DIGESTS,
     ),
-    make_result(make_spec("e", target_score=2, test="agent_positives"), verified=False, **DIGESTS),
-    make_result(make_spec("f"), "generated", expected=1, verified=True, case_digest="c" * 64),
+    make_result(
+        make_spec("e", target_score=2, test="agent_positives"), labelled_by="unconfirmed", **DIGESTS
+    ),
+    make_result(make_spec("f"), "generated", label=1, labelled_by="made", case_digest="c" * 64),
     make_result(
         make_spec("g", test="position", base="agent_perturbation", variant="before-x2"),
         "disagree",
@@ -56,12 +56,10 @@ RESULTS = (
         make_spec("i"),
         "disagree",
         scores=(0, 1, 0),
-        reasoning="Fine.",
-        minority=Verdict(1, "It is late."),
-        verdicts=(Verdict(0, "Fine."), Verdict(1, "It is late."), Verdict(0, "Polite.")),
+        reasons=("Fine.", "It is late.", "Polite."),
         **DIGESTS,
     ),
-    make_result(make_spec("j"), "refused", verdicts=(Verdict(1, "It is late."),)),
+    make_result(make_spec("j"), "refused", scores=(1,), reasons=("It is late.",)),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import Spending, Usage
+from pytest_jrh.core.model import CaseSpending, Spending, Usage
 from pytest_jrh.reports.rand_files import (
     RESULT_COLUMNS,
     SYNTHETIC_COLUMNS,
@@ -99,5 +99,5 @@ def test_result_row_fills_rands_columns() -> None:
 
 
 def test_unpriced_call_leaves_the_cost_empty() -> None:
-    unpriced = make_result(spending=Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1))
+    unpriced = make_result(spending=CaseSpending(Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1)))
     assert result_row(unpriced, None)["cost"] is None

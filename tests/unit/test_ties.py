@@ -26,7 +26,7 @@ def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResul
     made = case_result(
         CaseSpec("s", test, "tone", f"r{number}", 1), None, verdicts=judgment.verdicts
     )
-    return result_with(made, expected=expected, verified=True, **values)
+    return result_with(made, label=expected, labelled_by="made", **values)
 
 
 def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
@@ -65,8 +65,8 @@ def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
 
 
 def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
-    cases = [result(n, 1, 1, 1, target_score=1) for n in range(3)]
-    cases.append(result(3, 1, 1, 2, target_score=1))
+    cases = [result(n, 1, 1, 1, target=1) for n in range(3)]
+    cases.append(result(3, 1, 1, 2, target=1))
     found = describe(cases)
     figures = found.figures
     assert found.matrices["ordinal"].n == 3

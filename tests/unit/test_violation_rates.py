@@ -36,9 +36,7 @@ def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResul
     if label is not None:
         outcome = "agree" if score == label else "disagree"
     spec = make_spec(f"run-{run:04}", test="agent_labels", **changes)
-    return result_with(
-        make_result(spec, outcome), score=score, scores=(score,), expected=label, **DIGESTS
-    )
+    return result_with(make_result(spec, outcome), score=score, label=label, **DIGESTS)
 
 
 def session(labelled: int = 60, unlabelled: int = 600) -> list[CaseResult]:

@@ -99,7 +99,7 @@ ANY_RESULT = st.builds(
         ),
         st.sampled_from(["agree", "disagree", "no_case", "model_error", "generated"]),
     ),
-    expected=st.none() | SCORES,
+    label=st.none() | SCORES,
     score=st.none() | SCORES,
     scores=st.lists(SCORES, max_size=3).map(tuple),
 )
