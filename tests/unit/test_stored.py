@@ -145,10 +145,10 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
     made = {run: make_case(make_spec(run, suite="refunds")) for run in "abcde"}
     results = []
     for case in made.values():
-        result = make_result(case.spec, case_digest=case_digest(case), judge_fingerprint="now")
+        result = make_result(case.spec, case_digest=case_digest(case), judge_digest="now")
         results.append(result_with(result, config=suite.key))
     results[1] = result_with(results[1], case_digest="0" * 64)
-    results[2] = result_with(results[2], judge_fingerprint="before")
+    results[2] = result_with(results[2], judge_digest="before")
     results[3] = result_with(results[3], config="another.yml")
     path = ledger_path(suite)
     path.parent.mkdir(parents=True)
