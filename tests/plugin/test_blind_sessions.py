@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import run_pytest
-from tests.support.fork_server import python
 from tests.support.label_session import labelling_session, let_in
-from tests.support.suites import write_suite
 
 pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
 pytest.importorskip("uvicorn", reason="needs uvicorn (the extra `review`)")
@@ -105,21 +103,3 @@ def test_what_two_people_label_in_clones_comes_together(tmp_path: Path) -> None:
     ):
         assert [row["value"] for row in reviewer.rows].count("") == 1
         process.kill()
-
-
-def test_labels_are_not_drawn_from_a_subset(pytester: pytest.Pytester) -> None:
-    blind = write_suite(pytester.path, runs=1, overrides={"subset": {"smoke": 1}})
-    options = ("--jrh-subset=smoke", "--jrh-review=blind")
-    refused = pytester.run(*python(), "-m", "pytest", blind.option, *options)
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["*run it without --jrh-subset*"])
-
-
-def test_the_ini_key_takes_what_the_option_takes(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    suite = write_suite(pytester.path, runs=1)
-    pytester.makeini("[pytest]\njrh_review = blind\n")
-    result = pytester.run(*python(), "-m", "pytest", suite.option, "-q")
-    result.stdout.fnmatch_lines(["jrh: no review page where CI is set; recorded decisions apply*"])

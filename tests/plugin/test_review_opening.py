@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.review import serving as review_server
-from tests.plugin.recorded import Recorded, environment, run_pytest
+from tests.plugin.probed import PROBE, write_probed
+from tests.plugin.recorded import PERTURBATION, Recorded, environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
 from tests.support.fork_server import python
 from tests.support.label_session import entered, labelling_session, news
@@ -81,8 +83,12 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
         {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
         for name in ("strict", "kind")
     ]
-    panel = {"admin": {"evaluation_config": {"judges": judges}}}
-    suite = write_suite(tmp_path, runs=3, tests=["agent_positives"], overrides=panel, workers=1)
+    # The probe's cases come before those that they are derived of.
+    suite = write_probed(
+        tmp_path,
+        tests=(PROBE, "agent_perturbation"),
+        evaluation={"judges": judges, "max_workers": 1},
+    )
     (tmp_path / "conftest.py").write_text(
         "def pytest_runtest_logstart(location):\n    open('begun', 'w').close()\n", encoding="utf-8"
     )
@@ -103,10 +109,10 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
         rest, _ = process.communicate(timeout=PATIENCE)
         assert (process.returncode, server.count("judge"), server.peak_in_flight) == (
             pytest.ExitCode.OK,
-            6,
+            12,
             1,
         )
-    # Each case once, though it has two judges.
+    # Each case once, though it has two judges and a probe.
     assert "Reviewed by people: 3 undecided.\n" in rest
 
 
@@ -115,9 +121,13 @@ def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stay
 ) -> None:
     """`--lf --jrh-review` is what a red session says to do next."""
     suite, folder = recorded.tiny, recorded.tiny.folder
-    assert run_pytest(folder, suite.option).code == pytest.ExitCode.TESTS_FAILED
-    [report] = folder.rglob("report.html")
-    before = report.read_bytes()
+    report = suite.results / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("of the red session", "utf-8")
+    red = [f"inputs/configs/tiny.yml::{PERTURBATION}run-{number}[e1]" for number in (2, 4)]
+    failed = folder / ".pytest_cache/v/cache/lastfailed"
+    failed.parent.mkdir(parents=True)
+    failed.write_text(json.dumps(dict.fromkeys(red, True)), "utf-8")
     with labelling_session(folder, suite.option, "--lf", "--jrh-review") as (process, url):
         with entered(url) as client:
             rows: dict[str, Any] = {}
@@ -136,49 +146,41 @@ def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stay
         said, _ = process.communicate(timeout=PATIENCE)
     # What is decided is obeyed at once.
     assert "1 skipped, 6 deselected, 1 error" in said
-    assert report.read_bytes() == before
-    assert run_pytest(folder, suite.option, "-rs").stdout.count("rejected in review: no viol") == 1
+    assert report.read_text("utf-8") == "of the red session"
 
 
-def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal(tmp_path: Path) -> None:
+def test_a_suite_that_asks_gets_the_page_on_a_terminal_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        url = address(shown(terminal, "the run goes on when you press Finish"))
-        server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
-        press_finish(url)
-        assert "2 passed" in shown(terminal)
-        assert process.wait(PATIENCE) == pytest.ExitCode.OK
-        assert server.count("judge") == 2
-
-
-def test_ctrl_c_while_the_page_is_open_ends_cleanly(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
-    with ModelServer() as server, running(suite, server, "--jrh-review") as process:
-        read_until(process, "jrh: the run goes on")
+        shown(terminal, "the run goes on when you press Finish")
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
         interrupt(process)
-        rest, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == pytest.ExitCode.INTERRUPTED
+        assert "Traceback" not in shown(terminal)
+        assert process.wait(PATIENCE) == pytest.ExitCode.INTERRUPTED
         assert server.count("judge") == 0
-    assert "Traceback" not in rest
     assert not list(tmp_path.rglob(".spool*"))
 
 
 def test_no_page_where_ci_is_set_and_the_run_goes_on(
     pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The ini key takes what the option takes."""
     monkeypatch.setenv("CI", "true")
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
-    result = pytester.runpytest_inprocess(suite.option, RECORDING, "--jrh-review", "-q")
+    pytester.makeini("[pytest]\njrh_review = blind\n")
+    result = pytester.runpytest_inprocess(suite.option, RECORDING, "-q")
     result.assert_outcomes(passed=1)
     said = [line for line in result.outlines if "page" in line]
     assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
 
 
-def test_without_the_extra_the_option_is_a_usage_error_that_says_what_to_install(
+def test_what_the_page_cannot_do_is_a_usage_error(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
+    suite = write_suite(pytester.path, runs=1, overrides={"subset": {"smoke": 1}})
+    refused = pytester.runpytest_inprocess(suite.option, "--jrh-subset=smoke", "--jrh-review=blind")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*run it without --jrh-subset*"])
     monkeypatch.setattr(review_server, "find_spec", lambda _name: None)
     result = pytester.runpytest_inprocess(suite.option, "--jrh-review")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
