@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
@@ -34,11 +33,6 @@ class Judged:
         config = yaml.safe_load(self.suite.config.read_text(encoding="utf-8"))
         config["admin"]["evaluation_config"]["judges"] = list(judges)
         self.suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-
-    @property
-    def cassette(self) -> Path:
-        folder = self.suite.cassettes / "agent_perturbation" / "rubric-1"
-        return folder / "run-1.e1.judge-default.yaml"
 
 
 MakeJudged: TypeAlias = Callable[..., Judged]

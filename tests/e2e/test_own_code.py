@@ -1,0 +1,522 @@
+"""Judges of own code: what they ask is recorded, counted and answered again, and what they give is
+a verdict or none."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import RecordMode
+from pytest_jrh.engine.suite import make_ready
+from pytest_jrh.llm.limits import Ledger, unpriced_reason
+from tests.e2e.bench import Bench
+from tests.support.judge_service import JudgeService
+from tests.support.obedient import VIOLATION
+from tests.support.suites import write_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_jrh.core.model import CaseResult
+    from tests.support.model_server import ModelServer
+
+
+CALLS_OF_A_CASE = 4
+
+
+class OwnCode(Bench):
+    """The smallest suite, whose case is made, and whose judge stands in `judges.py`."""
+
+    def write(self, source: str, name: str = "judges.py") -> None:
+        """Write a file beside the config; what was imported from there is imported anew."""
+        importlib.invalidate_caches()
+        for module_name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(str(self.files.folder)):
+                del sys.modules[module_name]
+        self.files.config.with_name(name).write_text(source, encoding="utf-8")
+
+    def judge_by(self, source: str, **keys: Any) -> None:
+        """Have the function `judge` of this source for the judge."""
+        self.write(source)
+        self.files.configure({"judge": {"python": "judges.py:judge", **keys}})
+        self.reload()
+
+    def judge(self, mode: RecordMode = "none", **more: Any) -> CaseResult:
+        return self.run("none", judge_record_mode=mode, **more).only
+
+    @property
+    def cassette(self) -> Path:
+        return next(self.cassettes.rglob("*.judge-default.yaml"))
+
+
+@pytest.fixture
+def bench(
+    tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OwnCode]:
+    # A judge's file is written twice within the second that Python tells by.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
+    made = OwnCode(files, tmp_path / "cassettes")
+    made.run("once", judge_record_mode="none")
+    yield made
+    made.write("")
+
+
+@pytest.fixture
+def service() -> Iterator[JudgeService]:
+    with JudgeService() as service:
+        yield service
+
+
+def calls(result: CaseResult) -> tuple[int, int]:
+    """The requests of the judge that were sent, and that were answered from the recording."""
+    spending = result.spending.all
+    return spending.calls, spending.replayed - CALLS_OF_A_CASE
+
+
+def said(result: CaseResult) -> str:
+    return " ".join(result.why.text.split())
+
+
+def asking(url: str) -> str:
+    return (
+        f"import requests\nURL = {url!r}\ndef judge(case):\n"
+        "    a = requests.post(URL, json={'transcript': case.transcript})\n"
+        "    a.raise_for_status()\n"
+        "    return a.json()['score'], a.json()['why']\n"
+    )
+
+
+# What each client sends names it, so that each has a recording of its own.
+CLIENTS = """
+import http.client, json, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+import httpx, requests, urllib3
+
+URL = {url!r}
+
+
+def judge(case):
+    def body(client):
+        return {{"client": client, "transcript": case.transcript}}
+
+    def by_urllib():
+        data = json.dumps(body("urllib")).encode()
+        asked = urllib.request.Request(URL, data, {{"content-type": "application/json"}})
+        return json.load(urllib.request.urlopen(asked))
+
+    def by_http_client():
+        connection = http.client.HTTPConnection(URL.split("/")[2])
+        connection.request("POST", "/judge", json.dumps(body("http.client")))
+        return json.load(connection.getresponse())
+
+    with requests.Session() as session, ThreadPoolExecutor(1) as pool:
+        answers = [
+            requests.post(URL, json=body("requests")).json(),
+            *(session.post(URL, json=body("session")).json() for _ in range(2)),
+            httpx.post(URL, json=body("httpx")).json(),
+            urllib3.request("POST", URL, json=body("urllib3")).json(),
+            by_urllib(),
+            by_http_client(),
+            pool.submit(httpx.post, URL, json=body("pool")).result().json(),
+        ]
+    [score] = {{answer["score"] for answer in answers}}
+    return score, answers[0]["why"]
+"""
+ASYNC_CLIENTS = """
+import aiohttp, httpx
+
+URL = {url!r}
+shared = httpx.AsyncClient()
+
+
+async def judge(case):
+    async with aiohttp.ClientSession() as session:
+        async with session.post(URL, json=["aiohttp", case.transcript]) as response:
+            one = await response.json()
+    two = (await shared.post(URL, json=["httpx", case.transcript])).json()
+    assert one == two
+    return one["score"], one["why"]
+"""
+
+
+def compressed(_path: str, body: str) -> tuple[int, dict[str, str], bytes]:
+    answer = {"score": int(VIOLATION in body), "why": "Read."}
+    return 200, {"content-encoding": "gzip"}, gzip.compress(json.dumps(answer).encode())
+
+
+@pytest.mark.parametrize(("source", "requests"), [(CLIENTS, 8), (ASYNC_CLIENTS, 2)])
+def test_what_every_client_asks_is_recorded_as_text_and_answered_without_its_server(
+    bench: OwnCode, source: str, requests: int
+) -> None:
+    with JudgeService(reply=compressed) as service:
+        bench.judge_by(source.format(url=service.url))
+        first = bench.judge("once")
+    assert (first.outcome, calls(first)) == ("agree", (requests, 0)), first.why.text
+    assert '"why": "Read."' in bench.cassette.read_text("utf-8")
+    assert "!!binary" not in bench.cassette.read_text("utf-8")
+    again = bench.judge()
+    assert (again.outcome, calls(again)) == ("agree", (0, requests)), again.why.text
+
+
+def test_a_changed_function_is_tested_for_real(bench: OwnCode, service: JudgeService) -> None:
+    source = asking(service.url)
+    bench.judge_by(source)
+    bench.judge("once")
+    bench.judge_by(source.replace("return a.json()['score']", "return 1 - a.json()['score']"))
+    mapped = bench.judge()
+    assert (mapped.outcome, calls(mapped)) == ("disagree", (0, 1))
+    bench.judge_by(source.replace("'transcript':", "'tone': 'strict', 'transcript':"))
+    asked = bench.judge()
+    assert asked.outcome == "unrecorded"
+    assert "The judge judges.py:judge sent POST http://127.0.0.1:" in said(asked)
+    assert '    + "tone": "strict",' in asked.why.text.splitlines()
+    assert "`once`" not in said(asked)
+    assert len(service.asked) == 1
+
+
+def test_record_modes_mean_what_they_mean_for_prompts(
+    bench: OwnCode, service: JudgeService
+) -> None:
+    bench.judge_by(asking(service.url))
+    assert bench.judge("none").outcome == "unrecorded"
+    assert not service.asked
+    assert bench.judge("new_episodes").outcome == "agree"
+    assert bench.judge("new_episodes").outcome == "agree"
+    assert len(service.asked) == 1
+    before = bench.cassette.read_bytes()
+    # Recording anew without an answer keeps the old one.
+    service.statuses = [401]
+    assert bench.judge("all").outcome == "model_error"
+    assert bench.cassette.read_bytes() == before
+    service.scores = [0]
+    assert bench.judge("all").outcome == "disagree"
+    assert len(service.asked) == 3
+
+
+def test_each_repeat_has_requests_of_its_own(bench: OwnCode, service: JudgeService) -> None:
+    bench.judge_by(asking(service.url), repeats=3)
+    service.scores = [1, 0, 1]
+    first = bench.judge("once")
+    assert (first.outcome, first.scores, calls(first)) == ("agree", (1, 0, 1), (3, 0))
+    bench.judge_by(asking(service.url), repeats=4)
+    service.scores = [0]
+    more = bench.judge("new_episodes")
+    assert (more.outcome, more.scores, calls(more)) == ("disagree", (1, 0, 1, 0), (1, 3))
+
+
+def test_errors_of_a_service_are_not_kept_where_the_judge_asked_again(
+    bench: OwnCode, service: JudgeService
+) -> None:
+    service.statuses = [429, 503]
+    bench.judge_by(
+        f"import requests\nURL = {service.url!r}\ndef judge(case):\n    for _ in range(3):\n"
+        "        r = requests.post(URL, json=case.transcript)\n"
+        "        if r.ok: return r.json()['score']\n"
+    )
+    assert calls(bench.judge("once")) == (3, 0)
+    again = bench.judge()
+    assert (again.outcome, calls(again)) == ("agree", (0, 1))
+    assert bench.cassette.read_text("utf-8").count("method: POST") == 1
+
+
+def test_the_budget_counts_each_request(
+    bench: OwnCode, service: JudgeService, tmp_path: Path
+) -> None:
+    bench.judge_by(
+        f"import requests\nURL = {service.url!r}\ndef judge(case):\n    try:\n"
+        "        for n in range(3): a = requests.post(URL, json=[n, case.transcript]).json()\n"
+        "    except Exception:\n        return 1\n    return a['score']\n"
+    )
+    limited = bench.judge("once", ledger=Ledger(tmp_path / "budget.json", calls=2))
+    assert limited.outcome == "over_budget"
+    assert "2 of 2 calls are spent" in said(limited)
+    assert len(service.asked) == 2
+    # What was answered is kept, and not asked again.
+    assert bench.judge("once").outcome == "agree"
+    assert len(service.asked) == 3
+    refused = unpriced_reason(1, bench.ready.judges[None].models)
+    assert "no known price for judges.py:judge" in str(refused)
+
+
+HELPED = """
+from words import is_violated
+
+
+def judge(case):
+    return int(is_violated(case.transcript))
+"""
+WORDS = "def is_violated(text):\n    return 'ok-marker-violation' in text\n"
+
+
+def test_with_a_version_the_recorded_verdict_answers_and_no_other_judges(bench: OwnCode) -> None:
+    bench.write(WORDS, "words.py")
+    bench.judge_by(HELPED, version="1")
+    bench.judge("once")
+    bench.judge_by("def judge(case):\n    raise ValueError\n", version="1")
+    assert bench.judge().outcome == "agree"
+    bench.judge_by(HELPED, version="2")
+    stale = bench.judge()
+    assert stale.outcome == "unrecorded"
+    assert "answers from its recorded verdict, which is that of another judge" in said(stale)
+    first, second = ('{"judge": "1", "case": ', '{"judge": "2", "case": ')
+    assert f"    -{first}" in stale.why.text
+    assert f"    +{second}" in stale.why.text
+
+
+def test_another_version_and_a_changed_helper_are_other_judges(bench: OwnCode) -> None:
+    digests = set()
+    for keys in ({}, {"version": "1"}, {"version": "2"}):
+        bench.write(WORDS, "words.py")
+        bench.judge_by(HELPED, **keys)
+        digests |= {*bench.ready.judge_fingerprints.values()}
+    bench.write(WORDS.replace(" in ", " not in "), "words.py")
+    bench.judge_by(HELPED, version=None)
+    digests |= {*bench.ready.judge_fingerprints.values()}
+    assert len(digests) == 4
+
+
+def test_a_helper_that_would_be_another_files_is_refused(
+    bench: OwnCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "helper.py").write_text("SCORE = 1\n", encoding="utf-8")
+    bench.write("SCORE = 0\n", "helper.py")
+    monkeypatch.syspath_prepend(other)
+    monkeypatch.setitem(sys.modules, "helper", importlib.import_module("helper"))
+    with pytest.raises(InputError) as refused:
+        bench.judge_by("from helper import SCORE\ndef judge(case):\n    return SCORE\n")
+    assert (
+        "'judges.py:judge' imports \"helper\" from its folder, but a module of that name was "
+        "imported before, from "
+    ) in " ".join(str(refused.value).split())
+
+
+@pytest.mark.parametrize(
+    ("start", "body", "outcome", "words"),
+    [
+        ("def", "raise ValueError('no luck')", "model_error", "raised ValueError: no luck."),
+        ("async def", "raise SystemExit(3)", "model_error", "raised SystemExit: 3."),
+        ("def", "import pytest; pytest.exit('done', 0)", "model_error", "raised Exit: done."),
+        ("def", "return True", "invalid_response", "gave True; a score must be the integer 0 or"),
+        (
+            "async def",
+            "import time; time.sleep(1)",
+            "model_error",
+            "gave no verdict within 0.3 s, its `timeout`",
+        ),
+    ],
+)
+def test_what_is_no_verdict_is_said_in_a_few_lines(
+    bench: OwnCode, start: str, body: str, outcome: str, words: str
+) -> None:
+    timeout = 0.3 if "sleep" in body else 60
+    bench.judge_by(f"{start} judge(case):\n    {body}\n", timeout=timeout)
+    result = bench.judge("once")
+    assert result.outcome == outcome
+    assert f"The judge judges.py:judge {words}" in said(result)
+    assert len(result.why.text.splitlines()) <= 25
+    assert ("judges.py:2 in judge" in result.why.text) is ("raised" in words)
+
+
+SCORERS = """
+from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, scorer
+
+
+def scoring(result):
+    async def score(state, target) -> Score:
+        return result
+
+    return score
+
+
+@scorer(metrics=[accuracy()])
+def several() -> Scorer:
+    return scoring(Score(value={"bad": True, "length": 7}, explanation="Read it."))
+
+
+@scorer(metrics=[accuracy()])
+def silent() -> Scorer:
+    return scoring(Score.unscored(explanation="Too long to read."))
+
+
+@scorer(metrics=[accuracy()])
+def older() -> Scorer:
+    # As the graders of Inspect did before 0.3.245.
+    explanation = "Grade not found in model output: Hm, I cannot tell."
+    return scoring(Score(value={"grade": INCORRECT}, explanation=explanation))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("several", "gave several values (bad, length), and a judge has to give one"),
+        ("silent", "left the case unscored: Too long to read."),
+        ("older", "left the case unscored: Grade not found in model output: Hm, I cannot"),
+    ],
+)
+def test_what_a_scorer_of_inspect_says_may_be_no_verdict(
+    bench: OwnCode, name: str, words: str
+) -> None:
+    bench.write(SCORERS)
+    bench.files.configure({"judge": {"inspect_scorer": f"judges.py@{name}"}})
+    bench.reload()
+    result = bench.judge()
+    assert result.outcome == "invalid_response"
+    assert words in said(result)
+
+
+def test_a_scorer_that_is_not_there_is_refused(bench: OwnCode) -> None:
+    bench.write(SCORERS)
+    bench.files.configure({"judge": {"inspect_scorer": "judges.py@no_such"}})
+    with pytest.raises(InputError) as refused:
+        bench.reload()
+    words = " ".join(str(refused.value).split())
+    assert "judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be" in words
+    assert "file.py@name, or package/name of an installed package" in words
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "words"),
+    [
+        ("def strict(case): ...", "judges.py:strikt", "the module has no 'strikt'"),
+        ("strict = 7", "judges.py:strict", "int is not callable"),
+        ("", "no_such_package:strict", "cannot be imported: ModuleNotFoundError"),
+        ("", "../../etc/passwd:strict", "must be a function, as pkg.mod:function"),
+        ("def strict(:", "judges.py:strict", "SyntaxError: invalid syntax (judges.py, line 1)"),
+    ],
+)
+def test_a_function_that_is_not_there_is_refused(
+    bench: OwnCode, source: str, path: str, words: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        bench.judge_by(source, python=path)
+    assert words in " ".join(str(refused.value).split())
+
+
+IDIOM = """
+import json
+from openai import OpenAI
+client = OpenAI(max_retries=0)
+
+def judge(case):
+    messages = [{"role": "user", "content": case.transcript}]
+    answer = client.chat.completions.create(model="strict", messages=messages)
+    return json.loads(answer.choices[0].message.content)["score"]
+"""
+
+
+def test_a_client_made_at_import_replays_without_its_key_and_address(
+    bench: OwnCode, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    server.answer = lambda _request: {"score": 1}
+    bench.judge_by(IDIOM)
+    assert calls(bench.judge("once")) == (1, 0)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    bench.judge_by(IDIOM)
+    session = bench.run("none")
+    assert (session.only.outcome, calls(session.only)) == ("agree", (0, 1))
+    assert [*bench.ready.suite.notices, *session.notices] == [
+        "suite tiny: the judge judges.py:judge looks for OPENAI_API_KEY, not set here: on replay "
+        "it gets a placeholder, and nothing is sent."
+    ]
+    folder = bench.files.folder
+    bench.write(IDIOM)
+    with pytest.raises(InputError, match="Missing credentials"):
+        make_ready(bench.files.config, cwd=folder, rootdir=folder, records=lambda _suite: True)
+
+
+def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_not(
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "import os, subprocess, sys\nDIRECT = os.environ['GATEWAY_TOKEN']\n"
+        "assert os.environ.get('LANGFUSE_SECRET_KEY') is None\n"
+        "def judge(case):\n"
+        "    assert os.environ['LATER_API_KEY'] == DIRECT\n"
+        "    assert os.getenv('ANTHROPIC_API_KEY') is None\n"
+        "    try:\n        os.environ['NO_SUCH_FOLDER']\n"
+        "    except KeyError:\n        return 1, 'ok'\n"
+    )
+    monkeypatch.setenv("OPENAI_API_KEY", "of-a-person")
+    for name in ("GATEWAY_TOKEN", "LATER_API_KEY"):
+        monkeypatch.setenv(name, "abcdefgh")
+    bench.judge_by(source)
+    assert bench.judge("once").outcome == "agree"
+    for name in ("GATEWAY_TOKEN", "LATER_API_KEY"):
+        monkeypatch.delenv(name)
+    bench.judge_by(source)
+    session = bench.run("none")
+    assert session.only.outcome == "agree", session.only.why.text
+    [at_import], [while_judging] = bench.ready.suite.notices, session.notices
+    assert "looks for GATEWAY_TOKEN" in at_import
+    assert "looks for LATER_API_KEY" in while_judging
+
+
+PAST_THE_RECORDING = """
+import socket
+URL = {url!r}
+
+def judge(case):
+    host, _, port = URL.split("/")[2].partition(":")
+    try:
+        with socket.create_connection((host, int(port))) as line:
+            line.sendall(b"POST / HTTP/1.1\\r\\ncontent-length: 1\\r\\n\\r\\n1")
+    except Exception:
+        pass
+    return int("ok-marker-violation" in case.transcript)
+"""
+
+
+def test_a_judge_that_goes_past_the_recording_is_stopped_and_named_on_replay(
+    bench: OwnCode, service: JudgeService
+) -> None:
+    bench.judge_by(PAST_THE_RECORDING.format(url=service.url))
+    stopped = bench.judge()
+    assert not service.asked
+    assert stopped.outcome == "unrecorded"
+    assert (
+        f"The judge judges.py:judge was stopped: it tried to reach 127.0.0.1:{service.port}, which "
+        "no recording answers."
+    ) in said(stopped)
+
+
+AT_IMPORT = {
+    "in a thread": "t = threading.Thread(target=requests.post, args=(URL, None, 1))\n"
+    "t.start()\nt.join()",
+    "by a name": "requests.post('http://judge.example/', json=1)",
+}
+IMPORTED = """
+import threading, requests
+URL = {url!r}
+try:
+    {way}
+except Exception:
+    pass
+def judge(case):
+    return int("ok-marker-violation" in case.transcript)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("way", AT_IMPORT)
+def test_a_module_that_asks_when_it_is_imported_is_refused_on_replay(
+    bench: OwnCode, service: JudgeService, way: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        bench.judge_by(IMPORTED.format(url=service.url, way=AT_IMPORT[way].replace("\n", "\n    ")))
+    assert not service.asked
+    reached = "judge.example:80" if way == "by a name" else f"127.0.0.1:{service.port}"
+    words = " ".join(str(refused.value).split())
+    assert f"tried to reach {reached} when its module was imported" in words
