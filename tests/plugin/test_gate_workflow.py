@@ -1,21 +1,17 @@
 """`examples/github/judge-gate.yml`, its steps run as they are written, on a pull request that
-changes the judge's prompt and on the next push, which takes the change back."""
+changes the judge's prompt, and on its next push."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.plugin.recorded import run_script
-from tests.support.fork_server import python
-from tests.unit.test_workflows import ROOT, steps
+from tests.plugin.workflow_jobs import Jobs
+from tests.unit.test_workflows import ROOT
 
 CONFIG = "inputs/configs/refund_agent.yml"
 RUN = "https://github.com/o/r/actions/runs/7"
@@ -46,88 +42,64 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class PullRequest:
-    """A branch, checked out anew for each push, and the comments on its pull request."""
+    """A checkout of its branch, and the comments on it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._bin = folder / "bin"
-        self._bin.mkdir()
-        for name, command in (
-            ("pytest", [*python(), "-m", "pytest"]),
-            ("gh", [sys.executable, str(self._bin / "gh.py")]),
-        ):
-            script = self._bin / name
-            script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
-            script.chmod(0o755)
-        (self._bin / "gh.py").write_text(GH, "utf-8")
-        # What a stranger writes is never changed, whatever it begins with.
-        stranger = {"id": 1, "body": f"{self._marker} me first", "user": {"login": "mallory"}}
-        (self._bin / "comments.json").write_text(json.dumps([stranger]), "utf-8")
+    folder: Path
+    jobs: Jobs
 
-    @property
-    def _marker(self) -> str:
-        [marker] = [step["env"]["MARKER"] for step in self._steps("comment") if "run" in step]
-        return str(marker)
-
-    def push(self, config: str) -> tuple[int, str]:
-        """Run the workflow as GitHub does: a job is a folder, and the last has what the first has
-        kept. Gives the exit code and the lines of the job that replays.
-        """
-        checkout = self._folder / "checkout"
-        shutil.rmtree(checkout, ignore_errors=True)
-        for name in ("inputs", "examples/prompt_change"):
-            shutil.copytree(ROOT / name, checkout / name)
-        shutil.copy(ROOT / config, checkout / CONFIG)
-        [replay, kept] = [step for step in self._steps("replay") if step.get("name") in REPLAY]
-        done = self._bash(replay, checkout)
-        job = self._folder / "job"
-        shutil.rmtree(job, ignore_errors=True)
-        artifact = job / "results" / kept["with"]["name"]
+    def replay(self) -> tuple[int, str, Path]:
+        """Run the job that replays; gives its exit code, its lines, and what it has kept."""
+        step = self.jobs.step("replay", "Replay the recorded verdicts")
+        done = self.jobs.run(step, self.folder, self._values(self.folder))
+        kept = self.jobs.step("replay", "Keep the results")["with"]
+        artifact = self.folder.parent / "job" / "results" / kept["name"]
         artifact.mkdir(parents=True)
-        for path in kept["with"]["path"].split():
-            shutil.copy(checkout / path, artifact)
-        [comment] = [step for step in self._steps("comment") if "run" in step]
-        posted = self._bash(comment, job)
-        assert posted.returncode == 0, posted.stderr
-        return done.returncode, done.stdout
+        for path in kept["path"].split():
+            shutil.copy(self.folder / path, artifact)
+        return done.returncode, done.stdout, artifact
 
     def comments(self) -> list[str]:
-        """The texts of all comments, in the order in which they were made."""
-        known = json.loads((self._bin / "comments.json").read_text("utf-8"))
+        """Run the job that comments, and give all comments in the order in which they were made."""
+        job = self.folder.parent / "job"
+        step = self.jobs.step("comment", "Write the comment, or bring it up to date")
+        posted = self.jobs.run(step, job, {"NUMBER": "5", **self._values(job)})
+        assert posted.returncode == 0, posted.stderr
+        known = json.loads((self.jobs.tools / "comments.json").read_text("utf-8"))
         return [comment["body"] for comment in known]
 
-    def _steps(self, job: str) -> list[dict[str, Any]]:
-        return [step for of_job, step in steps("judge-gate.yml") if of_job == job]
-
-    def _bash(self, step: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
-        values = {
+    def _values(self, folder: Path) -> dict[str, str]:
+        return {
             "GITHUB_ACTIONS": "true",
             "GITHUB_WORKSPACE": str(folder),
             "GITHUB_SERVER_URL": "https://github.com",
             "GITHUB_REPOSITORY": "o/r",
             "GITHUB_RUN_ID": "7",
         }
-        more = {**step.get("env", {}), "NUMBER": "5", **values}
-        return run_script(step["run"], folder, more, self._bin)
 
 
-REPLAY = ("Replay the recorded verdicts", "Keep the results")
-
-
-def test_a_pull_request_has_one_comment_and_one_annotation_that_follow_it(tmp_path: Path) -> None:
-    pull_request = PullRequest(tmp_path)
-    code, printed = pull_request.push(LAX)
+def test_a_pull_request_has_an_annotation_and_one_comment_that_follows_it(tmp_path: Path) -> None:
+    jobs = Jobs("judge-gate.yml", tmp_path / "bin")
+    jobs.install(GH)
+    # What a stranger writes is never changed, whatever it begins with.
+    stranger = "<!-- pytest-jrh: judge gate --> me first"
+    known = [{"id": 1, "body": stranger, "user": {"login": "mallory"}}]
+    (jobs.tools / "comments.json").write_text(json.dumps(known), "utf-8")
+    checkout = tmp_path / "checkout"
+    for name in ("inputs", "examples/prompt_change"):
+        shutil.copytree(ROOT / name, checkout / name)
+    shutil.copy(ROOT / LAX, checkout / CONFIG)
+    pull_request = PullRequest(checkout, jobs)
+    code, printed, artifact = pull_request.replay()
     assert code == pytest.ExitCode.TESTS_FAILED
     [annotation] = [line for line in printed.splitlines() if line.startswith("::")]
     assert annotation.startswith("::error file=examples/prompt_change/judge.md,line=")
-    stranger, comment = pull_request.comments()
+    first, comment = pull_request.comments()
+    assert first == stranger
     assert "FAIL: the new prompt misses 6 of 25 violations that it found before" in comment
     assert f"[run]({RUN}) · [report]({RUN}#artifacts)" in comment
-    code, printed = pull_request.push(CONFIG)
-    assert code == pytest.ExitCode.OK
-    assert "::" not in [line[:2] for line in printed.splitlines()]
-    assert pull_request.comments()[0] == stranger
-    [comment] = pull_request.comments()[1:]
-    assert "PASS" in comment
-    assert "misses 6" not in comment
+    (artifact / "judge-summary.md").write_text("PASS, after the next push", "utf-8")
+    first, comment = pull_request.comments()
+    assert first == stranger
+    assert comment.endswith("PASS, after the next push")
