@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +16,11 @@ import pytest
 
 from pytest_jrh.recording.cassettes import Cassette
 from tests.plugin.recorded import environment
+from tests.plugin.test_growing import LABELS, write_growing
 from tests.support.faults import Fault
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
-from tests.support.suites import SuiteFiles, write_suite
+from tests.support.suites import REMOVED, SuiteFiles, write_suite
 
 PATIENCE = 150.0
 
@@ -133,17 +135,41 @@ def test_ctrl_c_is_heard_under_xdist(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".spool*"))
 
 
-def test_stopping_at_a_failure_keeps_the_calls_in_flight(
+def test_stopping_at_a_failure_keeps_the_calls_in_flight_and_every_report_says_so(
     pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     suite = write_suite(pytester.path, runs=12, tests=["agent_positives"], workers=2)
     server.delay = 0.02
     server.faults.add(stage="judge", fault=Fault.fields(score=1))
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "-x")
+    reports = ("--jrh-report=part.html", "--jrh-report=part.md")
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "-x", *reports)
     assert result.parseoutcomes()["failed"] == 1
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
     assert server.count("planner") < 12
     assert server.count() == recorded_calls(suite)
+    kept = len((suite.results / "results.jsonl").read_text("utf-8").splitlines())
+    said = f"interrupted: {kept} of 12 cases kept; the same command goes on"
+    assert f"! {said}" in " ".join(" ".join(result.outlines).split())
+    for report in ("part.md", "part.html"):
+        assert said in (pytester.path / report).read_text("utf-8")
+    [path] = suite.results.glob("*_report.json")
+    session = json.loads(path.read_text("utf-8"))["session"]
+    assert session == {"cases": kept, "kept": 0, "of": 12, "interrupted": True}
+
+
+# It asks nobody, so that no worker imports a client.
+WAITING = """
+import time
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+def judge(case):
+    (FOLDER / f"{case.run_id}.asked").touch()
+    while not (FOLDER / "go").exists():
+        time.sleep(0.01)
+    return 0
+"""
 
 
 def children(pid: int) -> list[int]:
@@ -160,26 +186,33 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds xdist's workers in /proc")
-def test_the_workers_of_a_killed_controller_begin_no_further_call(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, runs=6, tests=["agent_positives"])
-    with ModelServer() as server:
-        hang = Fault.hang()
-        server.faults.add(fault=hang, times=None, stage="verifier")
-        # A real controller, and workers that are its children.
-        with running(suite, server, "-n", "2", interpreter=[sys.executable]) as process:
-            # All places for calls in flight are taken then, so that no other one is on its way.
-            server.wait_for(4, "verifier", timeout=PATIENCE)
-            workers = children(process.pid)
-            process.kill()
-            process.wait()
-            asked = server.count()
-            hang.release()
-            for worker in workers:
-                for _ in range(int(PATIENCE / 0.1)):
-                    if not is_running(worker):
-                        break
-                    time.sleep(0.1)
-                else:
-                    raise AssertionError("a worker goes on without its controller")
-            assert server.count() == asked
+def test_the_workers_of_a_killed_controller_ask_no_further_judge(tmp_path: Path) -> None:
+    labels = {"test_agent_perturbation_config": {"labels": LABELS}}
+    judge = {"judge": {"python": "judges.py:judge"}, "synthetic_data_params": REMOVED}
+    suite, _ = write_growing(
+        tmp_path, 12, tests=["agent_labels"], overrides={**labels, **judge}, workers=2
+    )
+    folder = suite.config.parent
+    (folder / "judges.py").write_text(WAITING, encoding="utf-8")
+    # A real controller, and workers that are its children.
+    with (
+        ModelServer() as server,
+        running(suite, server, "-n", "2", interpreter=[sys.executable]) as process,
+    ):
+        # Both places for calls are taken then, so that no other one is on its way.
+        wait_until(lambda: len(list(folder.glob("*.asked"))) == 2)
+        workers = children(process.pid)
+        assert len(workers) == 2
+        process.kill()
+        process.wait()
+        (folder / "go").touch()
+        wait_until(lambda: not any(map(is_running, workers)))
+    assert len(list(folder.glob("*.asked"))) == 2
