@@ -18,7 +18,6 @@ from pytest_jrh.core.model import (
     Objective,
     PerturbationOutcome,
     Rubric,
-    ScoreLevel,
     StageModel,
     Verdict,
 )
@@ -26,6 +25,7 @@ from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.llm.calls import Stage, load_template, parse_prompt
+from tests.support.made_cases import LEVELS
 
 MODEL = "openai/test"
 CALL: Mapping[str, Any] = {
@@ -58,11 +58,6 @@ MESSAGES: tuple[Message, ...] = (
 )
 RUN = AgentRun("run-1", 1, MESSAGES)
 RUBRIC = Rubric("refund_policy", "Refund only inside the 30-day window.")
-LEVELS = (
-    ScoreLevel(0, "ignores the policy"),
-    ScoreLevel(1, "mentions it"),
-    ScoreLevel(2, "follows it"),
-)
 ORDINAL = replace(RUBRIC, score_levels=LEVELS)
 FAIL, PASS = Goal("fail"), Goal("pass")
 
@@ -79,12 +74,11 @@ def wait_for(work: Awaitable[T]) -> T:
     return asyncio.run(bounded())
 
 
-def step(index: int, goal: str = "The goal.", rationale: str = "Why.") -> dict[str, Any]:
-    return {"message_index": index, "goal": goal, "rationale": rationale}
-
-
 def plan(*indices: int) -> dict[str, Any]:
-    return {"thesis": "The thesis.", "steps": [step(index) for index in indices]}
+    steps = [
+        {"message_index": index, "goal": "The goal.", "rationale": "Why."} for index in indices
+    ]
+    return {"thesis": "The thesis.", "steps": steps}
 
 
 NO_PLAN: Mapping[str, Any] = {"thesis": "", "steps": []}

@@ -20,8 +20,6 @@ JSON = st.recursive(
     max_leaves=8,
 )
 LEVELS = tuple(ScoreLevel(score, label) for score, label in ((1, "poor"), (2, ""), (3, "good")))
-
-
 SOMETHING_TO_CHANGE: tuple[Message, ...] = (
     {"role": "user", "content": "Où est-elle?"},
     {

@@ -1,24 +1,14 @@
-"""ATIF trajectories written by hand, each with the messages that it stands for, and the
-folders of a job of Harbor.
-"""
+"""ATIF trajectories written by hand, each with its transcript, and folders of a job of Harbor."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 Json = dict[str, Any]
 AGENT: Json = {"name": "helper", "version": "1.0"}
-
-
-class Example(NamedTuple):
-    """A trajectory, the id of its run, and its messages in OpenAI's form."""
-
-    run_id: str
-    trajectory: Json
-    messages: list[Json]
 
 
 def trajectory(*steps: Json, version: str = "ATIF-v1.7", **fields: Any) -> Json:
@@ -48,31 +38,6 @@ def results(*entries: Json) -> Json:
     return {"results": list(entries)}
 
 
-def asked(content: Any) -> Json:
-    """A message of the user."""
-    return {"role": "user", "content": content}
-
-
-def said(content: Any, *calls: Json, **fields: Any) -> Json:
-    """A message of the agent, with its calls."""
-    tool_calls = [
-        {
-            "id": one["tool_call_id"],
-            "type": "function",
-            "function": {"name": one["function_name"], "arguments": json.dumps(one["arguments"])},
-        }
-        for one in calls
-    ]
-    message = {"role": "assistant", "content": content, **fields}
-    return {**message, "tool_calls": tool_calls} if tool_calls else message
-
-
-def got(content: Any, call_id: str | None = None) -> Json:
-    """A message of a tool; of none without an id."""
-    # An id that no call has keeps it from any of them.
-    return {"role": "tool", "tool_call_id": call_id or "of no call", "content": content}
-
-
 ORDER = call("find_order", "c1", {"order": 7})
 SHIP = call("find_shipment", "c2", {"order": 7, "since": None})
 TOOL: Json = {
@@ -86,59 +51,34 @@ TOOL: Json = {
 HELLO = (user("Where is order 7?"), agent("It was shipped."))
 
 
-def _one_call() -> Example:
-    result = results({"source_call_id": "c1", "content": "shipped"})
-    value = trajectory(
-        user("Where is order 7?"),
-        agent("I look.", tool_calls=[ORDER], observation=result),
-        agent("It was shipped."),
-        trajectory_id="one-call",
-    )
-    turns = [
-        asked("Where is order 7?"),
-        said("I look.", ORDER),
-        got("shipped", "c1"),
-        said("It was shipped."),
-    ]
-    return Example("one-call", value, turns)
-
-
-def _calls() -> Example:
-    """Results in another order; and an id again, of a call in an earlier step that has none."""
-    again = call("find_shipment", "c1")
-    value = trajectory(
-        user("Where is order 7?"),
-        agent(
-            "",
-            tool_calls=[ORDER, SHIP],
-            observation=results(
-                {"source_call_id": "c2", "content": "on Monday"},
-                {"source_call_id": "c1", "content": "shipped"},
-            ),
+ONE_CALL = trajectory(
+    user("Where is order 7?"),
+    agent(
+        "I look.",
+        tool_calls=[ORDER],
+        observation=results({"source_call_id": "c1", "content": "shipped"}),
+    ),
+    agent("It was shipped."),
+    trajectory_id="one-call",
+)
+# Results in another order; and an id again, of a call in an earlier step that has none.
+CALLS = trajectory(
+    agent(
+        "",
+        tool_calls=[ORDER, SHIP],
+        observation=results(
+            {"source_call_id": "c2", "content": "on Monday"},
+            {"source_call_id": "c1", "content": "shipped"},
         ),
-        agent("One.", tool_calls=[ORDER]),
-        agent(
-            "Two.",
-            tool_calls=[again],
-            observation=results({"source_call_id": "c1", "content": "on Monday"}),
-        ),
-        version="ATIF-v1.6",
-        session_id="calls",
-    )
-    turns = [
-        asked("Where is order 7?"),
-        said("", ORDER, SHIP),
-        got("on Monday", "c2"),
-        got("shipped", "c1"),
-        said("One.", ORDER),
-        said("Two.", again),
-        {**got("on Monday", "c1"), "name": "find_shipment"},
-    ]
-    return Example("calls", value, turns)
-
-
-EXAMPLES: Sequence[Example] = (_one_call(), _calls())
-
+    ),
+    agent("One.", tool_calls=[ORDER]),
+    agent(
+        "Two.",
+        tool_calls=[call("find_shipment", "c1")],
+        observation=results({"source_call_id": "c1", "content": "on Monday"}),
+    ),
+    version="ATIF-v1.6",
+)
 EVERY_FIELD = trajectory(
     system("Be brief."),
     user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, is_copied_context=True),
@@ -184,6 +124,31 @@ SUBAGENTS = trajectory(
 )
 # What a trajectory holds, and its transcript, each part in a line.
 SHAPES: Mapping[str, tuple[Json, list[str]]] = {
+    "one call": (
+        ONE_CALL,
+        [
+            "[0] user | Where is order 7?",
+            "[1] assistant | I look.",
+            '[1] assistant calls find_order | {"order": 7}',
+            "[2] tool find_order | shipped",
+            "[3] assistant | It was shipped.",
+        ],
+    ),
+    "calls": (
+        CALLS,
+        [
+            "[0] assistant",
+            '[0] assistant calls find_order | {"order": 7}',
+            '[0] assistant calls find_shipment | {"order": 7, "since": null}',
+            "[1] tool find_shipment | on Monday",
+            "[2] tool find_order | shipped",
+            "[3] assistant | One.",
+            '[3] assistant calls find_order | {"order": 7}',
+            "[4] assistant | Two.",
+            "[4] assistant calls find_shipment | {}",
+            "[5] tool find_shipment | on Monday",
+        ],
+    ),
     "every field": (
         EVERY_FIELD,
         [
@@ -227,13 +192,6 @@ def write(path: Path, value: Any) -> Path:
     """Write JSON, with the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
-    return path
-
-
-def write_lines(path: Path, examples: Sequence[Example]) -> Path:
-    """The same runs as conversations."""
-    lines = [json.dumps({"id": one.run_id, "messages": one.messages}) for one in examples]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

@@ -17,7 +17,8 @@ from pytest_jrh.core.model import (
     Verification,
 )
 from pytest_jrh.llm.calls import make_complete
-from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
+from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
+from tests.support.made_cases import LEVELS
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 SECRET = "HIDDEN-WORD"

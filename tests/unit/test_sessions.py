@@ -20,7 +20,7 @@ from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.transcripts import Transcripts
 from tests.support.sessions import as_claude_code, as_codex, as_items, as_text, with_one_change
 from tests.support.suites import run
-from tests.support.trajectories import EXAMPLES, SHAPES
+from tests.support.trajectories import SHAPES
 
 MESSAGES = run(1)["messages"][1:]
 
@@ -454,7 +454,7 @@ def check_read_or_refused(source: Source) -> None:
         assert problem.line is not None or source.path.suffix == ".json"
 
 
-TRAJECTORIES = [one.trajectory for one in EXAMPLES] + [value for value, _ in SHAPES.values()]
+TRAJECTORIES = [value for value, _ in SHAPES.values()]
 
 
 @pytest.mark.parametrize("form", ["claude code", "codex", "trajectory"])
