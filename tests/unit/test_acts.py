@@ -1,13 +1,17 @@
-"""Splices, and the tools of a log."""
+"""Splices, the tools of a log, and values that an edit took out."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
-from pytest_jrh.cases.acts import acts_of, tools_of
+import pytest
+
+from pytest_jrh.cases.acts import acts_of, mentioned, tools_of, values_of_acts
 from pytest_jrh.core.diffs import decisive_turns, edited_turns
 from pytest_jrh.core.model import Message
+from tests.support.cpu import cpu_seconds
 from tests.support.made_cases import act_edit
 
 
@@ -94,3 +98,42 @@ def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
     tools = tools_of([(says("", *calls), result('{"paid": 56.0}', "a1"), failed)])
     assert tools["find"].result_mistake("It is paid.") == "its result is text, not an object"
+
+
+STALE = values_of_acts([says("", call("refund", "c1", amount=56.0))])
+
+
+@pytest.mark.parametrize(
+    "text", ["Total:56.00", 'The log has {"amount":56} for it.', "56.00/month", "GBP56.00", "(56)"]
+)
+def test_an_amount_beside_letters_or_signs_is_found(text: str) -> None:
+    assert mentioned(STALE, [text])
+
+
+@pytest.mark.parametrize(
+    "text", ["at 10:56", "10:56:00", "on 56/06/2025", "orders/56", "A56", "56b", "156.00", "5.6"]
+)
+def test_part_of_a_time_a_date_or_an_id_is_no_amount(text: str) -> None:
+    assert not mentioned(STALE, [text])
+
+
+def test_one_text_of_many_values_counts_with_the_first_thousand() -> None:
+    many = result(" ".join(f"id{number:06}" for number in range(5_000)))
+
+    assert len(values_of_acts([many])) == 1_000
+    assert len(values_of_acts([many], most=math.inf)) == 5_000
+
+
+def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
+    stale = values_of_acts([result(json.dumps({"order": "ord-1742", "note": "(late) parcel"}))])
+
+    assert mentioned(stale, ["ord-17421, aord-1742, ord-1742x"]) == {}
+    assert mentioned(stale, ["ord-17421 and x_ORD-1742."]) == {"ord-1742": "ord-1742"}
+    assert mentioned(stale, ["a (late)\nparcel"]) == {"(late) parcel": "(late) parcel"}
+
+
+def test_many_overlapping_values_are_looked_for_in_one_pass() -> None:
+    stale = values_of_acts([result(json.dumps(["a1" * length for length in range(2, 102)]))])
+
+    with cpu_seconds(4.0):
+        assert not mentioned(stale, ["a1" * 50_000])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from pytest_jrh.llm.calls import (
     parse,
     stable_schema,
 )
+from pytest_jrh.llm.client import Sending, answer_of
 from tests.support.conversations import wait_for
 from tests.support.scripted import ScriptedExchange
 
@@ -199,3 +201,29 @@ def test_what_pydantic_words_anew_from_version_to_version_is_left_out() -> None:
     assert stable_schema(worded) == {"properties": kept}
     one_of = {"anyOf": [{"title": "t", "enum": [1, 2], "type": "integer"}]}
     assert stable_schema(one_of) == {"anyOf": [{"enum": [1, 2]}]}
+
+
+@pytest.mark.parametrize(
+    ("cost", "kept"),
+    [
+        (0.25, 0.25),
+        (0, 0.0),
+        (None, None),
+        ("1", None),
+        (-1.0, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (1e308, None),
+        pytest.param(10**400, None, id="a 401-digit integer"),
+    ],
+)
+def test_a_cost_that_no_cassette_could_keep_is_none(cost: object, kept: float | None) -> None:
+    message = SimpleNamespace(content="{}", tool_calls=None, provider_specific_fields=None)
+    response = SimpleNamespace(
+        choices=[SimpleNamespace(message=message, finish_reason="stop")],
+        usage=SimpleNamespace(prompt_tokens=3, completion_tokens=2),
+        _hidden_params={"response_cost": cost},
+    )
+    answer = answer_of(response, Sending(frozenset(), "json_schema"))
+    assert isinstance(answer, Answer)
+    assert answer.cost == kept

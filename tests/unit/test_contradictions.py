@@ -3,12 +3,7 @@ else."""
 
 from __future__ import annotations
 
-import json
-import time
-from pathlib import Path
-
 import pytest
-import yaml
 
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.reports.failures import disagreement_text
@@ -16,8 +11,6 @@ from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, session_of
 from tests.support.made_cases import judged_result, make_case, make_result, result_with
-
-DEMO = Path(__file__).parents[2] / "inputs" / "cassettes"
 
 VIOLATED = (
     "The rubric is violated.",
@@ -78,29 +71,6 @@ def test_ordinal_reasoning_says_its_score_in_no_other_way_than_by_number() -> No
     assert stated_score("Two things are missing. Score: 2", binary=False) == 2
     assert stated_score("It is plain, so it is 2 and not 3.", binary=False) is None
     assert stated_score("The rubric is violated.", binary=False) is None
-
-
-@pytest.mark.parametrize(
-    "unit", ["violated ", "not ", "score: 1 ", "(", ". ", " ", "the rubric is not "]
-)
-def test_long_reasoning_is_read_in_no_time(unit: str) -> None:
-    text = unit * (200_000 // len(unit))
-    before = time.perf_counter()
-    for tail in ("", " violated", ".", "!" * 1000):
-        stated_score(text + tail, binary=True)
-    assert time.perf_counter() - before < 5
-
-
-def test_no_recorded_verdict_of_the_demo_is_marked() -> None:
-    found = 0
-    for path in sorted(DEMO.glob("refund_agent*/**/*.judge-*.yaml")):
-        head = yaml.safe_load(path.read_text(encoding="utf-8").partition("\ninteractions:")[0])
-        answer = json.loads(head["metadata"]["jrh"]["calls"][-1]["text"])
-        binary = "score_" not in path.name
-        said = stated_score(answer["reasoning"], binary=binary)
-        assert said in (None, answer["score"]), path
-        found += said is not None
-    assert found >= 50
 
 
 def test_reports_count_and_name_them_and_no_figure_changes() -> None:

@@ -12,12 +12,14 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import neutralize, storable
 from pytest_jrh.llm.calls import Response, parse
 from pytest_jrh.reports import markdown
+from pytest_jrh.stats.statistics import stated_score
 from tests.support.cpu import cpu_seconds
 
 SIZE = 100_000
 # Quadratic work takes ten times as long and more on so much text.
 MOST_SECONDS = 4.0
 PUMPS = [" ", "\n", "1", "\u0301", "a ", "{", '"', "\x1b[", "</", "`", "```json\n", "turns 1, "]
+PUMPS += ["violated ", "score: 1 ", "the rubric is not "]
 
 
 class _Answer(Response):
@@ -36,6 +38,7 @@ WORK: dict[str, Callable[[str], object]] = {
     "of_code": Redactor(("sk-0123456789abcdef",)).of_code,
     "differences": lambda words: differences(words, f"b {words[::-1]} b"),
     "unified": lambda words: unified(words.split(), ["b", *words.split(), "b"]),
+    "stated_score": lambda words: stated_score(f"{words} violated", binary=True),
     "plain": text.plain,
     "one_line": text.one_line,
     "wrapped": lambda words: text.wrapped(words, 80),
