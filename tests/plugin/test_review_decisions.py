@@ -1,132 +1,186 @@
-"""Decisions on the disk count in every run, with and without the page."""
+"""What has become of made cases since: decisions on the disk count in every run, with and without
+the page; a frozen suite judges a reworded rubric with its new text, and says that the labels stand
+for the old one."""
 
 from __future__ import annotations
+
+import csv
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from pytest_jrh.store.people import decisions_path
-from tests.plugin.recorded import PERTURBATION, Recorded, outcomes, run_pytest
-from tests.support.fork_server import python
-from tests.support.model_server import ModelServer
+from pytest_jrh.store.records import case_digest, read_case, record_line
+from tests.plugin.recorded import Done, run_pytest
+from tests.support.model_server import ModelServer, Request
+from tests.support.page_reader import Page, bodies, session_data
+from tests.support.results import results_in
 from tests.support.reviews import decide, records, rows
 from tests.support.suites import SuiteFiles, write_suite
 
-TINY = "inputs/configs/tiny.yml"
 NEW_TEXT = "I changed my mind, and say so kindly: ok-marker-satisfied"
-RESULTS = "outputs/tiny/agent_perturbation_results_openai_gpt-4.1-mini.csv"
+ANEW = "--jrh-judge-record-mode=new_episodes"
+BASELINE = "--jrh-baseline=baseline.jsonl"
+CASES = "agent_perturbations.jsonl"
 
 
-def node(run: str) -> str:
-    return f"{TINY}::{PERTURBATION}{run}[e1]"
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Two suites after a frozen session in which judges were asked anew.
+
+    Of `decided`, run 1 is rejected, run 2 edited, and run 3 accepted after its record was changed
+    by hand. Of `reworded`, whose cases a baseline has accepted, the rubric has another text since.
+    `before` is what the files of cases held then, and `asked` what the session asked.
+    """
+
+    decided: SuiteFiles
+    reworded: SuiteFiles
+    before: list[bytes]
+    asked: list[Request]
+    done: Done
+
+    @property
+    def folder(self) -> Path:
+        return self.decided.folder
+
+    @property
+    def said(self) -> str:
+        return " ".join(self.done.stdout.split())
+
+    @property
+    def cases(self) -> list[bytes]:
+        return [(suite.negatives / CASES).read_bytes() for suite in (self.decided, self.reworded)]
+
+
+def changed_by_hand(suite: SuiteFiles, run: str) -> str:
+    """Put another word into the transcript of a run; its digest from then on."""
+    path = suite.negatives / CASES
+    record = records(suite.negatives)[run]
+    record["perturbed_messages"][0]["content"] += " Please."
+    others = [line for line in path.read_bytes().splitlines() if f'"{run}"'.encode() not in line]
+    path.write_bytes(b"\n".join([*others, record_line(record).rstrip(b"\n"), b""]))
+    return case_digest(read_case(record_line(record)))
 
 
 @pytest.fixture(scope="module")
-def reviewed_once(recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """The recorded suite with a decision of each kind: run 2's judge had missed what its label
-    called a violation."""
-    recorded = recorded_once.copied(tmp_path_factory.mktemp("reviewed"))
-    suite = recorded.tiny
-    run_pytest(suite.folder, suite.option)
-    decide(suite.negatives, "run-1", "rejected", note="contradicts the tool")
-    decide(suite.negatives, "run-2", "edited", expected=0)
-    decide(suite.positives, "run-1", "accepted")
-    decide(suite.positives, "run-2", "accepted", digest="of another version")
-    return recorded
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> Frozen:
+    folder = tmp_path_factory.mktemp("frozen")
+    keep = {"test_agent_perturbation_config": {"output": {"overwrite": False}}}
+    tests = ["agent_perturbation"]
+    decided = write_suite(folder, runs=3, tests=tests, overrides=keep, name="decided")
+    reworded = write_suite(folder, runs=2, tests=tests, name="reworded")
+    both = (decided.option, reworded.option, BASELINE)
+    with ModelServer() as server:
+        env = server.environment
+        once = ("--jrh-record-mode=once", "--jrh-update-baseline")
+        assert run_pytest(folder, *both, *once, env=env).code == pytest.ExitCode.OK
+        decide(decided.negatives, "run-1", "rejected", note="contradicts the tool")
+        decide(decided.negatives, "run-2", "edited", expected=0, turns={4: NEW_TEXT})
+        digest = changed_by_hand(decided, "run-3")
+        decide(decided.negatives, "run-3", "accepted", digest=digest)
+        rubrics = reworded.data / "rubrics.yml"
+        rubrics.write_text(rubrics.read_text("utf-8").replace("kindly", "curtly"), "utf-8")
+        before = [(suite.negatives / CASES).read_bytes() for suite in (decided, reworded)]
+        asked = server.count()
+        reports = ("--jrh-report=report.html", "--jrh-report=summary.md")
+        done = run_pytest(folder, *both, "--jrh-frozen", ANEW, "-v", "-rs", *reports, env=env)
+        return Frozen(decided, reworded, before, server.requests[asked:], done)
 
 
-@pytest.fixture
-def reviewed(pytester: pytest.Pytester, reviewed_once: Recorded) -> SuiteFiles:
-    return reviewed_once.copied(pytester.path).tiny
+def test_frozen_suites_keep_their_file(frozen: Frozen) -> None:
+    assert "4 passed, 1 skipped" in frozen.said
+    assert frozen.cases == frozen.before
 
 
-def test_decisions_are_obeyed_and_every_file_shows_who_was_reviewed(
-    pytester: pytest.Pytester, reviewed: SuiteFiles
-) -> None:
-    """A rejected case is skipped, and an edited label is what the verdict is held against."""
-    result = pytester.run(*python(), "-m", "pytest", reviewed.option, "-n2", "--jrh-review", "-rA")
-    assert outcomes(result.outlines)[node("run-2")] == "PASSED"
-    result.assert_outcomes(passed=4, skipped=3, errors=1)
-    result.stdout.fnmatch_lines(["SKIPPED * rejected in review: contradicts the tool"])
-    # Six cases were made; that of run 4 has no verdict, because its judge's recording is gone.
-    result.stdout.fnmatch_lines(
-        [
-            "jrh: the review page is not supported under xdist; review with -n0",
-            "*! 1 decision is void, because the case was made in another way since*",
-            "*Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
-        ]
-    )
-    negatives, positives = records(reviewed.negatives), records(reviewed.positives)
-    assert "run-1" not in negatives
-    assert negatives["run-2"]["review"] == {"action": "edited", "note": ""}
-    assert (negatives["run-2"]["expected"], negatives["run-2"]["human_reviewed"]) == (0, True)
-    assert (negatives["run-4"]["human_reviewed"], "review" in negatives["run-4"]) == (False, False)
-    assert {run: record["human_reviewed"] for run, record in positives.items()} == {
-        "run-1": True,
-        "run-2": False,
-        "run-4": False,
-    }
-    judged = {row["original_idx"]: row for row in rows(reviewed.folder / RESULTS)}
-    assert {run: (row["human_reviewed"], row["human_decision"]) for run, row in judged.items()} == {
-        "run-1": ("True", "rejected"),
-        "run-2": ("True", "edited"),
-        "run-3": ("False", ""),
-        "run-4": ("False", "undecided"),
-    }
-
-
-def test_frozen_suites_obey_and_keep_their_file(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
-    recording = "--jrh-record-mode=new_episodes"
-    pytester.runpytest_inprocess(suite.option, recording).assert_outcomes(passed=2)
-    decide(suite.negatives, "run-1", "rejected", note="contradicts the tool")
-    decide(suite.negatives, "run-2", "edited", expected=0, turns={4: NEW_TEXT})
-    before = (suite.negatives / "agent_perturbations.jsonl").read_bytes()
-    frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", recording, "-rs")
-    frozen.assert_outcomes(passed=1, skipped=1)
-    frozen.stdout.fnmatch_lines(
-        [
-            "SKIPPED * rejected in review: contradicts the tool",
-            "*Reviewed by people: 1 edited, 1 rejected.",
-        ]
-    )
-    assert (suite.negatives / "agent_perturbations.jsonl").read_bytes() == before
-    judged = {row["original_idx"]: row for row in rows(suite.folder / RESULTS)}
+def test_decisions_are_obeyed(frozen: Frozen) -> None:
+    """A rejected case is skipped, and an edited one judged as edited, against its label."""
+    assert "rejected in review: contradicts the tool" in frozen.said
+    assert "Reviewed by people: 1 accepted, 1 edited, 1 rejected." in frozen.said
+    assert [NEW_TEXT in request.text for request in frozen.asked].count(True) == 1
+    [table] = frozen.decided.results.glob("agent_perturbation_results_*.csv")
+    judged = {row["original_idx"]: row for row in rows(table)}
     assert (judged["run-2"]["expected"], judged["run-2"]["outcome"]) == ("0", "agree")
     assert NEW_TEXT in judged["run-2"]["transcript"]
-    # What was decided about the case as it was made also counts for the case that has the edits in
-    # it.
-    pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1, skipped=1)
-    assert records(suite.negatives)["run-2"]["expected"] == 0
+    assert {run: row["human_decision"] for run, row in judged.items()} == {
+        "run-1": "rejected",
+        "run-2": "edited",
+        "run-3": "accepted",
+    }
 
 
-def test_the_judge_is_asked_about_the_edited_transcript(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    keep = {"test_agent_perturbation_config": {"output": {"overwrite": False}}}
-    suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"], overrides=keep)
-    pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=1)
-    decide(suite.negatives, "run-1", "edited", expected=0, turns={4: NEW_TEXT})
-    pytester.runpytest_inprocess(
-        suite.option, "--jrh-judge-record-mode=new_episodes"
-    ).assert_outcomes(passed=1)
-    assert NEW_TEXT in server.requests[-1].text
-    assert (server.count("planner"), server.count("judge")) == (1, 2)
-    # The cases that are there stay as they are, but not over what a person wrote.
-    [record] = records(suite.negatives).values()
-    assert record["perturbed_messages"][4]["content"] == NEW_TEXT
-    bundle = next((suite.negatives / "debug").glob("*_edits_audit.json")).read_text("utf-8")
-    assert "edited in review" in bundle
+def test_a_record_that_was_changed_by_hand_is_confirmed_by_a_review(frozen: Frozen) -> None:
+    assert [result.extra.altered for result in results_in(frozen.decided.results)] == [
+        False,
+        False,
+        True,
+    ]
+    assert "changed on the disk" not in frozen.said
+
+
+def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
+    about = [request for request in frozen.asked if "curtly" in request.text]
+    assert (len(about), {request.stage for request in frozen.asked}) == (2, {"judge"})
+    # The baseline's verdicts are about the old text, and are not compared.
+    assert "the case has changed: another rubric text, transcript or label" in frozen.said
+
+
+def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
+    told = "2 cases of the rubric 'rubric-1' (suite reworded) had another text of the rubric when"
+    nodes = [
+        f"inputs/configs/reworded.yml::agent_perturbation::rubric-1::run-{number}[e1]"
+        for number in (1, 2)
+    ]
+    assert f"{told} made: the labels stand for that text, the verdicts for the" in frozen.said
+    assert all(node in frozen.said for node in nodes)
+    markdown = (frozen.folder / "summary.md").read_text("utf-8")
+    assert "had another text of the rubric when made" in markdown
+    assert all(f"- `{node}`" in markdown for node in nodes)
+    page = Page.of((frozen.folder / "report.html").read_text("utf-8"))
+    doubts = session_data(page)["blocks"]["doubts"]
+    named = next(block["cases"] for block in doubts if "had another text" in str(block))
+    keys = {case["key"] for case in named}
+    [text] = {body["rubric"]["text"] for key, body in bodies(page).items() if key in keys}
+    assert text.index("curtly") < text.index("made and labelled for:") < text.index("kindly")
+    assert all(result.extra.reworded for result in results_in(frozen.reworded.results))
+    (table,) = frozen.reworded.results.glob("agent_perturbation_results_*.csv")
+    with table.open(encoding="utf-8", newline="") as file:
+        assert ["curtly" in row["rubric"] for row in csv.DictReader(file)] == [True, True]
+    (path,) = frozen.reworded.results.glob("*_report.json")
+    cases = json.loads(path.read_text("utf-8"))["reworded"]["rubric-1"]
+    assert [case.rpartition("::")[2] for case in cases] == ["run-1[e1]", "run-2[e1]"]
+
+
+def test_decided_cases_are_kept_as_people_left_them(frozen: Frozen, tmp_path: Path) -> None:
+    """Cases that are there stay as they are, but not over what a person wrote; and what was decided
+    about a case as it was made also counts for the case that has the edits in it."""
+    shutil.copytree(frozen.folder, tmp_path, dirs_exist_ok=True)
+    config = tmp_path / frozen.decided.config.relative_to(frozen.folder)
+    decided = replace(frozen.decided, folder=tmp_path, config=config)
+    for overwrite in (False, True):
+        decided.configure({"test_agent_perturbation_config": {"output": {"overwrite": overwrite}}})
+        done = run_pytest(tmp_path, decided.option, "-n2", "--jrh-review", "-v")
+        assert "jrh: the review page is not supported under xdist; review with -n0" in done.stdout
+        kept = records(decided.negatives)
+        assert kept["run-2"]["perturbed_messages"][4]["content"] == NEW_TEXT
+    assert "run-1" not in kept
+    assert kept["run-2"]["review"] == {"action": "edited", "note": ""}
+    assert (kept["run-2"]["expected"], kept["run-2"]["human_reviewed"]) == (0, True)
+    bundles = (decided.negatives / "debug").glob("*_edits_audit.json")
+    assert any("edited in review" in bundle.read_text("utf-8") for bundle in bundles)
 
 
 def test_decisions_that_cannot_be_read_are_a_usage_error_with_file_and_line(
-    pytester: pytest.Pytester, reviewed: SuiteFiles
+    pytester: pytest.Pytester,
 ) -> None:
-    path = decisions_path(reviewed.negatives)
-    path.write_text('{"case_id": "x"}\n' + path.read_text("utf-8"), encoding="utf-8")
-    result = pytester.runpytest_inprocess(reviewed.option)
+    suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"])
+    path = decisions_path(suite.negatives)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"case_id": "x"}\n', encoding="utf-8")
+    result = pytester.runpytest_inprocess(suite.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        [f"*{path.relative_to(reviewed.folder)}:1*", "*accepted, rejected or edited*"]
+        [f"*{path.relative_to(suite.folder)}:1*", "*accepted, rejected or edited*"]
     )

@@ -17,6 +17,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     Spool,
+    case_of,
     merge,
     read_jsonl,
     read_spools,
@@ -231,6 +232,23 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
         case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words", None))
     )
     assert case_digest(moved) == case_digest(verified) == case_digest(case)
+
+
+def test_a_case_is_taken_under_another_text_of_its_rubric_and_under_no_other_scale(
+    tmp_path: Path,
+) -> None:
+    spec = make_spec(target_score=2)
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(record_line(to_record(make_case(spec))))
+    index = read_jsonl(path)
+    text = replace(RUBRIC, instructions="Be curt.", score_levels=LEVELS)
+    taken = case_of(index, spec, text, rewording=True)
+    assert taken is not None
+    assert (taken.reworded, taken.rubric.instructions) == (True, "Be curt.")
+    scale = replace(text, score_levels=LEVELS[:2])
+    for rubric, rewording in ((scale, True), (text, False)):
+        with pytest.raises(InputError, match="made for other instructions than rubric"):
+            case_of(index, spec, rubric, rewording=rewording)
 
 
 def test_hostile_text_stays_one_line_of_valid_utf8() -> None:
