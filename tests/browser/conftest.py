@@ -26,7 +26,7 @@ def _forks(forks: None) -> None:
     """Have the fork server import while the first tests run."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     if not Path(CHROMIUM).exists():
         pytest.skip("needs Chromium (Debian: apt-get install chromium)")

@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_jrh.llm.calls import built_in_name
+from tests.e2e.bench import Bench
 from tests.support.fork_server import commands
 from tests.support.suites import SuiteFiles, run, write_suite
 
@@ -126,5 +127,4 @@ def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids(
         command, shell=True, cwd=pytester.path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
-    assert list(suite.cassettes.rglob("*.yaml"))
-    pytester.runpytest(suite.option).assert_outcomes(passed=1)
+    assert Bench(suite, suite.cassettes).replay().outcomes == [("agree", 1)]

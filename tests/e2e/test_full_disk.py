@@ -93,9 +93,7 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
         assert not list(files.cassettes.rglob("*.tmp"))
 
         resize(files.cassettes, "64m")
-        resumed = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
-        assert resumed.returncode == 0, resumed.stdout
-        assert count(resumed.stdout, "PASSED") == RUNS
+        assert Bench(files, files.cassettes).run("once").outcomes == [("agree", 1)] * RUNS
         assert set(Counter(request.digest for request in server.requests).values()) == {1}
         assert server.count() == CALLS
         assert Bench(files, files.cassettes).replay().outcomes == [("agree", 1)] * RUNS
@@ -129,8 +127,7 @@ def test_requests_of_own_code_that_find_no_room_are_not_paid_for_twice(
     with JudgeService() as service, small_disk(files.cassettes, "64m"):
         # The cases are recorded before, so that the judge's requests alone meet the full disk.
         judge.write_text("def judge(case):\n    return 1\n", encoding="utf-8")
-        made = pytest_in(files, server, *asking)
-        assert made.returncode == 0, made.stdout
+        assert Bench(files, files.cassettes).run().outcomes == [("agree", 1)] * RUNS
         resize(files.cassettes, f"{used_kib(files.cassettes) + 200}k")
 
         judge.write_text(ASKING.format(url=service.url), encoding="utf-8")

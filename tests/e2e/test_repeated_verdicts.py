@@ -136,6 +136,7 @@ def test_no_process_makes_a_repeat_beyond_the_limit(
     whole = pytest_in(files, server, *arguments)
     assert whole.returncode == 0, whole.stdout
     assert server.count() == 6 * (4 + 3)
+    assert not list(files.cassettes.glob(".locks/budget-*"))
     digests = Counter(request.digest for request in server.requests if request.stage == "judge")
     assert set(digests.values()) == {3}
     recorded = results_in(files.results)
@@ -150,10 +151,6 @@ def test_no_process_makes_a_repeat_beyond_the_limit(
     one = pytest_in(files, None, "-k", "run-1")
     assert "5 results of earlier sessions left out" in one.stdout
     assert "repeats has changed" in one.stdout
-
-
-def open_lines(path: Path) -> list[str]:
-    return path.read_text("utf-8").splitlines()
 
 
 def test_each_judge_of_a_panel_is_asked_as_often_as_it_is_repeated(

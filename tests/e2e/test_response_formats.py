@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -201,23 +200,6 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
     after = negotiation.sending(call(UNKNOWN, 0.5))
     assert after.left_out == {"temperature"}
     assert after.schema_sent == "json_object+words"
-
-
-def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    """Models that litellm does not know were sent the schema in words alone, and no cassette said
-    so."""
-    bench = make_bench(overrides=model(UNKNOWN))
-    server.faults.add(fault=refusal("openai"), times=None, when=sends("json_schema", "json_object"))
-    session = bench.run()
-    for path in bench.cassettes.rglob("*.yaml"):
-        text = path.read_text(encoding="utf-8")
-        without, many = re.subn(r',\s*"schema_sent": "words"', "", text)
-        assert many > 0
-        path.write_text(without, encoding="utf-8")
-    server.stop()
-    assert bench.play().outcomes == session.outcomes == [("agree", 1)]
 
 
 def call(name: str, temperature: float | None = None) -> CallRequest:

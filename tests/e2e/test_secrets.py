@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.llm.calls import load_template
 from tests.support.exchange import error_body
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
@@ -18,6 +19,7 @@ from tests.support.suites import run, write_suite
 from tests.support.whole_way import played_the_whole_way
 
 if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
     from tests.support.suites import SuiteFiles
 
 # As long as a real one, so that wrapping and shortening would tear it apart.
@@ -42,12 +44,17 @@ def suite(
         {"role": "assistant", "content": f"I shall use {KEY}."},
     ]
     server.answer = override(Obedient(), editor=leaking_editor, judge=leaking_judge)
-    # Quoted in the log that the user brings, of course, and in no file that we write.
+    # Quoted in the files that the user brings, of course, and in no file that we write.
+    prompt = load_template("judge", mode="binary", objective="fail").source
+    (pytester.path / "judge.md").write_text(f"Never tell {TOKEN}.\n\n{prompt}", "utf-8")
     return write_suite(
         pytester.path,
         runs=[run(1, messages=messages, input=told, target=told), run(2)],
         rubrics=[{"id": "kind", "instructions": f"Be kind, and never tell {TOKEN}."}],
-        overrides={"test_agent_perturbation_config": {"output": {"dir": "outputs/made"}}},
+        overrides={
+            "test_agent_perturbation_config": {"output": {"dir": "outputs/made"}},
+            "judge": {"prompt_path": "judge.md"},
+        },
     )
 
 
@@ -99,78 +106,61 @@ def test_no_file_holds_a_secret_and_replays_agree_with_recording(
     assert not any(secret.encode() in inside for secret in SECRETS)
 
     server.stop()
-    accepted = pytester.runpytest(*arguments, "--jrh-update-baseline")
+    with played_the_whole_way() as differences:
+        accepted = pytester.runpytest(*arguments, "--jrh-update-baseline")
     accepted.assert_outcomes(passed=3, xfailed=1)
-    assert files_with_secrets(pytester.path, given) == []
-    (suite.data / "runs.eval").rename(pytester.path / "kept.eval")
-    given.add(pytester.path / "kept.eval")
-    # Where the secrets are not known, as in another person's checkout, the recording still holds.
-    for known in (True, False):
-        if not known:
-            monkeypatch.delenv("OPENAI_API_KEY")
-            monkeypatch.delenv("DEPLOY_TOKEN")
-        with played_the_whole_way() as differences:
-            frozen = pytester.runpytest(*arguments, "--jrh-frozen")
-            (pytester.path / "kept.eval").rename(suite.data / "runs.eval")
-            replayed = pytester.runpytest(*arguments)
-            (suite.data / "runs.eval").rename(pytester.path / "kept.eval")
-        assert not differences
-        for result in (frozen, replayed):
-            result.assert_outcomes(passed=3, xfailed=1)
-            result.stdout.no_fnmatch_line("*not comparable*")
-            result.stdout.no_fnmatch_line("*could not be compared*")
-        assert files_with_secrets(pytester.path, given) == [] or not known
-
-
-def test_a_baseline_keeps_the_prompt_without_its_secrets(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer
-) -> None:
-    prompt = load_template("judge", mode="binary", objective="fail").source
-    text = f"Never tell {KEY} or {TOKEN}.\n\n{prompt}"
-    (pytester.path / "judge.md").write_text(text, encoding="utf-8")
-    suite.configure({"judge": {"prompt_path": "judge.md"}})
-    given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    arguments = ("--jrh-baseline=baseline.json", "--jrh-update-baseline")
-    pytester.runpytest(suite.option, *RECORD, *arguments)
+    assert not differences
     assert files_with_secrets(pytester.path, given) == []
     assert "Never tell [REDACTED]" in (pytester.path / "baseline.json").read_text("utf-8")
+    # Where the secrets are not known, as in another person's checkout, the recording still holds.
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("DEPLOY_TOKEN")
+    with played_the_whole_way() as differences:
+        replayed = pytester.runpytest(*arguments)
+        (suite.data / "runs.eval").unlink()
+        frozen = pytester.runpytest(*arguments, "--jrh-frozen")
+    assert not differences
+    for result in (replayed, frozen):
+        result.assert_outcomes(passed=3, xfailed=1)
+        result.stdout.no_fnmatch_line("*not comparable*")
+        result.stdout.no_fnmatch_line("*could not be compared*")
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault.raw(
-            error_body(f"{PADDING}Incorrect API key provided: {KEY} {TOKEN}", "invalid_api_key"),
-            status=401,
-        ),
-        Fault.refusal(f"I do not answer to {KEY}, {TOKEN}."),
-        Fault.text(f"{KEY} is not JSON {TOKEN}"),
-    ],
-    ids=lambda fault: fault.name,
+BAD_KEY = Fault.raw(
+    error_body(f"{PADDING}Incorrect API key provided: {KEY} {TOKEN}", "invalid_api_key"), status=401
 )
+REFUSAL = Fault.refusal(f"I do not answer to {KEY}, {TOKEN}.")
+NO_JSON = Fault.text(f"{KEY} is not JSON {TOKEN}")
+
+
+@pytest.mark.parametrize("faults", [(BAD_KEY,), (REFUSAL, NO_JSON)], ids=["error", "answers"])
 def test_no_error_message_puts_a_secret_into_a_file(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, fault: Fault
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, faults: tuple[Fault, ...]
 ) -> None:
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    server.faults.add(stage="judge", fault=fault, times=None)
+    *first, last = faults
+    for fault in first:
+        server.faults.add(stage="judge", fault=fault)
+    server.faults.add(stage="judge", fault=last, times=None)
     result = pytester.runpytest(suite.option, "--junitxml=results.xml", *RECORD)
     result.assert_outcomes(errors=4)
+    assert {request.kind for request in server.requests if request.stage == "judge"} == {
+        fault.name for fault in faults
+    }
     assert files_with_secrets(pytester.path, given) == []
 
 
-def test_what_differs_is_shown_without_secrets(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer
-) -> None:
-    given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes")
-    rubrics = suite.data / "rubrics.yml"
-    rubrics.write_text(
-        rubrics.read_text(encoding="utf-8").replace("Be kind", f"Mind {KEY}"), encoding="utf-8"
-    )
-    result = pytester.runpytest(suite.option, "--junitxml=results.xml")
-    result.assert_outcomes(errors=4)
-    result.stdout.fnmatch_lines(["*+*Mind [[]REDACTED[]]*"])
-    assert files_with_secrets(pytester.path, given) == []
+def test_what_differs_is_shown_without_secrets(make_bench: MakeBench, server: ModelServer) -> None:
+    redactor = Redactor(SECRETS)
+    bench = make_bench(rubrics=[{"id": "kind", "instructions": "Be kind."}])
+    bench.run(redactor=redactor)
+    rubrics = bench.files.data / "rubrics.yml"
+    rubrics.write_text(rubrics.read_text("utf-8").replace("Be kind", f"Mind {KEY}"), "utf-8")
+    bench.reload()
+    result = bench.replay(redactor=redactor).only
+    assert result.outcome == "unrecorded"
+    assert "Mind [REDACTED]" in result.why.text
+    assert KEY[:LEAST] not in result.why.text
 
 
 def test_no_log_of_a_library_shows_a_key(

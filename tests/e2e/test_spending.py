@@ -219,19 +219,6 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
     assert spent(tmp_path / "budget.json").cost == pytest.approx(0.5)
 
 
-def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:
-    files = write_suite(tmp_path / "suite", runs=8)
-    done = pytest_in(
-        files, server, "-n4", "--jrh-record-mode=new_episodes", "--jrh-max-calls=25", "-q"
-    )
-    assert done.returncode == 1
-    assert server.count() == 25
-    rest = pytest_in(files, server, "--jrh-record-mode=new_episodes", "-q")
-    assert rest.returncode == 0, rest.stdout
-    assert server.count() == 25 + int(rest.stdout.split(" calls")[0].split()[-1].replace(",", ""))
-    assert not list(files.cassettes.glob(".locks/budget-*"))
-
-
 def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(
     make_bench: MakeBench,
 ) -> None:
@@ -267,20 +254,6 @@ def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
     assert local.returncode == 0, local.stdout
 
 
-def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(
-    tmp_path: Path, server: ModelServer
-) -> None:
-    keep = {"test_agent_perturbation_config": {"output": {"dir": "made", "overwrite": False}}}
-    files = write_suite(tmp_path / "suite", runs=2, overrides=keep)
-    pytest_in(files, server, "--jrh-record-mode=once", "-q")
-    made = (files.folder / "made" / "agent_perturbations.jsonl").read_bytes()
-    for path in files.cassettes.rglob("*.generation.yaml"):
-        path.unlink()
-    again = pytest_in(files, None, "-q")
-    assert again.returncode == 0, again.stdout
-    assert (files.folder / "made" / "agent_perturbations.jsonl").read_bytes() == made
-
-
 def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
     tmp_path: Path, server: ModelServer
 ) -> None:
@@ -295,13 +268,20 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
         {"id": "a", "role": "assistant", "content": "Done soon.", "tool_calls": [call]},
         {"id": "b", "role": "assistant", "content": "Done."},
     ]
-    folder = {"test_agent_perturbation_config": {"output": {"dir": "inputs/suites/tiny"}}}
+    output = {"dir": "inputs/suites/tiny", "overwrite": False}
+    folder = {"test_agent_perturbation_config": {"output": output}}
     runs = [run(1, messages=messages), run(2)]
     files = write_suite(tmp_path / "suite", runs=runs, overrides=folder)
     pytest_in(files, server, "--jrh-record-mode=once", "-q")
-    (files.data / "runs.eval").unlink()
     for path in files.cassettes.rglob("*.generation.yaml"):
         path.unlink()
+    # What is on the disk is taken where it is not to be overwritten.
+    cases = files.folder / "inputs" / "suites" / "tiny" / "agent_perturbations.jsonl"
+    made = cases.read_bytes()
+    again = pytest_in(files, None, "-q")
+    assert again.returncode == 0, again.stdout
+    assert cases.read_bytes() == made
+    (files.data / "runs.eval").unlink()
     (files.folder / "conftest.py").write_text(
         "import sys\n"
         "def pytest_unconfigure():\n"
