@@ -9,7 +9,7 @@ ARGS ?=
 
 # What is tried with the oldest and with the newest versions that pyproject.toml allows: the demo, a recording, and the extras.
 SESSION_TESTS := tests/plugin/test_first_suite.py
-VERSIONS_TESTS := $(SESSION_TESTS) tests/unit/test_check_broken.py tests/unit/test_tables.py \
+VERSIONS_TESTS := $(SESSION_TESTS) tests/unit/test_check.py tests/unit/test_tables.py \
 	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
