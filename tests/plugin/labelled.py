@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.plugin.recorded import run_pytest
-from tests.support.exchange import Answer, AnswerFunction
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.suites import REMOVED, SuiteFiles, run, write_suite
 
@@ -78,17 +77,12 @@ def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> Labell
     return labelled
 
 
-def record_labelled(
-    folder: Path, text: str = LABELS, judge: Answer | AnswerFunction | None = None, **labels: object
-) -> Labelled:
+def record_labelled(folder: Path, text: str, *options: str, **labels: object) -> Labelled:
     """Write the suite and record its judge, in a process of its own."""
     labelled = write_labelled(folder, text, **labels)
-    with ModelServer(override(Obedient(), judge=judge or content)) as server:
-        done = run_pytest(
-            folder, labelled.suite.option, "--jrh-record-mode=once", env=server.environment
-        )
-    shutil.rmtree(folder / "outputs")
-    shutil.rmtree(folder / ".pytest_cache")
+    recording = (labelled.suite.option, "--jrh-record-mode=once", *options)
+    with ModelServer(override(Obedient(), judge=content)) as server:
+        done = run_pytest(folder, *recording, env=server.environment)
     return replace(labelled, output=done.stdout)
 
 

@@ -20,14 +20,18 @@ from tests.support.results import results_in
 from tests.support.suites import REMOVED
 
 
-@pytest.fixture(scope="session")
-def labelled_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
-    return record_labelled(tmp_path_factory.mktemp("labelled"))
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    """The suite after the session that has recorded its judge and written a baseline."""
+    text = LABELS.replace("run-2,violated,bob", "run-2,violated,[1]")
+    options = ("--jrh-report=r.html", "--jrh-baseline=base.json", "--jrh-update-baseline")
+    folder = tmp_path_factory.mktemp("labelled")
+    return record_labelled(folder, text, *options, unlabelled="judge")
 
 
 @pytest.fixture
-def labelled(labelled_once: Labelled, pytester: pytest.Pytester) -> Labelled:
-    return labelled_once.copied(pytester.path)
+def labelled(recorded: Labelled, pytester: pytest.Pytester) -> Labelled:
+    return recorded.copied(pytester.path)
 
 
 def make(labelled: Labelled) -> ReadySuite:
@@ -39,7 +43,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def test_a_file_that_is_added_takes_no_label_of_another(labelled: Labelled) -> None:
+def test_a_file_that_is_added_takes_no_label_of_another(tmp_path: Path) -> None:
+    labelled = write_labelled(tmp_path)
     turns = [{"role": "assistant", "content": "Go away."}]
     added = labelled.suite.data / "added.jsonl"
     added.write_text(json.dumps({"id": "run-1", "messages": turns}), encoding="utf-8")
@@ -59,35 +64,24 @@ def test_a_file_that_is_added_takes_no_label_of_another(labelled: Labelled) -> N
     assert "Go away." not in " ".join(read)
 
 
-def test_labelled_runs_are_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
+def test_labelled_runs_are_cases(recorded: Labelled) -> None:
     # No model but the judge is asked.
-    assert "3 calls, 0 replayed" in labelled.output
-    labelled.file.write_text(LABELS.replace("run-2,violated,bob", "run-2,violated,[1]"), "utf-8")
-    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
-    done = pytester.runpytest(labelled.suite.option, "-v", *reports)
-    done.assert_outcomes(passed=2, failed=1, skipped=1)
+    assert "4 calls, 0 replayed" in recorded.output
+    assert "3 passed, 1 skipped, 1 xfailed" in recorded.output
     vote = "1 (violated) by [1], inputs/data/natural/labels.csv:5"
-    done.stdout.fnmatch_lines(
-        [
-            "*expected: 1 (violated), labelled by people (2 of 2):",
-            "    1 (violated) by ann, inputs/data/natural/labels.csv:4",
-            f"    {vote.replace('[', '[[]')}",
-            "*annotators disagree*",
-        ]
-    )
-    assert vote in (labelled.folder / "r.md").read_text("utf-8").replace("\\", "")
-    page = Page.of((labelled.folder / "r.html").read_text("utf-8"))
+    page = Page.of((recorded.folder / "r.html").read_text("utf-8"))
     why = [body["voices"][0]["why"] for body in bodies(page).values() if body["voices"]]
     assert vote in "\n".join(why).splitlines()
-    results = results_in(labelled.suite.results)
+    results = results_in(recorded.suite.results)
     assert [(result.spec.run_id, result.label, result.outcome) for result in results] == [
         ("run-1", 0, "agree"),
         ("run-2", 1, "disagree"),
         ("run-3", None, "no_case"),
         ("run-4", 0, "agree"),
+        ("run-5", None, "unlabelled"),
     ]
     made = lines(
-        labelled.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
+        recorded.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
     )
     kept_labels = [record["label"] for record in made]
     sources = [[tuple(source.values()) for source in label.pop("sources")] for label in kept_labels]
@@ -105,34 +99,20 @@ def test_labelled_runs_are_cases(pytester: pytest.Pytester, labelled: Labelled) 
     assert made[0]["metadata"]["agent_mode"] == "natural"
 
 
-@pytest.fixture(scope="session")
-def unlabelled_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
-    return record_labelled(tmp_path_factory.mktemp("unlabelled"), unlabelled="judge")
-
-
-@pytest.fixture
-def unlabelled(unlabelled_once: Labelled, pytester: pytest.Pytester) -> Labelled:
-    return unlabelled_once.copied(pytester.path)
-
-
 def test_a_baseline_has_no_line_of_a_run_without_a_label(
-    pytester: pytest.Pytester, unlabelled: Labelled
+    pytester: pytest.Pytester, labelled: Labelled
 ) -> None:
-    gate = [unlabelled.suite.option, "--jrh-baseline=base.json"]
-    pytester.runpytest(*gate, "--jrh-update-baseline")
-    cases = case_lines(unlabelled.folder / "base.json")
-    assert len(cases) == 3
+    assert len(case_lines(labelled.folder / "base.json")) == 3
     # A label is added: the case is compared from now on, and its verdict is not paid for again.
-    unlabelled.labels("run_id,label", "run-1,0", "run-2,1", "run-3,0", "run-5,0")
-    done = pytester.runpytest(unlabelled.suite.option, "-k", "run-5 or run-4")
+    labelled.labels("run_id,label", "run-1,0", "run-2,1", "run-3,0", "run-5,0")
+    done = pytester.runpytest(labelled.suite.option, "-k", "run-5 or run-4")
     done.assert_outcomes(passed=2)
-    results = {
-        result.spec.run_id: result.outcome for result in results_in(unlabelled.suite.results)
-    }
+    results = {result.spec.run_id: result.outcome for result in results_in(labelled.suite.results)}
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
 
 
-def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester, labelled: Labelled) -> None:
+def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester) -> None:
+    labelled = write_labelled(pytester.path)
     labelled.labels("run_id;label", "run-11;1", "run-2;2", "run-4;0", "run-4;1")
     done = pytester.runpytest(labelled.suite.option)
     assert done.ret == 4
@@ -162,7 +142,6 @@ def test_a_log_that_cannot_be_opened_is_refused(
 
 
 def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    pytester.runpytest(labelled.suite.option)
     labelled.file.unlink()
     (labelled.suite.data / "runs.eval").unlink()
     done = pytester.runpytest(labelled.suite.option, "--jrh-frozen")
@@ -227,8 +206,9 @@ def test_labels_that_no_test_uses_are_named(tmp_path: Path) -> None:
 
 
 def test_init_names_the_words_of_labels_that_are_words(
-    labelled: Labelled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    labelled = write_labelled(tmp_path)
     given, new = tmp_path / "given.csv", tmp_path / "new"
     given.write_text("id,label\nrun-1,fine\nrun-2,harmful\nrun-4,pass\n", encoding="utf-8")
     log = f"--log={labelled.suite.data / 'runs.eval'}"
@@ -242,11 +222,18 @@ def test_init_names_the_words_of_labels_that_are_words(
 
 
 def test_init_refuses_labels_that_are_none(
-    labelled: Labelled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    labelled = write_labelled(tmp_path)
     (tmp_path / "given.csv").write_text("run\n1\n", encoding="utf-8")
     log = f"--log={labelled.suite.data / 'runs.eval'}"
-    arguments = ["init", "mine", log, f"--labels={tmp_path / 'given.csv'}", f"--folder={tmp_path}"]
+    arguments = [
+        "init",
+        "mine",
+        log,
+        f"--labels={tmp_path / 'given.csv'}",
+        f"--folder={tmp_path / 'new'}",
+    ]
     assert main(arguments) == 4
     assert "given.csv:1: has no column run_id or id; its columns are run" in capsys.readouterr().err
-    assert not (tmp_path / "inputs").exists()
+    assert not (tmp_path / "new").exists()

@@ -12,7 +12,6 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from tests.plugin.recorded import run_pytest
-from tests.support.results import results_in
 
 ROOT = Path(__file__).parents[2]
 NAME = "refund_agent"
@@ -27,13 +26,14 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo without its labels, after one session: its verifier has rejected two cases."""
+    """The demo without its labels, after one session of two workers: its verifier has rejected two
+    cases."""
     folder = tmp_path_factory.mktemp("demo")
     shutil.copytree(ROOT / "inputs", folder / "inputs")
     config = folder / f"inputs/configs/{NAME}.yml"
     text = re.sub(r"blind:\n  labels: .*\n", "", config.read_text("utf-8"))
     config.write_text(text, encoding="utf-8")
-    assert run_pytest(folder, CONFIG).code == pytest.ExitCode.OK
+    assert run_pytest(folder, CONFIG, "-n", "2").code == pytest.ExitCode.OK
     return folder
 
 
@@ -47,27 +47,10 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def test_rejected_cases_have_records_of_their_own(ran: Path) -> None:
-    found = records(ran / FILE)
-    reasons = [record["rejected"] for record in found]
-    assert [reason.partition(":")[0] for reason in reasons] == ["not confirmed"] * 2
-    made = {
-        record["case_id"] for record in records(ran / f"outputs/{NAME}/agent_perturbations.jsonl")
-    }
-    assert made.isdisjoint(record["case_id"] for record in found)
-    results = results_in(ran / f"outputs/{NAME}")
-    told = {
-        result.extra.rejected.case_digest for result in results if result.extra.rejected is not None
-    }
-    assert told == {record["case_digest"] for record in found}
-
-
-def test_a_part_of_the_cases_and_workers_leave_the_same_bytes(project: Path) -> None:
+def test_a_part_of_the_cases_leaves_the_same_bytes(project: Path) -> None:
     before = (project / FILE).read_bytes()
+    assert len(before.splitlines()) == 2
     run_pytest(project, CONFIG, "-k", "honest_about_actions")
-    assert (project / FILE).read_bytes() == before
-    shutil.rmtree(project / "outputs")
-    assert run_pytest(project, CONFIG, "-n", "2").code == pytest.ExitCode.OK
     assert (project / FILE).read_bytes() == before
 
 
@@ -98,11 +81,14 @@ def label(project: Path, *, wrong: int = 0) -> None:
     (folder / "review/labels.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> None:
+def test_every_report_of_a_frozen_suite_holds_judge_and_verifier_against_people(
+    project: Path,
+) -> None:
     label(project, wrong=3)
     done = run_pytest(
         project,
         CONFIG,
+        "--jrh-frozen",
         "-v",
         "--jrh-report=r.html",
         "--jrh-report=r.md",
@@ -123,12 +109,6 @@ def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> 
     for name, text in texts.items():
         for part in (shown, confirmed, rejected, "Too few blind labels for figures by rubric: "):
             assert part in text.replace("\\", "").replace("%25", "%"), (name, part)
-
-
-def test_rejected_cases_beside_a_frozen_file_count_for_the_verifier(project: Path) -> None:
-    label(project)
-    done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
-    assert "rejected right labels in 2 of 2 cases that people labelled" in " ".join(done.lines)
 
 
 def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -470,3 +472,34 @@ def test_no_label_is_lost_to_another_session_or_to_a_torn_line(tmp_path: Path) -
         path = labels_path(tmp_path / "cases" / "agent_perturbation")
         path.write_bytes(path.read_bytes() + b'{"case_digest": "ab')
     assert [label.reviewer for label in read_people(suite)] == ["ann", "ben", "cay"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_what_two_people_label_in_clones_comes_together(tmp_path: Path) -> None:
+    def git(folder: Path, *arguments: str) -> None:
+        person = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+        subprocess.run(["git", *person, *arguments], cwd=folder, check=True, capture_output=True)
+
+    clones = {"ann": tmp_path / "first", "ben": tmp_path / "second"}
+    cases = [confirmed(0), natural(1), natural(2)]
+    clones["ann"].mkdir()
+    git(clones["ann"], "init", "-q", "-b", "main")
+    git(clones["ann"], "commit", "-qm", "begin", "--allow-empty")
+    git(tmp_path, "clone", "-q", "first", "second")
+    for name, clone in clones.items():
+        board = labelling(blind_suite(clone, overlap=1.0), cases)
+        # Ann leaves one without a label.
+        labelled(board, name, 3 - (name == "ann"))
+        board.finish(board.enter(name)[0])
+        git(clone, "add", "-f", "cases")
+        git(clone, "commit", "-qm", f"labels of {name}")
+    git(clones["ann"], "pull", "-q", "--no-rebase", "--no-edit", "../second", "main")
+    suite = blind_suite(clones["ann"], overlap=1.0)
+    people = read_people(suite)
+    digests_by_name = {
+        name: {label.case_digest for label in people if label.reviewer == name} for name in clones
+    }
+    assert digests_by_name["ann"] == digests_by_name["ben"] == {*map(case_digest, cases)}
+    assert [label.reviewer for label in people if label.withdrawn] == ["ann"]
+    board = labelling(suite, cases, people)
+    assert (len(open_for(board, "ann")), open_for(board, "ben")) == (1, [])
