@@ -9,9 +9,8 @@ import zlib
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import pytest
-
-from tests.plugin.own_judges import ONE, RECORD, judged_suite, summary
+from tests.e2e.bench import Bench
+from tests.plugin.own_judges import ONE, RECORD, Judged, summary
 from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
 
@@ -19,21 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import pytest
+
     from tests.plugin.recorded import Recorded
 
 KEY = "sk-Honest/77+key==0123456789"
 HEADER = "of-a-File-0123456789abcdef"
 TOKEN = "tok_9f8e7d6c5b4a3210"
-JUDGE = """
+LATE = "plain-words-0123456789"
+JUDGES = """
 import base64, json, logging, os
-import {client} as client
+import httpx, requests
 from pathlib import Path
 
 URL = {url!r}
 
 
-def judge(case):
+def ask(client, case):
     key = os.environ["JUDGE_API_KEY"]
+    late = os.environ["LATE_API_KEY"] = "-".join(["plain", "words", "0123456789"])
     got = client.post(URL + "/token", data={{"client_secret": key}}).json()
     basic = base64.b64encode(("me:" + key).encode()).decode()
     headers = {{
@@ -42,15 +45,24 @@ def judge(case):
     }}
     asked = {{
         "transcript": case.transcript,
-        "login": {{"password": key, "user": "me"}},
+        "login": {{"password": key, "user": "me", "late": late}},
         "nested": json.dumps({{"Authorization": "Bearer " + got["access_token"], "key": key}}),
     }}
     answer = client.post(URL + "/judge", params={{"api_key": key}}, headers=headers, json=asked)
     logging.getLogger("own").warning("logged %s", answer.text)
-    print(answer.text)
-    if {fails}:
-        raise RuntimeError(f"{{answer.url}} {{answer.text}}")
-    return answer.json()["score"], json.dumps([answer.text, str(answer.url)])
+    print(answer.text, late)
+    return answer
+
+
+def judging(case):
+    answer = ask(requests, case)
+    said = [answer.text, str(answer.url), os.environ["LATE_API_KEY"]]
+    return answer.json()["score"], json.dumps(said)
+
+
+def failing(case):
+    answer = ask(httpx, case)
+    raise RuntimeError(f"{{answer.url}} {{answer.text}}")
 """
 
 
@@ -91,22 +103,18 @@ def texts_of(folder: Path, given: set[Path]) -> dict[str, bytes]:
 
 def leaks(texts: Mapping[str, bytes]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for secret in (KEY, HEADER, TOKEN):
+    for secret in (KEY, HEADER, TOKEN, LATE):
         for form in forms(secret):
             found += ((secret, name) for name, text in texts.items() if form.encode() in text)
     return found
 
 
-@pytest.mark.parametrize(("client", "fails"), [("requests", False), ("httpx", True)])
-def test_what_a_judge_sends_gets_and_says_is_kept_without_keys(
-    recorded: Recorded,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    client: str,
-    fails: bool,
+def test_what_judges_send_get_and_say_is_kept_without_keys(
+    recorded: Recorded, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
-    judged = judged_suite(recorded.tiny, "")
+    judged = Judged(recorded.tiny)
+    judged.panel({"name": name, "python": f"judges.py:{name}"} for name in ("judging", "failing"))
     judged.suite.config.with_name("key.txt").write_text(HEADER, encoding="utf-8")
     arguments = (
         judged.suite.option,
@@ -115,17 +123,17 @@ def test_what_a_judge_sends_gets_and_says_is_kept_without_keys(
         *ONE,
     )
     with JudgeService(reply=reply) as service:
-        url = service.url.removesuffix("/judge")
-        judged.write(JUDGE.format(url=url, client=client, fails=fails))
+        judged.write(JUDGES.format(url=service.url.removesuffix("/judge")))
         given = {path for path in pytester.path.rglob("*") if path.is_file()}
         done = run_pytest(pytester.path, *arguments, RECORD)
-        assert ("1 error" if fails else "1 passed") in summary(done), done.stdout
+        assert summary(done) == "1 passed, 14 deselected, 1 error", done.stdout
         assert any(HEADER in asked.get("x-api-key", "") for asked in service.headers)
+        assert any(LATE in asked for asked in service.asked)
     outputs = {"stdout": done.stdout.encode(), "stderr": done.stderr.encode()}
     assert leaks({**texts_of(pytester.path, given), **outputs}) == []
     assert "[REDACTED]" in done.stdout
-    if not fails:
-        # Where the keys are others, as on a machine that has none of them.
-        monkeypatch.setenv("JUDGE_API_KEY", "n0thing-of-that-1")
-        replayed = run_pytest(pytester.path, *arguments)
-        assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
+    # Where the keys are others, as on a machine that has none of them.
+    monkeypatch.setenv("JUDGE_API_KEY", "n0thing-of-that-1")
+    monkeypatch.setenv("LATE_API_KEY", "")
+    first = Bench(judged.suite, judged.suite.cassettes).replay().results[0]
+    assert (first.outcome, first.spending.all.calls) == ("agree", 0), first.why.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.own_judges import ONE, RECORD, MakeJudged
+from tests.plugin.own_judges import RECORD, MakeJudged
 from tests.plugin.recorded import run_pytest
 from tests.support.fork_server import python
 from tests.support.suites import write_suite
@@ -108,7 +108,7 @@ def test_a_mistake_of_another_plugin_is_not_called_ours(
 
 
 _SPEAKING = """
-import os, sys, warnings
+import logging, os, sys, warnings
 
 
 def speak(who):
@@ -117,6 +117,10 @@ def speak(who):
     print(who, "complained", key, file=sys.stderr)
     os.write(1, f"{who} wrote {key}\\n".encode())
     warnings.warn(f"{who} warned", stacklevel=1)
+    try:
+        raise ValueError(key)
+    except ValueError:
+        logging.getLogger("own").exception("no answer", stack_info=True)
 
 
 def judge(case):
@@ -128,7 +132,7 @@ def judge(case):
 @pytest.mark.parametrize(
     ("named", "workers"), [(True, []), (False, ["-n", "2"])], ids=["named", "discovered -n 2"]
 )
-def test_what_a_judge_prints_is_shown_without_secrets(
+def test_what_a_judge_prints_and_logs_is_shown_without_secrets(
     judged: MakeJudged,
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
@@ -139,46 +143,26 @@ def test_what_a_judge_prints_is_shown_without_secrets(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     made = judged(_SPEAKING)
     suite = made.suite.option if named else str(made.suite.config)
-    done = run_pytest(pytester.path, suite, RECORD, "-rP", "-k", "positives and run-1", *workers)
+    logs = ["--log-cli-level=INFO", "--log-file=all.log"] if named else []
+    arguments = (suite, RECORD, "-rP", "-k", "positives and run-1", *logs, *workers)
+    done = run_pytest(pytester.path, *arguments)
     assert PIECE not in done.stdout + done.stderr
     summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
     assert "UserWarning: judge warned" in summary_of_warnings
     for line in ("printed", "complained", "wrote"):
         assert f"judge {line} [REDACTED]" in done.lines
+    if named:
+        log = (pytester.path / "all.log").read_text(encoding="utf-8")
+        assert PIECE not in log
+        for text in (done.stdout, log):
+            assert "ValueError: [REDACTED]" in text
 
 
 def test_what_a_module_raises_that_cannot_be_imported_is_shown_without_secrets(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    failing = "raise ValueError('no more ' + os.environ['OPENAI_API_KEY'])"
-    made = judged(f"{_SPEAKING}\n{failing}\n")
+    made = judged("import os\nraise ValueError('no more ' + os.environ['OPENAI_API_KEY'])\n")
     done = run_pytest(pytester.path, made.suite.option)
     assert "ValueError: no more [REDACTED]" in done.stdout + done.stderr
     assert KEY[:8] not in done.stdout + done.stderr
-
-
-_LOGGING = """
-import logging, os
-
-
-def judge(case):
-    try:
-        raise ValueError(os.environ["OPENAI_API_KEY"])
-    except ValueError:
-        logging.getLogger("own").exception("no answer", stack_info=True)
-    return 0
-"""
-
-
-def test_what_a_judge_logs_with_its_traceback_is_shown_without_secrets(
-    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    made = judged(_LOGGING)
-    arguments = ("--log-cli-level=INFO", "--log-file=all.log", *ONE)
-    done = run_pytest(pytester.path, made.suite.option, RECORD, *arguments)
-    log = (pytester.path / "all.log").read_text(encoding="utf-8")
-    for text in (done.stdout, log):
-        assert "ValueError: [REDACTED]" in text
-        assert PIECE not in text
