@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from random import Random
 
 from benchmarks.measure import Line
-from examples.probes.judges import PLANTED, sound
-from examples.probes.shop import CLAIMS, DECISIVE, conversation, edited
+from examples.probes.judges import PLANTED
+from examples.probes.shop import DECISIVE, conversation, edited
 from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import Base, Derived, ProbeBench, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, Derived, ProbeSettings
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import CaseSpec, Message, Rubric
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.stats.probes import probe_tables
-from tests.support.judged_sessions import DIGEST
-from tests.support.made_cases import make_result, make_spec, result_with
-from tests.support.scripted import ScriptedModel
+from tests.support.made_cases import DIGESTS, make_result, make_spec
 
-RUBRICS = {name: Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")}
-RUNS = 20
-# How often a verdict of these judges is the other one by chance.
-FLIPS = 0.02
+RUBRICS = [Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")]
+# Those that ask no model.
+OFFLINE = {name: probe for name, probe in PROBES.items() if probe.ask is None}
 SESSIONS = 100
 # Variants a case of the probes of which a defect may show in a few: all.
 WHOLE = {"format_invariance": 99, "position": 99}
@@ -36,16 +32,14 @@ Judge = Callable[[JudgedCase], int]
 
 
 def lines() -> list[Line]:
-    """In how many of 100 sessions a planted defect is found by its own probe, with the default
-    draw and with all variants, and in how many another probe has a finding.
-    """
+    """In how many of 100 sessions a defect is found by its own probe, and another one finds it."""
     found: list[Line] = []
     for draw, per_case, least in (("default draw", {}, 30), ("all variants", WHOLE, 95)):
         for judge, own in PLANTED.items():
             sessions = [_findings(judge, seed, per_case) for seed in range(SESSIONS)]
             what = f"planted: {judge.__name__}, {draw}, "
             hits = sum(own in probes for probes in sessions)
-            if own is not None:
+            if own in OFFLINE:
                 ratio = least / max(hits, 1)
                 found.append(Line(f"{what}found", f"{hits}", f"at least {least}", ratio, 1))
             others = sum(bool(probes - {own}) for probes in sessions)
@@ -58,24 +52,23 @@ def _findings(judge: Judge, seed: int, per_case: Mapping[str, int]) -> frozenset
     chance = Random(f"{seed}:{judge.__name__}")
 
     def flipped(score: int) -> int:
-        return score ^ (chance.random() < FLIPS)
+        return score ^ (chance.random() < 0.02)
 
     right = {
         spec: flipped(_judged(judge, base.messages, base.rubric)) == base.expected
         for spec, base in _bases().items()
     }
     results = []
-    for name, probe in PROBES.items():
+    for name, probe in OFFLINE.items():
         settings = ProbeSettings(per_case=per_case.get(name, probe.per_case), seed=seed)
         for spec in _specs(name, settings):
             base, made = _bases()[spec.base_case], _made(name, spec)
             if made is None or not right[spec.base_case]:
                 continue
-            score = flipped(_judged(judge, made.messages, made.rubric or base.rubric))
-            expected = base.expected if made.expected is None else made.expected
-            result = make_result(spec, "agree", case_digest=DIGEST, judge_digest=DIGEST)
-            given = result_with(result, score=score, label=expected)
-            results.append(result_with(given, base_scores=(base.expected,)))
+            score = flipped(_judged(judge, made.messages, base.rubric))
+            results.append(
+                make_result(spec, "agree", score, base_scores=(base.expected,), **DIGESTS)
+            )
     return frozenset(table.probe for table in probe_tables(results) if table.is_finding)
 
 
@@ -92,31 +85,12 @@ def _made(name: str, spec: CaseSpec) -> Derived | None:
     probe, base = PROBES[name], _bases()[spec.base_case]
     variant = next(one for one in probe.variants(ProbeSettings()) if one.name == spec.variant)
     random = Random(f"{spec.run_id}:{spec.variant}")
-    original = _bases()[replace(spec.base_case, test="agent_positives")].messages
-
-    async def make() -> Derived:
-        if probe.ask is not None:
-            bench = _Models(tuple(RUBRICS.values()), original, {}, {}, ScriptedModel())
-            return await probe.ask(bench, base, variant, random)
-        assert probe.derive is not None
-        return probe.derive(base, variant, random)
-
+    assert probe.derive is not None
     try:
-        made = asyncio.run(make())
+        made = probe.derive(base, variant, random)
     except NoVerdictCase:
         return None
-    # The judges are code, which gets messages: it sees no headers.
-    return None if made.style else made
-
-
-class _Models(ProbeBench):
-    """A verifier that is right, and an editor that adds what the agent claims."""
-
-    async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
-        return not _judged(sound, messages, rubric)
-
-    async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
-        return f"{messages[position]['content']} {CLAIMS[rubric.id]}"
+    return None if made.style else made  # Code gets messages, and sees no headers.
 
 
 def _judged(judge: Judge, messages: tuple[Message, ...], rubric: Rubric) -> int:
@@ -127,15 +101,14 @@ def _judged(judge: Judge, messages: tuple[Message, ...], rubric: Rubric) -> int:
 def _bases() -> dict[CaseSpec, Base]:
     """The cases that are changed: each run under each rubric, as it is and violating it."""
     made: dict[CaseSpec, Base] = {}
-    for number in range(RUNS):
+    for number in range(20):
         messages, _ = read_messages(conversation(number))
-        for rubric in RUBRICS.values():
+        for rubric in RUBRICS:
             spec = make_spec(f"run-{number:02}", rubric_id=rubric.id, test="agent_positives")
             made[spec] = Base(messages, 0, "binary", (), rubric)
-            content = edited(rubric.id, messages[DECISIVE]["content"])
-            turn = {**messages[DECISIVE], "content": content}
+            turn = dict(messages[DECISIVE])
+            turn["content"] = edited(rubric.id, turn["content"])
             violated = (*messages[:DECISIVE], turn, *messages[DECISIVE + 1 :])
-            is_edited = frozenset({DECISIVE})
-            violation = Base(violated, 1, "binary", (), rubric, is_edited)
-            made[replace(spec, test="agent_perturbation")] = violation
+            violation = replace(spec, test="agent_perturbation")
+            made[violation] = Base(violated, 1, "binary", (), rubric, frozenset({DECISIVE}))
     return made
