@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.llm.calls import load_template
-from tests.plugin.recorded import PERTURBATION, lenient_about_order_1002, run_pytest
+from tests.plugin.recorded import PERTURBATION, Done, lenient_about_order_1002, run_pytest
 from tests.support.baselines import case_lines
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
@@ -35,10 +35,14 @@ class Project:
 
     The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those
     of all runs: three more, which are too few to tell from chance. Both have recorded their
-    verdicts.
+    verdicts. `first` is the session that made the baseline; `laxer` the one of the laxer judge, by
+    two workers and with reports, and `left` the folder with what it left.
     """
 
     suite: SuiteFiles
+    first: Done
+    laxer: Done
+    left: Path
 
     @property
     def folder(self) -> Path:
@@ -68,7 +72,7 @@ class Project:
     def copied(self, folder: Path) -> Project:
         """The same project in another folder."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        return Project(replace(self.suite, folder=folder, config=folder / TINY))
+        return replace(self, suite=replace(self.suite, folder=folder, config=folder / TINY))
 
     def prompt(self, text: str) -> None:
         """Change the laxer judge's prompt."""
@@ -85,25 +89,31 @@ def blind(request: Request) -> Mapping[str, object]:
     return lenient_about_order_1002(request)
 
 
-def make_project(folder: Path) -> Project:
-    """Write and record the project."""
+def make_project(parent: Path) -> Project:
+    """Write and record the project, in a folder beside that of what its sessions left."""
+    folder, left = parent / "project", parent / "left"
     suite = write_suite(folder, runs=4)
     prompt = load_template("judge", mode="binary", objective="fail").source
     (folder / "lax").mkdir()
     (folder / "lax" / "judge.md").write_text(f"{LENIENCE}\n\n{prompt}", encoding="utf-8")
     config = suite.config.read_text("utf-8")
-    (folder / LAX).write_text(f"{config}\njudge:\n  prompt_path: lax/judge.md\n", encoding="utf-8")
+    lax = f"{config}\njudge:\n  prompt_path: lax/judge.md\n"
+    (folder / LAX).write_text(f"{lax}\ngate: {LIMIT}\n", encoding="utf-8")
+    left.mkdir()
+    (left / "step.md").write_text("before\n", encoding="utf-8")
+    page, summary = f"--jrh-report={left}/report.html", f"--jrh-report={left}/summary.md"
     with ModelServer(override(Obedient(), judge=blind)) as server:
         env = server.environment
-        made = run_pytest(folder, suite.option, "--jrh-record-mode=once", BASELINE, UPDATE, env=env)
-        assert (
-            "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed."
-            in made.lines
-        ), made
-        run_pytest(folder, f"--jrh-config={LAX}", "--jrh-judge-record-mode=new_episodes", env=env)
-    shutil.rmtree(folder / "outputs")
-    shutil.rmtree(folder / ".pytest_cache")
-    return Project(suite)
+        options = (BASELINE, UPDATE, "-rx", "-v")
+        first = run_pytest(folder, suite.option, "--jrh-record-mode=once", *options, env=env)
+        shutil.rmtree(folder / "outputs")
+        options = ("--jrh-judge-record-mode=new_episodes", BASELINE, page, summary, "-v", "-n", "2")
+        env = {**env, "GITHUB_STEP_SUMMARY": str(left / "step.md")}
+        laxer = run_pytest(folder, f"--jrh-config={LAX}", *options, env=env)
+    shutil.move(folder / "outputs", left / "outputs")
+    shutil.move(folder / ".pytest_cache", left / "cache")
+    (folder / LAX).write_text(lax, encoding="utf-8")
+    return Project(suite, first, laxer, left)
 
 
 def section(lines: list[str], title: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.reports.ending import PAGE_HEAD
 from tests.plugin.gated import (
     BASELINE,
     BROKEN,
@@ -21,25 +22,29 @@ from tests.plugin.gated import (
     Project,
     section,
 )
-from tests.plugin.recorded import PERTURBATION, Recorded, run_pytest
+from tests.plugin.recorded import PERTURBATION
 
-SHARES = [
-    "agent_perturbation and (run-1 or run-2)",
-    "agent_perturbation and (run-3 or run-4)",
-    "agent_positives",
-]
 SMOKE = "--jrh-subset=smoke"
 FOLDERS = ["shard-0", "shard-1", "shard-2"]
+RESULTS = "lax/tiny/results.jsonl"
 
 
-@pytest.fixture(scope="session")
+def shard_of(result: dict[str, str]) -> str:
+    """The folder of the machine that has judged a case: each has a share of the suite."""
+    if result["test"] == "agent_positives":
+        return "shard-2"
+    return "shard-0" if result["run_id"] in ("run-1", "run-2") else "shard-1"
+
+
+@pytest.fixture(scope="module")
 def shards_once(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The project, and what three machines have left of the laxer suite, each with a share of its
-    cases."""
+    """The project, and what three machines have left of the laxer suite."""
     project = project_once.copied(tmp_path_factory.mktemp("shards"))
-    for number, share in enumerate(SHARES):
-        run_pytest(project.folder, f"--jrh-config={LAX}", "-k", share)
-        shutil.move(project.folder / "outputs", project.folder / FOLDERS[number])
+    for name in FOLDERS:
+        shutil.copytree(project.left / "outputs", project.folder / name)
+        path = project.folder / name / RESULTS
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if shard_of(json.loads(line)) == name))
     return project
 
 
@@ -73,26 +78,25 @@ def merge(
 
 
 def test_shards_are_held_against_the_baseline_as_one_session_is(
-    pytester: pytest.Pytester, project: Project, merge: Merge
+    project: Project, merge: Merge
 ) -> None:
     project.rules(LAX, LIMIT)
     assert merge(BASELINE, "-v", *FOLDERS) == 1
     assert section(merge.lines, "regressions (3):") == REGRESSED
     assert f"FAIL  {BROKEN}" in merge.lines
-    told = merge.lines[1:]
-    [report] = (project.folder / "outputs/lax/tiny").glob("*_report.json")
-    merged = json.loads(report.read_text("utf-8"))
-    whole = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v")
-    start = whole.outlines.index(told[0])
-    end = (
-        whole.outlines.index("      also unclear: the new prompt always says 0 (satisfied)", start)
-        + 1
-    )
+    told, whole = merge.lines[1:], project.laxer.lines
+    start = whole.index(told[0])
+    last = "      also unclear: the new prompt always says 0 (satisfied)"
+    end = whole.index(last, start) + 1
     # How long all of it took is not known of shards, and a minute may have passed.
     passing = r", [\d.]+ s$|^- run: .*"
-    expected = [re.sub(passing, "", line) for line in whole.outlines[start:end]]
+    expected = [re.sub(passing, "", line) for line in whole[start:end]]
     assert [re.sub(passing, "", line) for line in told[: end - start]] == expected
-    assert json.loads(report.read_text("utf-8")) == merged
+    reports = []
+    for outputs in (project.folder / "outputs", project.left / "outputs"):
+        [report] = (outputs / "lax/tiny").glob("*_report.json")
+        reports.append(json.loads(report.read_text("utf-8")))
+    assert reports[0] == reports[1]
 
 
 @pytest.mark.parametrize(
@@ -153,8 +157,11 @@ def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> N
             for line in path.read_text("utf-8").splitlines()
         ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
-    assert merge(*FOLDERS) == 1
+    assert merge("--jrh-baseline=first.json", UPDATE, *FOLDERS) == 1
     assert "note: No case reached a verdict, so this run is not green." in merge.lines
+    said = "The baseline first.json was not written, because no case has a verdict."
+    assert said in merge.lines
+    assert not (project.folder / "first.json").exists()
 
 
 def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> None:
@@ -176,21 +183,20 @@ def test_all_shards_together_update_a_baseline(project: Project, merge: Merge) -
     assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
 
 
-def test_what_a_panel_shares_is_counted_once_over_all_shards(
-    pytester: pytest.Pytester, recorded: Recorded, capsys: pytest.CaptureFixture[str]
+def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
+    project: Project, merge: Merge
 ) -> None:
-    panel = recorded.panel
-    results = panel.folder / "outputs" / "panel" / "results.jsonl"
-    pytester.runpytest(panel.option)
-    whole = results.read_bytes()
-    for judge in ("strict", "kind"):
-        pytester.runpytest(panel.option, "-k", judge)
-        shutil.move(panel.folder / "outputs", panel.folder / f"shard-{judge}")
-    merge = Merge(capsys)
-    assert (
-        merge("shard-kind", "shard-strict", config=str(panel.config.relative_to(panel.folder))) == 0
+    before = (project.folder / FILE).read_bytes()
+    why = {"kind": "unrecorded", "detail": "the judge's call is not recorded"}
+    changed_line(project.folder / "shard-0" / RESULTS, 1, why=why, scores=[])
+    assert merge(BASELINE, UPDATE, *FOLDERS) == 1
+    head = (
+        "The baseline baseline.json was not updated, because this session has no verdict on 1 "
+        "case of it:"
     )
-    assert results.read_bytes() == whole
+    named = [f"{LAX}::{PERTURBATION}run-1[e1] (unscored: unrecorded)"]
+    assert section(merge.lines, head) == named
+    assert (project.folder / FILE).read_bytes() == before
 
 
 def changed_line(path: Path, number: int, **values: object) -> None:
@@ -277,3 +283,45 @@ def test_shards_are_merged_to_a_subset_too(project: Project, merge: Merge) -> No
     assert "run it without --jrh-subset" in merge.errors
     assert merge("--jrh-subset=smoek", *FOLDERS) == 4
     assert "the subsets are smoke" in merge.errors
+
+
+def test_reports_and_a_baseline_that_cannot_be_written_are_told_and_red(
+    project: Project, merge: Merge
+) -> None:
+    project.rules(LAX, "{min_accuracy: 0.1}")
+    (project.folder / "taken").write_text("a file", encoding="utf-8")
+    reports = ("--jrh-report=taken/report.html", "--jrh-report=summary.md")
+    assert merge(*FOLDERS, "--jrh-baseline=taken/b.json", UPDATE, *reports) == 1
+    told = [line for line in merge.lines if "not written: " in line]
+    assert "taken/report.html" in told[0]
+    assert told[1].startswith("note: The baseline taken/b.json was not written: ")
+    assert (project.folder / "summary.md").exists()
+
+
+def test_what_is_not_green_leaves_a_page_and_what_is_removes_it(
+    project: Project, merge: Merge
+) -> None:
+    page = project.folder / "outputs/lax/tiny/report.html"
+    project.rules(LAX, LIMIT)
+    assert merge(BASELINE, *FOLDERS) == 1
+    assert sum(line.startswith("report      outputs/lax/tiny/report.html") for line in merge.lines)
+    assert page.read_bytes().startswith(PAGE_HEAD)
+    project.rules(LAX, "{min_recall: 0}")
+    assert merge(*FOLDERS) == 0
+    assert not page.exists()
+
+
+def test_a_page_that_no_session_wrote_stays(project: Project, merge: Merge) -> None:
+    kept, page = (project.folder / name for name in ("kept.html", "outputs/lax/tiny/report.html"))
+    text = "<!doctype html>\n<title>Of another tool</title>"
+    page.parent.mkdir(parents=True)
+    page.write_text(text, encoding="utf-8")
+    project.rules(LAX, "{min_recall: 0}")
+    assert merge(*FOLDERS) == 0
+    assert page.read_text("utf-8") == text
+    page.rename(kept)
+    page.symlink_to(kept)
+    project.rules(LAX, LIMIT)
+    assert merge(*FOLDERS) == 1
+    assert page.is_symlink()
+    assert kept.read_text("utf-8") == text
