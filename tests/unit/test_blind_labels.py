@@ -19,7 +19,7 @@ from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import LabelBoard, draw, in_order, shown_to_all
+from pytest_jrh.review.blind import LabelBoard, draw, in_order
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.review.pages import Labelling
 from pytest_jrh.review.serving import PageRequest, reply
@@ -76,16 +76,6 @@ def test_a_sample_goes_on_from_the_labelled_cases_when_others_come() -> None:
     assert labelled < goes_on
     assert len(goes_on) == 60
     assert goes_on - labelled <= {*new}
-
-
-def test_what_all_label_is_a_share_of_the_sample_and_each_has_an_order() -> None:
-    drawn = draw(digests_of(60), 20, 1)
-    assert len(shown_to_all(drawn, 0.3, 1)) == 6
-    assert shown_to_all(drawn, 1.0, 1) == drawn
-    assert not shown_to_all(drawn, 0.0, 1)
-    orders = [in_order(drawn, 1, name, lambda digest: ("", digest)) for name in ("ann", "ben")]
-    assert orders[0] != orders[1]
-    assert set(orders[0]) == set(orders[1]) == drawn
 
 
 @given(
@@ -220,17 +210,6 @@ def test_only_a_label_before_finish_is_blind(tmp_path: Path) -> None:
     for assigned in later.assigned(ann):
         later.give(ann, assigned.key, 0)
         assert read_people(suite)[-1].blind is False
-
-
-def test_the_session_goes_on_when_everybody_has_left(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path), all_kinds(8))
-    ann, _ = board.enter("ann")
-    ben, _ = board.enter("ben")
-    assert (board.finish(ann), board.finalized) == (("ben",), False)
-    board.give(ben, board.assigned(ben)[0].key, 1)
-    again, _ = board.enter("ann")
-    assert again == ann
-    assert (board.finish(ben), board.finalized) == ((), True)
 
 
 def test_two_people_cannot_compare_the_addresses_of_their_cases(tmp_path: Path) -> None:

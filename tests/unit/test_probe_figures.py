@@ -24,14 +24,6 @@ def only(results: Sequence[CaseResult]) -> ProbeTable:
     return table
 
 
-def test_probes_count_in_no_other_figure() -> None:
-    plain = judged(right)
-    session = Session([*plain, *derived(["json_layout"])])
-    assert session.table == Session(plain).table
-    assert [table.probe for table in session.probes] == [LAYOUT]
-    assert Session(plain).probes == ()
-
-
 def test_turned_verdicts_are_counted_by_variant() -> None:
     table = only(derived(["json_layout"]))
     assert (table.total.n, table.total.turned, table.total.rate.value) == (20, 10, 0.5)

@@ -201,22 +201,6 @@ def test_case_survives_its_record(
     assert to_record(restored) == json.loads(line)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"format": 2}, "format: no made case: input should be 1"),
-        ({"expected": "1"}, "expected: no made case: input should be a valid integer"),
-        ({"perturbation": None}, "perturbation"),
-        ({"gold_messages": ["hello"]}, "gold_messages: no made case: [0] must be"),
-    ],
-)
-def test_unusable_record_is_refused_at_file_and_line(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as refusal:
-        read_case(record_line({**to_record(make_case()), **change}), file="a.jsonl", number=3)
-    assert words in str(refusal.value)
-    assert "a.jsonl:3" in str(refusal.value)
-
-
 def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
     case = make_case()
     others = [

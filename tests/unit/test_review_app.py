@@ -23,7 +23,7 @@ from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply
 from pytest_jrh.stats.baseline import Baseline
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.people import PersonLabel, open_stores
-from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
+from tests.browser.material import hostile_case, made_case, review_suite
 from tests.support.made_cases import make_act_case
 
 pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
@@ -188,23 +188,6 @@ def test_a_hostile_case_is_text_in_json_and_writes_nothing_outside(page: Page) -
     assert not list(page.folder.parent.glob("x*"))
 
 
-def test_deciding_editing_and_labelling_over_http(page: Page) -> None:
-    one = page.rows[0]
-    case, digest = f"/cases/{one['key']}", one["digest"]
-    assert (one["decision"], one["label"], one["kind"]) == ("undecided", 1, "not judged")
-    edited = page.post(f"{case}/turns/4", digest=digest, content=HOSTILE).json()
-    assert (edited["action"], edited["tags"]) == ("edited", ["edited"])
-    turn = page.client.get(f"{case}/turns/4").json()
-    assert turn["text"] == HOSTILE
-    assert "I cannot refund it" in turn["before"]["text"]
-    assert page.post(f"{case}/label", digest=digest, expected=0).json()["label"] == 0
-    rejected = page.post(f"{case}/decision", digest=digest, action="rejected", note="no").json()
-    assert (rejected["action"], rejected["note"]) == ("rejected", "no")
-    assert next(page.news())["progress"]["done"] == 1
-    back = page.post(f"{case}/decision", digest=digest, action="withdrawn").json()
-    assert (back["decision"], back["label"]) == ("undecided", 1)
-
-
 def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) -> None:
     page.board.add(make_act_case())
     one = page.rows[1]
@@ -237,13 +220,6 @@ def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) 
     assert edit(amount="76.0").json()["action"] == "edited"
     turn = page.client.get(f"{case}/turns/1").json()
     assert turn["calls"][0]["result"] == result
-    states = [shown.get("state", "") for shown in page.client.get(case).json()["turns"]]
-    assert states.count("left out") == 2
-    assert "edited by a person" in states
-    back = page.post(f"{case}/turns/1", digest=digest, content=None).json()
-    assert back["action"] == ""
-    # Cases of words offer no calls.
-    assert page.client.get(f"/cases/{page.rows[0]['key']}/turns/2").json()["calls"] == []
 
 
 def test_a_call_whose_arguments_are_no_object_is_never_changed_unseen(page: Page) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.people import (
     Decision,
     DecisionStore,
@@ -99,20 +98,6 @@ def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
     )
     assert b"sk-secret" not in path.read_bytes()
     assert DecisionStore(path).get(stored.case_id) == stored
-
-
-def test_an_edited_case_has_the_persons_text_and_label_and_says_who_wrote_it() -> None:
-    edited = obeyed(CASE, decision("edited", turns=(EDIT,), expected=0))
-    assert (message_text(edited.messages[3]), edited.expected) == (EDIT.content, 0)
-    assert edited.messages[:3] == CASE.messages[:3]
-    last = edited.outcome.edits[-1]
-    assert (last.original_content, last.edited_content, last.editor_reason) == (
-        message_text(CASE.messages[3]),
-        EDIT.content,
-        "edited in review",
-    )
-    assert case_digest(edited) != DIGEST
-    assert obeyed(edited, decision("edited", turns=(EDIT,), expected=0)) == edited
 
 
 def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> None:

@@ -43,19 +43,6 @@ def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
     assert next_run["agent_positives"] == default
 
 
-def test_reverting_deletes_the_override_and_the_folder_it_leaves_empty(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    one(suite).save(PLANNER)
-    editor = one(suite, "editor")
-    editor.save(editor.values()["default"])
-    one(suite).revert()
-    assert not one(suite).values()["overridden"]
-    assert one(suite, "editor").values()["overridden"]
-    editor.revert()
-    assert not (tmp_path / "custom_prompts").exists()
-    editor.revert()
-
-
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
