@@ -25,8 +25,7 @@ RUBRICS = [Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy
 # Those that ask no model.
 OFFLINE = {name: probe for name, probe in PROBES.items() if probe.ask is None}
 SESSIONS = 100
-# Variants a case of the probes of which a defect may show in a few: all.
-WHOLE = {"format_invariance": 99, "position": 99}
+WHOLE = {"format_invariance": 99, "position": 99}  # All variants, of which few may show a defect.
 
 Judge = Callable[[JudgedCase], int]
 
