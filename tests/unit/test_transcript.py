@@ -118,6 +118,16 @@ def test_only_the_renderer_writes_at_column_zero(text: str) -> None:
         assert line.startswith(("  ", "[1] ", "[3] "))
 
 
+def test_the_planner_sees_ids_texts_and_calls() -> None:
+    assert render_assistant_turns(conversation()).splitlines() == [
+        "[2] a1: Let me look.",
+        '[2] a1 calls look_up: {"order": 7}',
+        "[4] a2: (no text)",
+        '[4] a2 calls look_up: {"order": 7, "note": null}',
+        "[6] a3: It was shipped.",
+    ]
+
+
 def test_the_new_text_stands_where_the_old_one_stood() -> None:
     image, data = {"type": "image", "image": IMAGE}, {"type": "data", "data": {}}
     old = {"type": "text", "text": "old", "citations": [{"type": "url"}], "refusal": True}
