@@ -94,6 +94,6 @@ def test_the_documents_say_what_init_prints(tmp_path: Path) -> None:
         step for step in printed if step != "export OPENAI_API_KEY=..." and REJUDGE not in step
     ]
     assert documented_steps() == [INIT, *steps]
-    # The README has the shortest way to a red gate.
-    assert readme_steps()[0] == INIT
+    # The README has the shortest way to a red gate, with the text of the rubric in its command.
+    assert readme_steps()[0].startswith(f"{INIT} --rubric ")
     assert set(readme_steps()[1:]) < set(steps)

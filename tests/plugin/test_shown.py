@@ -94,7 +94,7 @@ def sessions(
     return recorded, session("-n", "2", "-v")
 
 
-def about(judge: str, edited: Mapping[str, int], whole: Mapping[str, Any]) -> dict[Any, Any]:
+def about(judge: str, edited: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[Any, Any]:
     """What results say of the cases of both runs."""
     turns: dict[Any, Any] = {}
     for run in ("run-1", "run-2"):
