@@ -15,7 +15,7 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
-from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
+from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
 
 if TYPE_CHECKING:
@@ -61,16 +61,6 @@ def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelSe
     assert session.only.outcome == "unrecorded"
     assert "mode `once` does not add" in " ".join(session.only.why.text.split())
     assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
-
-
-def test_all_records_everything_anew(bench: Bench, server: ModelServer) -> None:
-    bench.run()
-    server.answer = override(Obedient(), judge={"score": 0, "reasoning": "Another opinion."})
-    assert bench.run("new_episodes").outcomes == [("agree", 1)]
-    assert bench.run("all").outcomes == [("disagree", 0)]
-    assert server.count() == 10
-    assert bench.replay().outcomes == [("disagree", 0)]
-    assert sum(answers_in(bench.cassettes).values()) == 5
 
 
 def test_all_against_a_server_that_is_down_leaves_the_old_recording(
