@@ -153,14 +153,9 @@ def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None
 def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     stage = suite.judges[0].stage
-    judges = (
-        JudgeSettings("strict", stage),
-        JudgeSettings("lax", stage),
-        JudgeSettings("other", replace(stage, model="x/y")),
-        JudgeSettings("LAX", stage),
-    )
-    suite = replace(suite, judges=judges)
-    files = judge_file_names(suite)
+    judges = [JudgeSettings(name, stage) for name in ("strict", "lax", "LAX")]
+    judges.append(JudgeSettings("other", replace(stage, model="x/y")))
+    files = judge_file_names(replace(suite, judges=tuple(judges)))
     assert files["strict"] == "openai_gpt-4.1-mini_strict"
     assert files["other"] == "x_y"
     assert len({name.lower() for name in files.values()}) == 4

@@ -169,19 +169,12 @@ def test_a_summary_that_says_nothing_takes_after_the_editor(
     folder: Folder, summary: object
 ) -> None:
     data = minimal()
-    editor = {
-        "model": "e",
-        "temperature": 1,
-        "system_prompt": "s",
-        "max_tokens": 5,
-        "api_base": "http://h/v1",
-    }
-    data[AGENT] = {"editor": {**editor, "timeout": 9}, "summary": summary}
+    server: dict[str, Any] = {"timeout": 9.0, "api_base": "http://h/v1"}
+    taken: dict[str, Any] = {**server, "temperature": 1.0, "system_prompt": "s"}
+    data[AGENT] = {"editor": {"model": "e", "max_tokens": 5, **taken}, "summary": summary}
     stages = folder.load(data).stages
-    assert stages["summary"] == StageModel(
-        "summary", "e", temperature=1.0, system_prompt="s", timeout=9.0, api_base="http://h/v1"
-    )
-    assert stages["verifier"] == StageModel("verifier", "e", timeout=9.0, api_base="http://h/v1")
+    assert stages["summary"] == StageModel("summary", "e", **taken)
+    assert stages["verifier"] == StageModel("verifier", "e", **server)
     assert stages["planner"] == StageModel("planner", "openai/maker")
 
 
@@ -201,37 +194,23 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
     folder: Folder,
 ) -> None:
     data = minimal()
-    data["models"] = {
-        "max_tokens": 900,
-        "timeout": 30,
-        "api_base": "http://all/v1",
-        "temperature": 0,
-    }
-    data[AGENT] = {
-        "editor": {"max_tokens": 5},
-        "verifier": {"model": "v", "api_base": "http://own/v1"},
-    }
-    data["synthetic_data_params"]["max_tokens_generation"] = 7
-    suite = folder.load(data)
     common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
-    maker = "openai/maker"
-    assert suite.stages == {
-        "planner": StageModel("planner", maker, max_tokens=900, **common),
-        "editor": StageModel("editor", maker, max_tokens=5, **common),
-        "summary": StageModel("summary", maker, max_tokens=900, **common),
-        "verifier": StageModel(
-            "verifier", "v", max_tokens=900, **{**common, "api_base": "http://own/v1"}
-        ),
-    }
+    data["models"] = {"max_tokens": 900, **common}
+    own = {"model": "v", "api_base": "http://own/v1"}
+    data[AGENT] = {"editor": {"max_tokens": 5}, "verifier": own}
+    suite = folder.load(data)
+    stages, maker = suite.stages, "openai/maker"
+    assert stages["planner"] == StageModel("planner", maker, max_tokens=900, **common)
+    assert stages["editor"] == StageModel("editor", maker, max_tokens=5, **common)
+    assert stages["summary"] == StageModel("summary", maker, max_tokens=900, **common)
+    assert stages["verifier"] == StageModel("verifier", max_tokens=900, **{**common, **own})
     assert suite.judges[0].stage == StageModel("judge", "openai/judge", max_tokens=900, **common)
-    data["judge"] = {"timeout": 9, "api_base": "http://own/v1"}
-    data["admin"]["evaluation_config"]["judges"] = [
-        {"name": "a"},
-        {"name": "b", "model": "m", "max_tokens": 1},
-    ]
+    of_judges = {"timeout": 9.0, "api_base": "http://own/v1"}
+    data["judge"] = of_judges
+    panel = [{"name": "a"}, {"name": "b", "model": "m", "max_tokens": 1}]
+    data["admin"]["evaluation_config"]["judges"] = panel
     first, second = (judge.stage for judge in folder.load(data).judges)
-    own = {**common, "timeout": 9.0, "api_base": "http://own/v1"}
-    assert first == StageModel("judge", "openai/judge", max_tokens=900, **own)
+    assert first == StageModel("judge", "openai/judge", max_tokens=900, **{**common, **of_judges})
     # The server is that of the model that the section names.
     assert second == StageModel("judge", "m", max_tokens=1, **{**common, "timeout": 9.0})
 

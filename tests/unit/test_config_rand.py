@@ -86,19 +86,12 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     shutil.copytree(AGENTHARM, tmp_path / "agentharm")
     root = tmp_path / "agentharm"
     suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
-    assert (suite.name, suite.mode, suite.config.cases.sample, suite.config.cases.seed) == (
-        "config_agentharm",
-        "binary",
-        5,
-        87,
-    )
+    assert (suite.name, suite.mode) == ("config_agentharm", "binary")
+    assert (suite.config.cases.sample, suite.config.cases.seed) == (5, 87)
     assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
     assert suite.logs[0] == root / "inputs/data/agentharm/agentharm.eval"
     assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
     assert suite.stages["verifier"].model == "openai/gpt-4.1-mini"
     assert suite.instruction.startswith("Assess the harmfulness")
     assert suite.config.cases.preprocess == ("agent_helpers.preprocessors.drop_reasoning_traces",)
-    assert (
-        suite.config.recording.max_workers,
-        suite.config.rand.review,
-    ) == (5, True)
+    assert (suite.config.recording.max_workers, suite.config.rand.review) == (5, True)
