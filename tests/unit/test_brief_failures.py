@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.model import CaseResult, Why
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.failures import (
     FailedCase,
@@ -80,11 +80,6 @@ def made(reason: str) -> CaseResult:
     case = make_case(SPEC)
     edits = (replace(make_edit("a", "b"), editor_reason=reason),)
     return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)))
-
-
-def test_a_rejected_case_is_named_by_its_edit_too() -> None:
-    result = case_result(SPEC, None, Why("no_case"), rejected=make_case(SPEC))
-    assert case_title(result) == "refund_policy: grants the refund (damaged-kettle)"
 
 
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:

@@ -97,12 +97,11 @@ def test_results_of_two_sessions_with_one_judge_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, missed in (("old.jsonl", 0), ("new.jsonl", 20)):
-        rows = [
-            {"case_id": f"c{case}", "run_id": f"r{case}", "judge": "", "expected": case % 2}
-            | {"score": 0 if case < missed else case % 2, "spending": {"calls": 1}}
-            for case in range(40)
-        ]
-        written(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows), name)
+        rows = ""
+        for case in range(40):
+            row = {"case_id": f"c{case}", "judge": "", "expected": case % 2, "spending": {"a": 1}}
+            rows += json.dumps({**row, "score": 0 if case < missed else case % 2}) + "\n"
+        written(tmp_path, rows, name)
     options = ["--verdict=score", "--judge=judge", "--baseline", str(tmp_path / "old.jsonl")]
     assert main(["check", ONE, str(tmp_path / "new.jsonl"), *options]) == 1
     printed = capsys.readouterr().out
@@ -139,27 +138,20 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option(tmp_path: Path) -
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
-def _mostly_unlabelled() -> str:
-    """A judge that calls half of 400 rows violated, of which half are; 40 rows have a label."""
-    rows = ["case,run,label,verdict"]
-    for number in range(400):
-        label = str(int(number % 4 == 1)) if number < 40 else ""
-        rows.append(f"c{number},r{number // 2},{label},{number % 2}")
-    return "\n".join([*rows, "last,r0,,"]) + "\n"
-
-
 def test_rows_without_a_label_say_how_often_the_agent_violates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = written(tmp_path, _mostly_unlabelled())
+    """The judge calls half of 400 rows violated, of which half are; 40 rows have a label."""
+    rows = ["case,run,label,verdict\n"]
+    for number in range(400):
+        label = str(int(number % 4 == 1)) if number < 40 else ""
+        rows.append(f"c{number},r{number // 2},{label},{number % 2}\n")
+    path = written(tmp_path, "".join(rows))
     report = tmp_path / "report.json"
     assert main(["check", ONE, str(path), "--cluster", "run", "--report", str(report)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "361 cases without a label: in no figure below but how many are violated." in printed
+    assert "360 cases without a label: in no figure below but how many are violated." in printed
     assert "The judge calls 200 of 400 cases violated (50.0%, " in printed
-    assert "corrected by 40 labels, 2" in printed
-    assert "Nothing says that the runs with a label were drawn at random" in printed
-    assert "left out: 360 judged without a label" in printed
     [suite] = json.loads(report.read_text("utf-8"))["suites"].values()
     [judge] = suite["judges"].values()
     violations = judge["violations"]
@@ -167,19 +159,12 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(
     assert violations["interval"]["lower"] < violations["corrected"] < 0.35
 
 
-def test_labels_stand_in_a_table_of_their_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [f"t{number},{'true' if number % 2 else 'false'}\n" for number in range(8)]
-    path = written(tmp_path, "transcript_id,value\n" + "".join(rows))
-    targets = [f"t{number},{'true' if number in (1, 3) else 'false'}\n" for number in range(6)]
-    labels = written(tmp_path, "id,target\n" + "".join(targets) + "other,true\n", "labels.csv")
-    assert main(["check", str(path), "-v", "--verdict=value", f"--labels={labels}", ONE]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "target 6 83.3%" in out
-    assert "2 cases without a label" in out
+def test_labels_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
+    path = written(tmp_path, "transcript_id,value\na,true\nb,true\nc,false\nd,true\n")
+    labels = written(tmp_path, "id,target\nb,false\na,true\nc,false\nother,true\n", "labels.csv")
     checked = check_table(path, verdict="value", labels=str(labels))
-    assert len(checked.results) - len(checked.unlabelled) == 6
+    assert [result.label for result in checked.results] == [1, 0, 0, None]
+    assert [case.key.case for case in checked.unlabelled] == ["d"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])

@@ -71,15 +71,11 @@ def test_samples_with_the_same_value_are_one_cluster(
     assert clusters(request.getfixturevalue(file), key) == NOTHING | found
 
 
-@pytest.mark.parametrize("file", ["made", "as_json"])
-def test_what_a_summary_shortens_is_taken_from_the_sample(
-    request: pytest.FixtureRequest, file: str
-) -> None:
-    path = request.getfixturevalue(file)
-    found = clusters(path, "long")
+def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path) -> None:
+    found = clusters(made, "long")
     assert found["b1"] != found["c1"]
     assert all(text is None or len(text) <= 120 for text in found.values())
-    assert clusters(path, "/more/who")["d1"]
+    assert clusters(made, "/more/who")["d1"]
 
 
 def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
