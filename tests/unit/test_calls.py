@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from pytest_jrh.cases.pipeline import (
     EditorResponse,
@@ -201,6 +202,15 @@ def test_what_pydantic_words_anew_from_version_to_version_is_left_out() -> None:
     assert stable_schema(worded) == {"properties": kept}
     one_of = {"anyOf": [{"title": "t", "enum": [1, 2], "type": "integer"}]}
     assert stable_schema(one_of) == {"anyOf": [{"enum": [1, 2]}]}
+
+
+def test_true_is_no_number_whatever_the_model_of_an_answer() -> None:
+    class Opinion(BaseModel):
+        score: int
+
+    for text in ('{"score": true}', '{"score": "1"}', '{"score": 1.0}'):
+        with pytest.raises(ValidationError):
+            parse(text, Opinion)
 
 
 @pytest.mark.parametrize(
