@@ -60,7 +60,7 @@ def shell(
 def readme_steps() -> list[str]:
     """The commands under the README's "A suite in six commands" that lead to a baseline."""
     text = (ROOT / "README.md").read_text("utf-8").partition("## A suite in six commands")[2]
-    section = text.partition("**Now break the prompt")[0]
+    section = text.partition("$ echo 'Whatever happens")[0]
     return re.findall(r"^\$ (.+)$", section, re.MULTILINE)
 
 
