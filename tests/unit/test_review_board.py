@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.model import Case, Judgment, Skip, Verdict
+from pytest_jrh.core.model import Case, HumanReview, Judgment, Skip, Verdict
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.reports.rand_files import result_row
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk, Reviewed
 from pytest_jrh.store.people import DecisionStore, decisions_path, open_stores
 from pytest_jrh.store.records import case_digest
-from tests.support.made_cases import make_case, make_spec, make_suite
+from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 from tests.support.reviews import as_reviewed
 
 CASE = make_case()
@@ -228,6 +229,18 @@ def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
     assert (progress.total, progress.ended, progress.shown) == (0, 0, 0)
 
 
+def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: ReviewDesk) -> None:
+    panel = [make_spec(judge=name) for name in ("strict", "kind")]
+    lost = [make_spec("run-2", judge=name) for name in ("strict", "kind")]
+    desk.announce([*panel, *lost])
+    for spec in panel:
+        assert desk.awaits(make_case(spec))
+    for spec in lost:
+        desk.miss(spec)
+    progress = desk.board.progress()
+    assert (progress.total, progress.ended, progress.shown) == (2, 2, 1)
+
+
 def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
     desk: ReviewDesk,
 ) -> None:
@@ -241,3 +254,13 @@ def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
         desk.obeyed(CASE)
     assert desk.said(make_case(new_text="Made in another way.")) == ("void", None)
+
+
+@pytest.mark.parametrize(
+    ("said", "by_people"), [("undecided", False), ("void", False), ("rejected", True)]
+)
+def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
+    said: HumanReview, by_people: bool
+) -> None:
+    row = result_row(make_result(review=said), None)
+    assert (row["human_reviewed"], row["human_decision"]) == (by_people, said or None)
