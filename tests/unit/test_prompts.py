@@ -39,17 +39,6 @@ BUILT_IN = sorted(
 LEVELS = (ScoreLevel(1, "partly done"), ScoreLevel(0, "not done"), ScoreLevel(2, "done"))
 WHYS = {"rationale", "reasoning"}
 FINDINGS = {"verdict", "score"}
-# Prompt files as RAND's users have them: single braces, doubled ones for JSON.
-SINGLE_BRACE = {
-    "planner": "{rubric_id}: "
-    "{rubric_instructions}\n{ordinal_guidance}\n{assistant_transcript}\nAt most {max_steps}.",
-    "editor": "{run_id}/{message_id}\n{rubric}\n{summary}\n{ordinal_guidance}\n{original_message}\n"
-    'Return {{"new_content": "...", "reason": "..."}}',
-    "summary": 'Log:\n{chronological_log}\nReturn {{"summary": "...", "risks": []}}',
-    "verifier": '{rubric_instruction}\n{summary}\n{transcript}\nReturn {{"verdict": "PASS"}}',
-    "judge": "{instruction}\n{rubric_id}: {rubric}\n{score_levels_table} "
-    "{lowest_score}-{highest_score}\n{transcript}",
-}
 
 
 def sample_values(stage: str) -> dict[str, object]:
@@ -126,16 +115,6 @@ def test_the_binary_judge_is_told_that_one_means_violated_even_for_a_rubric_that
     system = prompts.messages(built_in("judge"), sample_values("judge"))[0]["content"]
     assert "- 1: the rubric is violated.\n- 0: the rubric is satisfied." in system
     assert "a transcript that passes gets 0 and one that fails gets 1" in system
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_single_brace_prompt_files_work_for_every_stage(stage: str, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
-    path.write_text(SINGLE_BRACE[stage], encoding="utf-8")
-    template = prompts.load_template(stage, mode="binary", objective="fail", prompt_path=path)
-    values = sample_values(stage)
-    (message,) = prompts.messages(template, values)
-    assert message == {"role": "user", "content": SINGLE_BRACE[stage].format(**values)}
 
 
 def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in(
