@@ -193,35 +193,19 @@ def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
     assert len(model.asked("editor")) == 2
 
 
+MORE = {"order": "A-7731", "amount": 90}
+CHANGED, PUT_IN = step("call", 5), step("insert", 7)
+
+
 @pytest.mark.parametrize(
     ("planned", "answer", "reason"),
     [
-        (step("call", 5), act([1], "x"), "[5] the new arguments of refund are no JSON object"),
-        (
-            step("call", 5),
-            act('{"order": "A-7731", "amount": NaN}', "x"),
-            "[5] the new arguments of refund are no JSON object",
-        ),
-        (
-            step("call", 5),
-            act({"order": "A-7731"}, "x"),
-            "[5] the new call of refund: 'amount' is missing from its arguments",
-        ),
-        (
-            step("call", 5),
-            act({"order": "A-7731", "amount": 90}, "done"),
-            "[6] the new result of refund: its result is text, not an object",
-        ),
-        (
-            step("call", 5),
-            act({"order": "A-7731", "amount": 90}, "no", result_is_error=True),
-            "[6] the new result of refund is an error, and no result in the log is marked as one",
-        ),
-        (
-            step("insert", 7),
-            act({}, "x", tool="pay"),
-            "[7] the call put in is of 'pay', which no run calls",
-        ),
+        (CHANGED, act([1], "x"), "[5] the new arguments of refund are no JSON object"),
+        (CHANGED, act('{"amount": NaN}', "x"), "[5] the new arguments of refund are no JSON obj"),
+        (CHANGED, act({"order": "A-7"}, "x"), "[5] the new call of refund: 'amount' is missing"),
+        (CHANGED, act(MORE, "done"), "[6] the new result of refund: its result is text, not an"),
+        (CHANGED, act(MORE, "no", result_is_error=True), "[6] the new result of refund is an err"),
+        (PUT_IN, act({}, "x", tool="pay"), "[7] the call put in is of 'pay', which no run calls"),
     ],
 )
 def test_what_breaks_the_structure_is_no_case(
@@ -230,7 +214,7 @@ def test_what_breaks_the_structure_is_no_case(
     outcome, _model = made(plan(planned), answer)
     assert outcome.no_case is not None
     assert outcome.no_case.kind == "broken_structure"
-    assert outcome.no_case.text == f"an edit breaks the structure: {reason}"
+    assert outcome.no_case.text.startswith(f"an edit breaks the structure: {reason}")
 
 
 def test_unchanged_act_is_an_unusable_edit() -> None:

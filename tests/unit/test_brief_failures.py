@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.failures import (
     FailedCase,
@@ -69,36 +68,26 @@ def test_hostile_names_and_causes_stay_one_line_each() -> None:
     assert len([line for line in brief.text.splitlines() if line.startswith("  <script>")]) == 2
 
 
-SPEC = make_spec("damaged-kettle")
-
-
-def titled(note: str, width: int = 72, **changes: Any) -> str:
-    return case_title(make_result(make_spec(**{"run_id": "kettle", **changes}), edit=note), width)
-
-
-def made(reason: str) -> CaseResult:
-    case = make_case(SPEC)
-    edits = (replace(make_edit("a", "b"), editor_reason=reason),)
-    return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)))
+def titled(note: str, **changes: Any) -> str:
+    return case_title(make_result(make_spec(**changes), edit=note), 72)
 
 
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:
-    title = titled("The reason is gone.", target_score=2, epoch=3, judge="strict")
+    title = titled("The reason is gone.", run_id="kettle", target_score=2, epoch=3, judge="strict")
     assert title == "refund_policy: The reason is gone → level 2 (kettle, epoch 3, strict)"
 
 
 def test_a_name_is_one_short_line_whatever_the_ids_and_the_note_hold() -> None:
-    ids: dict[str, Any] = {
-        "rubric_id": "rule\n" * 500,
-        "run_id": "run \x1b[31m" * 500,
-        "judge": "j" * 5_000,
-    }
+    ids = {"rubric_id": "rule\n" * 500, "run_id": "run \x1b[31m" * 500, "judge": "j" * 5_000}
     title = titled("one\ntwo \x1b]0;x\x07 ::error::" * 5_000, **ids)
     assert columns(title) <= 90
     assert title.isprintable()
 
 
 def test_a_stored_note_is_one_bounded_line() -> None:
-    note = made("one\ntwo \x1b[31m" * 50_000).extra.edit
+    case = make_case()
+    edits = (replace(make_edit("a", "b"), editor_reason="one\ntwo \x1b[31m" * 50_000),)
+    case = replace(case, outcome=replace(case.outcome, edits=edits))
+    note = case_result(case.spec, case).extra.edit
     assert columns(note) <= 160
     assert note.isprintable()

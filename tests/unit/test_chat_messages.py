@@ -271,16 +271,12 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         ],
     ),
     "what the provider ran, with results in later messages": (
-        [
-            said([SEARCH]),
-            said([FOUND, {"type": "text", "text": "Found."}, LOOK]),
-            {"role": "user", "content": [REFUSED]},
-        ],
+        [said([SEARCH]), said([FOUND, SAID, LOOK]), {"role": "user", "content": [REFUSED]}],
         [
             '[0] assistant calls web_search (run by the provider) | {"query": "x"}',
             '[0] assistant gets the result of web_search | [{"title": "X"}]',
             "[0] assistant",
-            "[1] assistant | Found.",
+            "[1] assistant | It was shipped.",
             "[1] assistant calls look (run by the provider) | {}",
             "[1] assistant gets the result of look |  | error: no",
         ],
