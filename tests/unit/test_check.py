@@ -309,6 +309,8 @@ def test_a_map_says_what_numbers_mean_whatever_else_does() -> None:
 HEAD = "case,label,verdict\n"
 ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 
+CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
+AGAINST_ITSELF = ["--baseline=verdict", "--verdict=verdict"]
 # What is in the file, the options, and what the message says; a line of `{` begins JSON lines.
 BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "empty": ("", [], ":1: is empty"),
@@ -316,11 +318,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "no_label": ("case,lable,verdict\na,x,1\n", [], ":1: no column of labels; its"),
     "no_verdict": ("case,label\na,1\n", [], ":1: no column of verdicts; its columns are"),
     "two_verdicts": ("label,verdict,score\n1,1,1\n", [], "--verdict verdict or --verdict score"),
-    "crossed_clusters": (
-        "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n",
-        [],
-        "--cluster run or --cluster task",
-    ),
+    "crossed_clusters": (CROSSED, [], "--cluster run or --cluster task"),
     "off_the_scale": (HEAD + "a,1,9\nb,5,2\n", ["--scale=1-5"], ":2: verdict: got"),
     "nan": (HEAD + "a,1,NaN\n", [], "--map NaN= counts it as missing"),
     "quote_inside": (HEAD + 'a,1,"1"x\n', [], ":2: is not valid CSV"),
@@ -334,21 +332,9 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "json_array_cell": ('{"label": 1, "verdict": [1]}', [], ':1: verdict: got "[1]"'),
     "json_broken_line": ('{"label": 1, "verdict": 1}\n{"label": 1,\n', [], ":2: is not valid JSON"),
     "no_label_where_a_verdict_is": (HEAD + "a,,1\nb,1,\n", [], "no row has both a label and a"),
-    "label_as_verdict": (
-        "case,label\na,fail\n",
-        ["--verdict=label"],
-        "cannot be label and verdict at once",
-    ),
-    "verdict_as_its_baseline": (
-        HEAD + "a,1,0\n",
-        ["--baseline=verdict", "--verdict=verdict"],
-        "verdict is held against itself",
-    ),
-    "labels_by_another_name": (
-        "case,human_says,verdict\na,1,0\n",
-        [],
-        "no column of labels; human_says looks like one\n    --label human_says",
-    ),
+    "label_as_verdict": ("label\nfail\n", ["--verdict=label"], "cannot be label and verdict at"),
+    "verdict_as_its_baseline": (HEAD + "a,1,0\n", AGAINST_ITSELF, "is held against itself"),
+    "labels_by_another_name": ("human_says,verdict\n1,0\n", [], "one\n    --label human_says"),
     "several_judges": (
         "label,judge_a,judge b\n1,0,1\n",
         [],
