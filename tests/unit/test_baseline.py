@@ -234,11 +234,9 @@ def test_fingerprint_is_of_model_prompt_and_parameters() -> None:
     stage = StageModel("judge", "openai/gpt-4.1-mini", temperature=0.0)
     template = parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge")
     judge = PromptJudge(judge_settings(stage), template)
+    other = parse_prompt("{{ rubric }}: {{ transcript }}", "p", stage="judge")
     others = [
-        replace(
-            judge,
-            template=parse_prompt("{{ rubric }}: {{ transcript }}", "p", stage="judge"),
-        ),
+        replace(judge, template=other),
         PromptJudge(judge_settings(replace(stage, model="openai/gpt-4.1")), template),
         PromptJudge(judge_settings(replace(stage, temperature=None)), template),
         PromptJudge(judge_settings(stage, show_reasoning=True), template),

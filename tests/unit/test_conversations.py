@@ -325,10 +325,9 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     places = InputFormat(metadata=("/reward", "/cost"))
     source = Conversations(path, input_format=places)
     assert [run.metadata for run in source.fields()] == [{"reward": 1}, {}]
-    assert source.notices() == (
-        "runs.jsonl: some conversations have nothing at /cost (suite.format.metadata)",
-        "runs.jsonl: some conversations have nothing at /reward (suite.format.metadata)",
-    )
+    cost, reward = source.notices()
+    assert "some conversations have nothing at /cost (suite.format.metadata)" in cost
+    assert "/reward" in reward
 
 
 def test_a_file_of_another_tool_is_named_with_the_way_in(tmp_path: Path) -> None:
@@ -343,8 +342,6 @@ def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> N
     schema = {"type": "object", "properties": {"order": {"type": "string"}}}
     openai = {"type": "function", "function": {"name": "find", "parameters": schema}}
     anthropic = {"name": "refund", "input_schema": schema}
-    assert definitions_of([openai, anthropic, {"type": "function", "function": 3}, "no tool"]) == [
-        {"name": "find", "parameters": schema},
-        {"name": "refund", "parameters": schema},
-    ]
+    tools = definitions_of([openai, anthropic, {"type": "function", "function": 3}, "no tool"])
+    assert tools == [{"name": name, "parameters": schema} for name in ("find", "refund")]
     assert definitions_of({}) == []

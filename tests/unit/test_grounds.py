@@ -171,7 +171,6 @@ def test_the_last_blind_label_of_each_reviewer_counts() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        ("openai/gpt-4.1", "openai/gpt-4.1", True),
         ("azure/gpt-4.1", "openai/gpt-4.1", True),
         ("openai/gpt-4.1", "openai/gpt-4o-mini", False),
         ("gpt-4.1", "openai/GPT-4.1", True),
