@@ -125,6 +125,15 @@ def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
     assert not describe([]).matrices
 
 
+def test_ordinal_figures_count_levels() -> None:
+    pairs = [(0, 0), (1, 2), (2, 0), (3, 3)]
+    found = describe([scored(f"run-{run}", *pair) for run, pair in enumerate(pairs)])
+    assert list(found.matrices) == ["ordinal"]
+    assert counts_of(found.figures["exact"]) == (2, 4)
+    assert counts_of(found.figures["within_one"]) == (3, 4)
+    assert found.figures["mean_absolute_error"].value == 0.75
+
+
 def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
     results = [scored("run-1", 1, 1), scored("run-2", 2, 2, rubric_id="tone")]
     scales = {("refunds", "refund_policy"): range(5), ("refunds", "tone"): range(3)}
