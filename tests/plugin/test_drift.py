@@ -20,7 +20,7 @@ from examples.scripted_model.script import Request as Scripted
 from pytest_jrh.reports.json_values import decision_data
 from tests.plugin.recorded import run_pytest
 from tests.plugin.workflow_jobs import Jobs
-from tests.support.drifting import Versioned
+from tests.support.exchange import AnswerFunction, Reply, envelope, reply_with
 from tests.support.model_server import ModelServer, Request
 from tests.unit.test_decision import FAIL, UNCLEAR, decided
 from tests.unit.test_workflows import ROOT
@@ -131,6 +131,19 @@ def lenient(request: Request) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Versioned:
+    """The answers of `answer`, which name `model` as the one that was asked."""
+
+    model: str
+    answer: AnswerFunction
+
+    def __call__(self, request: Request) -> Reply:
+        reply = reply_with(self.answer(request))
+        values = json.loads(envelope(request, reply)) | {"model": self.model}
+        return Reply(body=json.dumps(values).encode())
+
+
+@dataclass(frozen=True, slots=True)
 class Weeks:
     """Two weeks in one checkout: the judge flickers in the first, and is another in the second."""
 
@@ -144,8 +157,8 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Weeks:
     repository = made_repository(tmp_path_factory.mktemp("drift"))
     shutil.copytree(ROOT / "inputs", repository.folder / "inputs")
     judges = (
-        Versioned("gpt-4.1-mini", answer=flickering),
-        Versioned("gpt-4.1-mini-2025-09-09", answer=lenient),
+        Versioned("gpt-4.1-mini", flickering),
+        Versioned("gpt-4.1-mini-2025-09-09", lenient),
     )
     asked = []
     for judge in judges:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.recorded import run_pytest
+from pytest_jrh.__main__ import main
+from tests.plugin.recorded import Done, run_pytest
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden/__snapshots__/test_sessions"
@@ -28,13 +29,6 @@ pytestmark = pytest.mark.skipif(
     not all((ROOT / name).exists() for name in NEEDED),
     reason="the demo is not recorded: make record-demo",
 )
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    for name in ("inputs", "examples/prompt_change"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    return tmp_path
 
 
 def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
@@ -81,18 +75,27 @@ def without_machine(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
 
 
-def test_the_first_page_shows_what_the_demo_prints(project: Path) -> None:
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """The demo, replayed as the first page says, and its folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    shutil.copytree(ROOT / "inputs", folder / "inputs")
     ordinal = "inputs/configs/refund_agent_ordinal.yml"
-    options = [f"--jrh-config={DEMO}", f"--jrh-config={ordinal}", "-ra"]
-    done = run_pytest(project, *options, env={"COLUMNS": "80"})
+    options = (f"--jrh-config={DEMO}", f"--jrh-config={ordinal}", "-ra")
+    return folder, run_pytest(folder, *options, env={"COLUMNS": "80"})
+
+
+def test_the_first_page_shows_what_the_demo_prints(demo: tuple[Path, Done]) -> None:
+    _, done = demo
     assert done.code == pytest.ExitCode.OK, done.stdout
-    printed = without_machine(done.lines)
     start = (ROOT / "docs/index.md").read_text("utf-8").split("```")[1].splitlines()[1:]
-    assert without_machine(start) == printed
+    assert without_machine(start) == without_machine(done.lines)
 
 
-def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+def test_the_readme_shows_what_the_gate_says(tmp_path: Path) -> None:
+    for name in ("inputs", "examples/prompt_change"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    done = run_pytest(tmp_path, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     shown = readme.split("```text\n")[1].split("```")[0]
     assert "FAIL  the new prompt misses 6 of 25 violations that it found before" in shown
@@ -108,11 +111,13 @@ def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone()
     assert changed == demo
 
 
-def test_the_committed_baseline_is_what_an_update_writes(project: Path) -> None:
-    path = project / BASELINE
-    committed = path.read_bytes()
-    path.unlink()
+def test_the_committed_baseline_is_what_an_update_writes(
+    demo: tuple[Path, Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = demo
+    committed = (folder / BASELINE).read_bytes()
+    (folder / BASELINE).unlink()
+    monkeypatch.chdir(folder)
     options = [f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", "--jrh-update-baseline"]
-    done = run_pytest(project, *options)
-    assert done.code == pytest.ExitCode.OK, done.stdout
-    assert path.read_bytes() == committed
+    assert main(["merge", *options, "outputs"]) == 0
+    assert (folder / BASELINE).read_bytes() == committed
