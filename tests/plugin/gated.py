@@ -107,9 +107,9 @@ def make_project(parent: Path) -> Project:
         options = (BASELINE, UPDATE, "-rx", "-v")
         first = run_pytest(folder, suite.option, "--jrh-record-mode=once", *options, env=env)
         shutil.rmtree(folder / "outputs")
-        options = ("--jrh-judge-record-mode=new_episodes", BASELINE, page, summary, "-v", "-n", "2")
+        more = ("--jrh-judge-record-mode=new_episodes", BASELINE, page, summary, "-v", "-n", "2")
         env = {**env, "GITHUB_STEP_SUMMARY": str(left / "step.md")}
-        laxer = run_pytest(folder, f"--jrh-config={LAX}", *options, env=env)
+        laxer = run_pytest(folder, f"--jrh-config={LAX}", *more, env=env)
     shutil.move(folder / "outputs", left / "outputs")
     shutil.move(folder / ".pytest_cache", left / "cache")
     (folder / LAX).write_text(lax, encoding="utf-8")
