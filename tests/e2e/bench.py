@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -20,9 +20,6 @@ from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.llm.limits import RetryPolicy
 from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way
-
-if TYPE_CHECKING:
-    pass
 
 QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)
 

@@ -183,9 +183,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         yield Recorded(files, printed, made, asked, replayed, server)
 
 
-def test_prompts_hold_everything_and_evaluate_nothing(
-    recorded: Recorded,
-) -> None:
+def test_prompts_hold_everything_and_evaluate_nothing(recorded: Recorded) -> None:
     requests = recorded.server.requests
     assert {each.stage for each in requests} == {
         "planner",
@@ -208,9 +206,7 @@ def test_prompts_hold_everything_and_evaluate_nothing(
             assert "iVBORw0KGgo" not in asked
 
 
-def test_the_terminal_shows_escapes_and_github_reads_no_command(
-    recorded: Recorded,
-) -> None:
+def test_the_terminal_shows_escapes_and_github_reads_no_command(recorded: Recorded) -> None:
     printed = recorded.printed
     assert "3 failed, 3 passed" in printed
     assert not RAW.search(printed)
@@ -241,9 +237,7 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
     assert "not confirmed: the verifier says satisfied: #\\x23[error]owned <script>" in printed
 
 
-def test_json_fits_its_schema_and_the_baseline_comes_back(
-    recorded: Recorded,
-) -> None:
+def test_json_fits_its_schema_and_the_baseline_comes_back(recorded: Recorded) -> None:
     folder = recorded.files.folder
     schema = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
     [report] = folder.rglob("*_report.json")
@@ -260,9 +254,7 @@ def test_json_fits_its_schema_and_the_baseline_comes_back(
         assert yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)
 
 
-def test_tables_hold_every_case_and_no_formula(
-    recorded: Recorded,
-) -> None:
+def test_tables_hold_every_case_and_no_formula(recorded: Recorded) -> None:
     csv.field_size_limit(sys.maxsize)
     tables = {}
     for path in recorded.files.folder.rglob("outputs/tiny/*.csv"):
@@ -276,9 +268,7 @@ def test_tables_hold_every_case_and_no_formula(
         assert "<script>alert('x')</script>" in row["transcript"]
 
 
-def test_junit_is_xml_with_every_case_and_its_properties(
-    recorded: Recorded,
-) -> None:
+def test_junit_is_xml_with_every_case_and_its_properties(recorded: Recorded) -> None:
     cases = list(ET.parse(recorded.files.folder / "junit.xml").iter("testcase"))
     assert [case.find("failure") is not None for case in cases] == [False] * 3 + [True] * 3
     names = ["expected", "score", "outcome", "rubric", "tokens", "cost"]
