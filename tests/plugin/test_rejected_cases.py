@@ -12,6 +12,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from tests.plugin.recorded import run_pytest
+from tests.support.label_session import labelling_session, let_in
 
 ROOT = Path(__file__).parents[2]
 NAME = "refund_agent"
@@ -117,3 +118,26 @@ def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: 
     done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert f"{FILE}:1: case_id: no made case: field required" in done.stderr + done.stdout
+
+
+def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
+    project: Path,
+) -> None:
+    pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
+    pytest.importorskip("uvicorn", reason="needs uvicorn (the extra `review`)")
+    shutil.rmtree(project / "inputs" / "cassettes")
+    (project / "inputs" / "data" / NAME / f"{NAME}.eval").unlink()
+    asked = (CONFIG, "--jrh-frozen", "--jrh-review=blind", "-q")
+    outputs = project / "outputs" / NAME
+    with labelling_session(project, *asked) as (process, url), let_in(url) as ann:
+        assert len(ann.rows) == 54 + 2
+        for row in ann.rows[:25]:
+            assert ann.give(row["key"], 1).json()["value"] == "1"
+        ann.finish()
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "54 errors" in said
+    assert "Traceback" not in said
+    labels = records(outputs / "review" / "labels.jsonl")
+    # What had no label then is noted as such.
+    assert [bool(label.get("withdrawn")) for label in labels] == [False] * 25 + [True] * 31

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.review import serving as review_server
 from tests.plugin.probed import PROBE, write_probed
 from tests.plugin.recorded import PERTURBATION, Recorded, environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
@@ -174,16 +173,8 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
     assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
 
 
-def test_what_the_page_cannot_do_is_a_usage_error(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_are_not_drawn_from_a_subset(pytester: pytest.Pytester) -> None:
     suite = write_suite(pytester.path, runs=1, overrides={"subset": {"smoke": 1}})
     refused = pytester.runpytest_inprocess(suite.option, "--jrh-subset=smoke", "--jrh-review=blind")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(["*run it without --jrh-subset*"])
-    monkeypatch.setattr(review_server, "find_spec", lambda _name: None)
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-review")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --jrh-review: *starlette and uvicorn*", "*pip install 'pytest-jrh[[]review]'*"]
-    )

@@ -16,7 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Judgment, Skip, Verdict, Verification
+from pytest_jrh.review import serving
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
@@ -349,3 +351,10 @@ def test_stopping_ends_open_streams_and_frees_the_port(page: Page) -> None:
         next(news)
     with socket.create_server(("127.0.0.1", page.server.port)):
         pass
+
+
+def test_without_the_extra_a_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "find_spec", lambda _name: None)
+    with pytest.raises(InputError, match="starlette and uvicorn") as refused:
+        serve(Deciding(ReviewBoard({}), []).page(), port=0)
+    assert "pip install 'pytest-jrh[review]'" in str(refused.value)
