@@ -199,7 +199,7 @@ def test_a_shard_merges_and_its_baseline_and_a_gate_know_the_cases(
     whole = outcomes(probed.probed)
     shutil.move("outputs", "shard")
     gate = [probed.probed.option, "--jrh-baseline=base.json"]
-    main(["merge", *gate, "--jrh-update-baseline", "shard"])
+    assert main(["merge", *gate, "--jrh-update-baseline", "shard"]) == 0
     assert outcomes(probed.probed) == whole
     assert "run-2[e1-json_layout]" in (pytester.path / "base.json").read_text("utf-8")
     config = probed.probed.config
