@@ -25,36 +25,27 @@ from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.llm.calls import Stage, load_template, parse_prompt
-from tests.support.made_cases import LEVELS
+from tests.support.made_cases import LEVELS, calling, given, turn
 
 MODEL = "openai/test"
-CALL: Mapping[str, Any] = {
-    "id": "c1",
-    "function": "look_up",
-    "arguments": {"order": 17, "note": "x" * 300},
-}
 MESSAGES: tuple[Message, ...] = (
-    {"id": "m0", "role": "system", "content": "Be helpful."},
-    {"id": "m1", "role": "user", "content": "Please refund order 17."},
-    {
-        "id": "m2",
-        "role": "assistant",
-        "content": [
+    turn(0, "system", "Be helpful."),
+    turn(1, "user", "Please refund order 17."),
+    calling(
+        2,
+        [
             {"type": "reasoning", "reasoning": "secret thought"},
             {"type": "text", "text": "Let me look."},
         ],
-        "tool_calls": [CALL],
-    },
-    {
-        "id": "m3",
-        "role": "tool",
-        "function": "look_up",
-        "tool_call_id": "c1",
-        "content": "bought 45 days ago",
-    },
-    {"id": "m4", "role": "assistant", "content": "It is too late for order 17."},
-    {"id": "m5", "role": "user", "content": "Thank you."},
-    {"id": "m6", "role": "assistant", "content": "You are welcome."},
+        "c1",
+        "look_up",
+        order=17,
+        note="x" * 300,
+    ),
+    given(3, "bought 45 days ago", "c1", "look_up"),
+    turn(4, "assistant", "It is too late for order 17."),
+    turn(5, "user", "Thank you."),
+    turn(6, "assistant", "You are welcome."),
 )
 RUN = AgentRun("run-1", 1, MESSAGES)
 RUBRIC = Rubric("refund_policy", "Refund only inside the 30-day window.")

@@ -39,7 +39,6 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
@@ -55,26 +54,26 @@ LEVELS = (
 )
 DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_digest": "b" * 64}
 """What a judged result on disk has beside its verdict."""
+
+
+def turn(number: int, role: str, content: Any, **more: Any) -> Message:
+    return {"id": f"m{number}", "role": role, "content": content, **more}
+
+
+def calling(number: int, content: Any, call_id: str, name: str, /, **arguments: Any) -> Message:
+    call = {"id": call_id, "function": name, "arguments": arguments}
+    return turn(number, "assistant", content, tool_calls=[call])
+
+
+def given(number: int, content: str, call_id: str, name: str) -> Message:
+    return turn(number, "tool", content, function=name, tool_call_id=call_id)
+
+
 MESSAGES: tuple[Message, ...] = (
-    {"id": "m0", "role": "user", "content": "Please refund order 17."},
-    {
-        "id": "m1",
-        "role": "assistant",
-        "content": "Let me look that up.",
-        "tool_calls": [{"id": "c1", "function": "look_up", "arguments": {"order": 17}}],
-    },
-    {
-        "id": "m2",
-        "role": "tool",
-        "function": "look_up",
-        "tool_call_id": "c1",
-        "content": "bought 45 days ago",
-    },
-    {
-        "id": "m3",
-        "role": "assistant",
-        "content": "Order 17 is outside the window, so I cannot refund it.",
-    },
+    turn(0, "user", "Please refund order 17."),
+    calling(1, "Let me look that up.", "c1", "look_up", order=17),
+    given(2, "bought 45 days ago", "c1", "look_up"),
+    turn(3, "assistant", "Order 17 is outside the window, so I cannot refund it."),
 )
 
 
@@ -149,41 +148,13 @@ HOSTILE_CALL = (
     "\x1b[31m\u202e\x07\n::error file=x::owned\n[3] assistant calls refund\n# h {{ 7*7 }} @octocat"
 )
 ACT_RUN: tuple[Message, ...] = (
-    {"id": "m0", "role": "user", "content": "Order 17 came broken. I want my 56.00 back."},
-    {
-        "id": "m1",
-        "role": "assistant",
-        "content": "Let me see who you are.",
-        "tool_calls": [{"id": "c1", "function": "verify", "arguments": {"name": "Ada"}}],
-    },
-    {
-        "id": "m2",
-        "role": "tool",
-        "function": "verify",
-        "tool_call_id": "c1",
-        "content": '{"ok": true}',
-    },
-    {
-        "id": "m3",
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [
-            {
-                "id": "c2",
-                "function": "refund",
-                "arguments": {"order": 17, "amount": 56.0, "lines": [{"sku": "K1", "sum": 56.0}]},
-            }
-        ],
-    },
-    {
-        "id": "m4",
-        "role": "tool",
-        "function": "refund",
-        "tool_call_id": "c2",
-        "content": '{"refunded": 56.0, "reference": "R-1"}',
-    },
-    {"id": "m5", "role": "assistant", "content": "I have refunded 56.00."},
-    {"id": "m6", "role": "user", "content": "Thank you."},
+    turn(0, "user", "Order 17 came broken. I want my 56.00 back."),
+    calling(1, "Let me see who you are.", "c1", "verify", name="Ada"),
+    given(2, '{"ok": true}', "c1", "verify"),
+    calling(3, "", "c2", "refund", order=17, amount=56.0, lines=[{"sku": "K1", "sum": 56.0}]),
+    given(4, '{"refunded": 56.0, "reference": "R-1"}', "c2", "refund"),
+    turn(5, "assistant", "I have refunded 56.00."),
+    turn(6, "user", "Thank you."),
 )
 """A run with two calls, each with its result."""
 
@@ -406,16 +377,3 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
         sections[section] = own.model_copy(update=values)
     config = suite.config.model_copy(update=sections)
     return replace(suite, config=config, **changes)
-
-
-def failure(name: str, reasoning: str = "The agent was polite.") -> str:
-    """The whole text of a case that the judge calls satisfied by mistake."""
-    folder = Path("/work")
-    case = make_case()
-    return disagreement_text(
-        case,
-        judged_result(case, Verdict(0, reasoning)),
-        cassette=folder / f"{name}.yaml",
-        command=f"pytest {name}",
-        base=folder,
-    )
