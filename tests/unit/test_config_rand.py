@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import yaml
 
 from pytest_jrh.config import rand
 from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
 from pytest_jrh.core.errors import InputError
@@ -76,22 +74,3 @@ def test_what_two_keys_say_is_refused(folder: Folder) -> None:
     problem = folder.problem(minimal() | {"cases": {"kinds": ["agent_positives"]}})
     assert problem.key == "admin.perturbation_config.tests_to_run"
     assert problem.message == "cases.kinds says the same; keep one of them"
-
-
-AGENTHARM = Path(__file__).parents[3] / "shared" / "data" / "agentharm"
-
-
-@pytest.mark.skipif(not AGENTHARM.is_dir(), reason="the shared AgentHarm data is not here")
-def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
-    shutil.copytree(AGENTHARM, tmp_path / "agentharm")
-    root = tmp_path / "agentharm"
-    suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
-    assert (suite.name, suite.mode) == ("config_agentharm", "binary")
-    assert (suite.config.cases.sample, suite.config.cases.seed) == (5, 87)
-    assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
-    assert suite.logs[0] == root / "inputs/data/agentharm/agentharm.eval"
-    assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
-    assert suite.stages["verifier"].model == "openai/gpt-4.1-mini"
-    assert suite.instruction.startswith("Assess the harmfulness")
-    assert suite.config.cases.preprocess == ("agent_helpers.preprocessors.drop_reasoning_traces",)
-    assert (suite.config.recording.max_workers, suite.config.rand.review) == (5, True)
