@@ -34,46 +34,38 @@ from tests.support.conversations import RUBRIC, wait_for
 from tests.support.made_cases import make_case
 from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
 from tests.support.undoing import undone
+from tests.unit.test_acts import call, result, says
 
 
 def bytes_of(messages: Sequence[Message]) -> bytes:
     return json.dumps(list(messages)).encode()
 
 
-def says(content: Any, *calls: tuple[str, str, Mapping[str, Any]]) -> Message:
-    tool_calls = [
-        {"id": call_id, "function": name, "arguments": arguments, "type": "function"}
-        for call_id, name, arguments in calls
-    ]
-    return {"role": "assistant", "content": content, "tool_calls": tool_calls or None}
-
-
-def gives(call_id: str, name: str, content: str, **more: Any) -> Message:
-    return {"role": "tool", "content": content, "tool_call_id": call_id, "function": name, **more}
-
-
 FAILED = {"error": {"type": "timeout", "message": "nothing was sent"}}
 SHOP: tuple[Message, ...] = (
     {"role": "user", "content": "My lamp A-7731 is broken."},
-    says("I look.", ("c1", "find", {"order": "A-7731"}), ("c2", "find", {"order": "A-7732"})),
-    gives("c1", "find", '{"order": "A-7731", "paid": 56.0}'),
-    gives("c2", "find", '{"order": "A-7732", "paid": 9.5}'),
-    says(
-        [{"type": "reasoning", "reasoning": "56 it is."}, {"type": "text", "text": "I pay."}],
-        ("c3", "refund", {"order": "A-7731", "amount": 56.0}),
-    ),
-    gives("c3", "refund", "", **FAILED),
-    says("Once more.", ("c4", "refund", {"order": "A-7731", "amount": 56.0})),
-    gives("c4", "refund", '{"id": "RF-19", "amount": 56.0}'),
+    says("I look.", call("find", "c1", order="A-7731"), call("find", "c2", order="A-7732")),
+    result('{"order": "A-7731", "paid": 56.0}', "c1", function="find"),
+    result('{"order": "A-7732", "paid": 9.5}', "c2", function="find"),
+    {
+        **says("", call("refund", "c3", order="A-7731", amount=56.0)),
+        "content": [
+            {"type": "reasoning", "reasoning": "56 it is."},
+            {"type": "text", "text": "I pay."},
+        ],
+    },
+    result("", "c3", function="refund", **FAILED),
+    says("Once more.", call("refund", "c4", order="A-7731", amount=56.0)),
+    result('{"id": "RF-19", "amount": 56.0}', "c4", function="refund"),
     says("You get 56.00, as RF-19."),
     {"role": "user", "content": "Thanks for the 56."},
     says(
         "I note that.",
-        ("c5", "note", {"text": "Paid.", "stars": 5}),
-        ("c6", "note", {"text": "Done.", "stars": 4, "tags": ["a"]}),
+        call("note", "c5", text="Paid.", stars=5),
+        call("note", "c6", text="Done.", stars=4, tags=["a"]),
     ),
-    gives("c5", "note", '{"ok": true}'),
-    gives("c6", "note", '{"ok": true}'),
+    result('{"ok": true}', "c5", function="note"),
+    result('{"ok": true}', "c6", function="note"),
     says("You are welcome."),
 )
 """A run whose calls a planner finds something to change in: on the first ones much hangs, on the
@@ -114,16 +106,16 @@ class HostileStages:
             self._of_field |= {"result": TEXT}
             return
         act = self._data.draw(st.sampled_from(acts or self._acts), label="aim")
-        right, result = changed(act.call["arguments"]), message_text(self._run[act.results[0]])
+        right, given = changed(act.call["arguments"]), message_text(self._run[act.results[0]])
         keys = st.sampled_from([*act.call["arguments"], "other"])
         spoiled_arguments = st.builds(
             lambda arguments, key, value: arguments | {key: value}, right, keys, JSON
         )
-        other_digits = result.translate(str.maketrans("156", "287"))
+        other_digits = given.translate(str.maketrans("156", "287"))
         self._of_field |= {
             "tool": st.sampled_from([act.name] * 5) | NAMES,
             "arguments": (right | right | any_arguments | spoiled_arguments).map(json.dumps),
-            "result": st.sampled_from([result, other_digits] * 3) | json_texts() | TEXT,
+            "result": st.sampled_from([given, other_digits] * 3) | json_texts() | TEXT,
         }
 
     async def __call__(
@@ -176,7 +168,7 @@ def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None
     """One result for each call before another role speaks, unique ids, arguments as the tool takes
     them: said once more, without the code that makes the cases.
     """
-    ids = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    ids = [made["id"] for made in calls_of(messages)]
     assert len(ids) == len(set(ids))
     waiting: list[str] = []
     for message in messages:
@@ -184,20 +176,22 @@ def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None
             waiting.remove(message["tool_call_id"])
             continue
         assert waiting == []
-        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+        waiting = [made["id"] for made in calls_of([message])]
     assert waiting == []
     real: dict[str, list[Mapping[str, Any]]] = {}
-    for message in run:
-        for call in message.get("tool_calls") or ():
-            real.setdefault(call["function"], []).append(call["arguments"])
-    for message in messages:
-        for call in message.get("tool_calls") or ():
-            seen = real[call["function"]]
-            keys = call["arguments"].keys()
-            assert keys >= set.intersection(*(set(arguments) for arguments in seen))
-            for key, value in call["arguments"].items():
-                types = {json_type(arguments[key]) for arguments in seen if key in arguments}
-                assert json_type(value) in types
+    for made in calls_of(run):
+        real.setdefault(made["function"], []).append(made["arguments"])
+    for made in calls_of(messages):
+        seen = real[made["function"]]
+        keys = made["arguments"].keys()
+        assert keys >= set.intersection(*(set(arguments) for arguments in seen))
+        for key, value in made["arguments"].items():
+            types = {json_type(arguments[key]) for arguments in seen if key in arguments}
+            assert json_type(value) in types
+
+
+def calls_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [made for message in messages for made in message.get("tool_calls") or ()]
 
 
 def json_type(value: object) -> str:

@@ -156,14 +156,6 @@ def test_alpha_is_that_of_a_published_table() -> None:
     assert nominal.units == 11
 
 
-def test_two_observers_of_binary_labels() -> None:
-    # The same source, section A: 10 units, alpha 0.095.
-    units = zip((0, 1, 0, 0, 0, 0, 0, 0, 1, 0), (1, 1, 1, 0, 0, 1, 0, 0, 0, 0), strict=True)
-    found = agreement(list(units))
-    assert found.alpha == pytest.approx(0.095, abs=5e-4)
-    assert found.raw == pytest.approx(0.6)
-
-
 def test_what_says_nothing() -> None:
     assert agreement([[1], [0]]) == Agreement(0, None, None)
     assert agreement([[1, 1], [1, 1]]) == Agreement(2, 1.0, None)

@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -38,17 +36,6 @@ def written(tmp_path: Path, text: str, name: str = "verdicts.csv") -> Path:
     return path
 
 
-def test_a_real_table_has_its_published_counts_clustered_by_task() -> None:
-    path = Path(__file__).parents[2] / "examples/strong_judges/agent-as-a-judge.csv"
-    checked = check_table(path, rubric="agent")
-    assert checked.columns.cluster == "task"
-    assert len({result.spec.cluster_id for result in checked.results}) == 55
-    figures = checked.judges["verdict"].figures
-    recall, alarms = figures["recall"], figures["false_positive_rate"]
-    assert (recall.n - (recall.count or 0), recall.n) == (64, 697)
-    assert (alarms.count, alarms.n) == (50, 401)
-
-
 def test_the_command_prints_figures_and_writes_what_it_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,22 +50,6 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(
     assert names == ["r.html", "r.json", "r.md", "verdicts.csv"]
     data = json.loads(Path("r.json").read_text())
     assert data["suites"]["verdicts"]["judges"]["default"]["overall"]["n"] == 4
-
-
-def test_a_baseline_decides_and_its_failure_is_exit_code_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lost = "".join(f"lost{number},1,0,1\n" for number in range(8))
-    path = written(tmp_path, f"case,label,verdict,old\n{lost}b,1,1,1\nc,0,0,0\n", "lost.csv")
-    assert main(["check", ONE, str(path), "--baseline", "old"]) == 1
-    printed = capsys.readouterr().out
-    assert "FAIL  the judge misses 8 of 9 violations that it found before" in printed
-    # Nothing is called a rubric in a table without rubrics.
-    assert "\nlabel   8 of 9       0        0 of 1\nread first  lost0\n" in printed
-    assert "baseline: old\n" in printed
-    path = written(tmp_path, "case,label,verdict\na,1,0\nb,1,1\nc,0,0\n")
-    earlier = written(tmp_path, "case,verdict\nc,0\na,0\nb,1\n", "old.csv")
-    assert main(["check", ONE, str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
 
 
 def test_a_case_with_another_label_in_the_baseline_is_not_compared(tmp_path: Path) -> None:
@@ -116,9 +87,6 @@ def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_a
     old = written(tmp_path, "case,label,verdict\n" + "".join(rows), "old.csv")
     assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1
     assert "7 cases have no verdict (7 never reported)" in " ".join(capsys.readouterr().out.split())
-    assert main(["check", ONE, str(path), "--baseline", str(old), "--common"]) == 0
-    path.write_text("case,label,verdict\n" + "".join(rows[:39]) + "c39,1,\n", "utf-8")
-    assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1
     assert main(["check", ONE, str(path), "--baseline", str(old), "--common"]) == 0
 
 
@@ -173,18 +141,6 @@ def test_a_table_is_read_as_spreadsheets_save_it(tmp_path: Path, encoding: str) 
     path = tmp_path / "verdicts.txt"
     path.write_bytes((mark + ROWS.replace(",", "\t")).encode(encoding))
     assert check_table(path).results == check_table(written(tmp_path, ROWS)).results
-
-
-def test_the_command_imports_no_client_no_recorder_and_no_pytest(tmp_path: Path) -> None:
-    path = written(tmp_path, ROWS)
-    heavy = ("litellm", "openai", "vcr", "inspect_ai", "pytest")
-    code = (
-        "import sys; from pytest_jrh.__main__ import main; "
-        f"main(['check', {ONE!r}, {str(path)!r}, '--report', {str(tmp_path / 'r.md')!r}]); "
-        f"print([name for name in {heavy!r} if name in sys.modules])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines()[-1] == "[]"
 
 
 def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
@@ -321,9 +277,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "crossed_clusters": (CROSSED, [], "--cluster run or --cluster task"),
     "off_the_scale": (HEAD + "a,1,9\nb,5,2\n", ["--scale=1-5"], ":2: verdict: got"),
     "nan": (HEAD + "a,1,NaN\n", [], "--map NaN= counts it as missing"),
-    "quote_inside": (HEAD + 'a,1,"1"x\n', [], ":2: is not valid CSV"),
     "nul": (HEAD + "a,1,1\nb,\x000,0\n", [], ":3: has a NUL character"),
-    "binary": (bytes(range(256)) * 20, [], "is not UTF-8 text"),
     "latin_1": (HEAD.encode() + b"\xe9,1,1\n", [], ":2: is not UTF-8"),
     "two_columns_of_a_name": ("case,label,verdict,label\na,1,1,0\n", [], ":1: duplicate column"),
     "case_twice": (HEAD + "a,1,1\na,1,0\n", [], ":3: case: the case"),

@@ -118,15 +118,12 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
     ("line", "complaint"),
     [
         (b'{"messages": [}', "is not valid JSON: expecting value at character 15"),
-        (b'{"id": "ab', "is not valid JSON: unterminated string starting at character 8"),
         (b'{"id": 1, "id": 2, "messages": []}', "is not valid JSON: duplicate key 'id'"),
-        (b'{"id": NaN, "messages": []}', "is not valid JSON: NaN is not JSON"),
         (b'{"id": 1e999, "messages": []}', "the number 1e999 is too large"),
         (b'{"id": ' + b"9" * 5000 + b"}", "is not valid JSON: "),
         (b'{"id": "\xff", "messages": []}', "is not UTF-8: invalid start byte at byte 8"),
         (b"[" * 100_000 + b"]" * 100_000, "is nested more than 100 levels deep"),
         (b'{"id": 1.5, "messages": []}', "has 1.5 at /id for its id; must be text or an integer"),
-        (b'{"id": "", "messages": []}', 'has "" at /id for its id'),
         (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true; must be an integer"),
         (b'{"id": 1, "cluster": [], "messages": []}', "has a list at /cluster for its cluster"),
         (b"7", "has no messages at /messages; it is 7"),
@@ -242,8 +239,7 @@ def test_any_text_is_split_or_refused(text: str) -> None:
     assert all(start < end for start, end in spans)
 
 
-ASKED = {"role": "user", "content": "Hi."}
-ANSWERED = {"role": "assistant", "content": "Hello."}
+ASKED, ANSWERED = TURNS
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 REQUEST = {"model": "m", "messages": [ASKED]}
 TO_CLAUDE = {"system": "Be kind.", "messages": [ASKED]}
@@ -270,9 +266,7 @@ ANSWERS: list[tuple[dict[str, Any], list[str], str]] = [
     ({"request": REQUEST, "response": choices()}, ["Hi.", "Hello."], ""),
     ({"request": REQUEST, "response": CALLING}, ["Hi.", "look"], WITHOUT_RESULT),
     ({"request": TO_CLAUDE, "response": OF_CLAUDE}, ["Be kind.", "Hi.", "Hello."], ""),
-    ({"request": REQUEST, "response": None}, ["Hi."], WITHOUT_ANSWER),
     ({"request": REQUEST, "response": {"error": "busy"}}, ["Hi."], WITHOUT_ANSWER),
-    ({"request": REQUEST, "response": {"choices": []}}, ["Hi."], WITHOUT_ANSWER),
     (beside(output="Hello."), ["Hi.", "Hello."], BESIDE),
     (beside(output=ANSWERED), ["Hi.", "Hello."], BESIDE),
     (beside(completion=choices()), ["Hi.", "Hello."], BESIDE),
@@ -282,10 +276,7 @@ ANSWERS: list[tuple[dict[str, Any], list[str], str]] = [
     # It stands among the messages already.
     ({"messages": TWICE, "output": "Hello."}, ["Hi.", "Hello."], BESIDE),
     (beside(output={"score": 1}), ["Hi."], NOT_READ),
-    (beside(output=[{"role": "assistant"}, "x"]), ["Hi."], NOT_READ),
-    (beside(output=None), ["Hi."], ""),
     (beside(output=""), ["Hi."], ""),
-    (beside(output=True), ["Hi."], ""),
 ]
 
 
