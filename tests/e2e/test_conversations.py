@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support.chat import tau_bench
-from tests.support.sessions import as_chat, as_claude_code, as_codex, as_items, as_text
+from tests.support.sessions import as_text
 from tests.support.suites import run
 
 if TYPE_CHECKING:
@@ -59,32 +59,6 @@ def test_the_same_runs_as_a_log_and_as_conversations_are_the_same_cases(
     server.stop()
     (bench.files.data / "runs.eval").unlink()
     use(bench, lines)
-    replayed = bench.replay()
-    assert replayed.outcomes == recorded.outcomes == [("agree", 1)] * 2
-    assert replayed.transcripts == recorded.transcripts
-
-
-@pytest.mark.parametrize(
-    "form", [as_claude_code, as_codex, as_items], ids=lambda form: form.__name__
-)
-def test_the_same_runs_in_forms_of_other_programs_are_the_same_cases(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path, form: Any
-) -> None:
-    """Recorded as chat messages in JSON lines; the other form misses none of the recordings."""
-    runs = {f"run-{number}": run(number)["messages"][1:] for number in (1, 2)}
-    bench = make_bench(runs=2)
-    chats = tmp_path / "chats.jsonl"
-    lines = [{"id": name, "messages": as_chat(messages)} for name, messages in runs.items()]
-    chats.write_text(as_text(lines), encoding="utf-8")
-    use(bench, chats)
-    recorded = bench.run("once")
-    server.stop()
-    folder = tmp_path / "sessions"
-    folder.mkdir()
-    for name, messages in runs.items():
-        session = form(messages) if form is as_items else form(name, messages)
-        (folder / f"{name}.jsonl").write_text(as_text(session), encoding="utf-8")
-    use(bench, folder)
     replayed = bench.replay()
     assert replayed.outcomes == recorded.outcomes == [("agree", 1)] * 2
     assert replayed.transcripts == recorded.transcripts

@@ -18,25 +18,8 @@ def as_text(lines: Sequence[Any]) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def as_chat(messages: Sequence[Message]) -> Lines:
-    """Messages of Inspect's as OpenAI's API has them, without ids of their own."""
-    chat = []
-    for message in messages:
-        made = {key: message[key] for key in ("role", "content", "tool_call_id") if key in message}
-        calls = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["function"], "arguments": json.dumps(call["arguments"])},
-            }
-            for call in message.get("tool_calls", ())
-        ]
-        chat.append(made | ({"tool_calls": calls} if calls else {}))
-    return chat
-
-
 def as_items(messages: Sequence[Message]) -> Lines:
-    """The same as items of OpenAI's Responses API."""
+    """Messages of Inspect's as items of OpenAI's Responses API."""
     items: Lines = []
     for number, message in enumerate(messages):
         role, text = message["role"], message["content"]
