@@ -3,8 +3,6 @@ all of them."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -129,12 +127,3 @@ def read_cassette(path: Path) -> dict[str, Any]:
 
 def is_complete(path: Path) -> bool:
     return bool(read_cassette(path)["metadata"]["jrh"]["complete"])
-
-
-def answers_in(folder: Path) -> Counter[str]:
-    """Every recorded completion, by stage and text."""
-    return Counter(
-        json.dumps([call["stage"], call["text"]])
-        for path in folder.rglob("*.yaml")
-        for call in read_cassette(path)["metadata"]["jrh"]["calls"]
-    )

@@ -9,7 +9,7 @@ from tests.support.loopback import Call, Loopback, Wire
 from tests.support.obedient import VIOLATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     Reply = Callable[[str, str], tuple[int, Mapping[str, str], bytes]]
 
@@ -18,25 +18,18 @@ class JudgeService(Loopback):
     """Answers `POST /judge` with `{"score": ..., "why": ...}`; `asked` are the bodies that came,
     and `headers` what came with them.
 
-    `statuses` and `scores` are sent first, one for each of the first requests; each answer ends in
-    `end`. `reply` makes the whole answer of a path and a body in their place: status, headers and
-    body. Leaving the block closes the port; `url` stays.
+    `statuses` and `scores` are sent first, one for each of the first requests. `reply` makes the
+    whole answer of a path and a body in their place: status, headers and body. Leaving the block
+    closes the port; `url` stays.
     """
 
-    def __init__(
-        self,
-        *statuses: int,
-        scores: Sequence[int] = (),
-        end: str = "",
-        reply: Reply | None = None,
-    ) -> None:
+    def __init__(self, reply: Reply | None = None) -> None:
         super().__init__()
-        self.end = end
         self.reply = reply
         self.asked: list[Any] = []
         self.headers: list[Mapping[str, str]] = []
-        self.statuses = list(statuses)
-        self.scores = list(scores)
+        self.statuses: list[int] = []
+        self.scores: list[int] = []
 
     @property
     def url(self) -> str:
@@ -55,4 +48,4 @@ class JudgeService(Loopback):
         answer = {"score": score, "why": "It says so." if violated else "All is well."}
         status = self.statuses.pop(0) if self.statuses else 200
         retry = {"retry-after": "0"} if status == 429 else {}
-        return Wire(status, (json.dumps(answer) + self.end).encode(), retry)
+        return Wire(status, json.dumps(answer).encode(), retry)

@@ -13,11 +13,9 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.reports.blocks import Headline, Sentence
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.terminal import TerminalReport, block_lines
-from pytest_jrh.reports.topics import certainty_sentences, gate_cases
+from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.made_cases import RecordIndex, Spool, read_spools
@@ -32,12 +30,9 @@ from tests.support.made_cases import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_jrh.core.model import Case, Message, Rubric
-    from pytest_jrh.core.text import Styled
-    from pytest_jrh.reports.blocks import Block
-    from pytest_jrh.stats.decision import Decision
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 
@@ -61,28 +56,12 @@ def right(spec: CaseSpec, expected: int) -> int:
     return expected
 
 
-def gate_texts(decision: Decision, nodes: Mapping[str, str] | None = None) -> list[str]:
-    """What the terminal says of a decision, in lines of any length; `nodes` name cases by id."""
-    session = Session([], nodes=nodes or {})
-    blocks: list[Block] = [
-        *gate_cases(decision, session),
-        Headline(decision.word, decision.headline),
-        *map(Sentence, decision.beside),
-        *map(Sentence, certainty_sentences(decision)),
-    ]
-    return [line.text.strip() for line in block_lines(blocks, 10_000, indent=0)]
-
-
-def styled(session: Session, width: int = 80, verbosity: int = 0) -> list[Styled]:
+def printed(session: Session, width: int = 80, verbosity: int = 0) -> list[str]:
     """All that the terminal says of a session."""
     display = Display(Path("/repo"), width, verbosity)
     report = TerminalReport()
-    return [*report.lines(session, display), *report.last_lines(session, display)]
-
-
-def printed(session: Session, width: int = 80, verbosity: int = 0) -> list[str]:
-    """The same as text."""
-    return [line.text for line in styled(session, width, verbosity)]
+    lines = [*report.lines(session, display), *report.last_lines(session, display)]
+    return [line.text for line in lines]
 
 
 def always(score: int) -> Answer:
