@@ -259,28 +259,18 @@ WORDS = "def is_violated(text):\n    return 'ok-marker-violation' in text\n"
 def test_with_a_version_the_recorded_verdict_answers_and_no_other_judges(bench: OwnCode) -> None:
     bench.write(WORDS, "words.py")
     bench.judge_by(HELPED, version="1")
+    first = bench.ready.judge_fingerprints[None]
     bench.judge("once")
     bench.judge_by("def judge(case):\n    raise ValueError\n", version="1")
     assert bench.judge().outcome == "agree"
+    assert bench.ready.judge_fingerprints[None] == first
     bench.judge_by(HELPED, version="2")
+    assert bench.ready.judge_fingerprints[None] != first
     stale = bench.judge()
     assert stale.outcome == "unrecorded"
     assert "answers from its recorded verdict, which is that of another judge" in said(stale)
-    first, second = ('{"judge": "1", "case": ', '{"judge": "2", "case": ')
-    assert f"    -{first}" in stale.why.text
-    assert f"    +{second}" in stale.why.text
-
-
-def test_another_version_and_a_changed_helper_are_other_judges(bench: OwnCode) -> None:
-    digests = set()
-    for keys in ({}, {"version": "1"}, {"version": "2"}):
-        bench.write(WORDS, "words.py")
-        bench.judge_by(HELPED, **keys)
-        digests |= {*bench.ready.judge_fingerprints.values()}
-    bench.write(WORDS.replace(" in ", " not in "), "words.py")
-    bench.judge_by(HELPED, version=None)
-    digests |= {*bench.ready.judge_fingerprints.values()}
-    assert len(digests) == 4
+    assert '    -{"judge": "1", "case": ' in stale.why.text
+    assert '    +{"judge": "2", "case": ' in stale.why.text
 
 
 def test_a_helper_that_would_be_another_files_is_refused(
@@ -303,10 +293,8 @@ def test_a_helper_that_would_be_another_files_is_refused(
 @pytest.mark.parametrize(
     ("start", "body", "outcome", "words"),
     [
-        ("def", "raise ValueError('no luck')", "model_error", "raised ValueError: no luck."),
         ("async def", "raise SystemExit(3)", "model_error", "raised SystemExit: 3."),
         ("def", "import pytest; pytest.exit('done', 0)", "model_error", "raised Exit: done."),
-        ("def", "return True", "invalid_response", "gave True; a score must be the integer 0 or"),
         (
             "async def",
             "import time; time.sleep(1)",
@@ -327,79 +315,26 @@ def test_what_is_no_verdict_is_said_in_a_few_lines(
     assert ("judges.py:2 in judge" in result.why.text) is ("raised" in words)
 
 
-SCORERS = """
-from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, scorer
-
-
-def scoring(result):
-    async def score(state, target) -> Score:
-        return result
-
-    return score
-
-
-@scorer(metrics=[accuracy()])
-def several() -> Scorer:
-    return scoring(Score(value={"bad": True, "length": 7}, explanation="Read it."))
-
-
-@scorer(metrics=[accuracy()])
-def silent() -> Scorer:
-    return scoring(Score.unscored(explanation="Too long to read."))
-
-
-@scorer(metrics=[accuracy()])
-def older() -> Scorer:
-    # As the graders of Inspect did before 0.3.245.
-    explanation = "Grade not found in model output: Hm, I cannot tell."
-    return scoring(Score(value={"grade": INCORRECT}, explanation=explanation))
-"""
-
-
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("several", "gave several values (bad, length), and a judge has to give one"),
-        ("silent", "left the case unscored: Too long to read."),
-        ("older", "left the case unscored: Grade not found in model output: Hm, I cannot"),
-    ],
-)
-def test_what_a_scorer_of_inspect_says_may_be_no_verdict(
-    bench: OwnCode, name: str, words: str
-) -> None:
-    bench.write(SCORERS)
-    bench.files.configure({"judge": {"inspect_scorer": f"judges.py@{name}"}})
-    bench.reload()
-    result = bench.judge()
-    assert result.outcome == "invalid_response"
-    assert words in said(result)
-
-
-def test_a_scorer_that_is_not_there_is_refused(bench: OwnCode) -> None:
-    bench.write(SCORERS)
-    bench.files.configure({"judge": {"inspect_scorer": "judges.py@no_such"}})
-    with pytest.raises(InputError) as refused:
-        bench.reload()
-    words = " ".join(str(refused.value).split())
-    assert "judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be" in words
-    assert "file.py@name, or package/name of an installed package" in words
-
-
-@pytest.mark.parametrize(
-    ("source", "path", "words"),
+    ("source", "judge", "words"),
     [
         ("def strict(case): ...", "judges.py:strikt", "the module has no 'strikt'"),
         ("strict = 7", "judges.py:strict", "int is not callable"),
         ("", "no_such_package:strict", "cannot be imported: ModuleNotFoundError"),
         ("", "../../etc/passwd:strict", "must be a function, as pkg.mod:function"),
         ("def strict(:", "judges.py:strict", "SyntaxError: invalid syntax (judges.py, line 1)"),
+        ("", "judges.py@no_such", "judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be"),
+        ("", "judges.py@no_such", "file.py@name, or package/name of an installed package"),
     ],
 )
-def test_a_function_that_is_not_there_is_refused(
-    bench: OwnCode, source: str, path: str, words: str
+def test_code_that_is_not_there_is_refused(
+    bench: OwnCode, source: str, judge: str, words: str
 ) -> None:
+    bench.write(source)
+    key = "inspect_scorer" if "@" in judge else "python"
+    bench.files.configure({"judge": {key: judge}})
     with pytest.raises(InputError) as refused:
-        bench.judge_by(source, python=path)
+        bench.reload()
     assert words in " ".join(str(refused.value).split())
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import Mock
+
 import pytest
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.engine.own_code import _judged
+from pytest_jrh.judges.inspect_code import ScorerJudge
 from pytest_jrh.judges.judge import OwnCode, judged_case
 from pytest_jrh.judges.own_code import Scale, said_by
 from tests.support.made_cases import make_case
@@ -70,3 +74,22 @@ def test_what_is_no_score_is_an_outcome_in_few_words(
 def test_reasoning_is_kept_in_bounds() -> None:
     assert len(read((1, "r" * 10**7)).reasoning) == 20_000
     assert read((1, Mute(" why "))).reasoning == "why"
+
+
+@pytest.mark.parametrize(
+    ("value", "explanation", "said"),
+    [
+        ({"bad": True, "length": 7}, "Read it.", "gave several values (bad, length), and a judge"),
+        (float("nan"), "Too long to read.", "left the case unscored: Too long to read."),
+        # As the graders of Inspect did before 0.3.245.
+        ({"grade": "I"}, "Grade not found in it: Hm.", "left the case unscored: Grade not found"),
+    ],
+)
+def test_a_score_of_inspect_may_be_no_verdict(value: Any, explanation: str, said: str) -> None:
+    from inspect_ai.scorer import Score
+
+    score = Score(value=value, explanation=explanation)
+    with pytest.raises(Unscored) as caught:
+        ScorerJudge._said(Mock(), score, Scale("The judge j", {"I": 1, "C": 0}))
+    assert caught.value.outcome == "invalid_response"
+    assert said in caught.value.cause
