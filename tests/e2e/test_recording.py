@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.llm.calls import Answer
 from pytest_jrh.llm.limits import Ledger
-from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
 
@@ -25,9 +20,6 @@ ODD = (
     "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, "
     "mark \ufeff, é"
 )
-TEXT = st.text(
-    alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40
-)
 
 
 def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelServer) -> None:
@@ -36,21 +28,6 @@ def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelSe
     assert "case has no recording" in " ".join(session.only.why.text.split())
     assert server.count() == 0
     assert not bench.cassettes.exists()
-
-
-@pytest.mark.parametrize("mode", ["once", "all"])
-def test_a_recording_mode_makes_a_complete_recording_that_replays_without_the_server(
-    make_bench: MakeBench, server: ModelServer, mode: Any
-) -> None:
-    bench = make_bench(runs=2, tests=["agent_perturbation", "agent_positives"])
-    recorded = bench.run(mode)
-    assert [outcome for outcome, _ in recorded.outcomes] == ["agree"] * 4
-    assert recorded.calls == server.count()
-    assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
-    server.stop()
-    replayed = bench.replay()
-    assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
-    assert replayed.calls == 0
 
 
 def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelServer) -> None:
@@ -174,43 +151,6 @@ def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
     (case,) = recorded.made.values()
     assert case.outcome.edits[0].edited_content.startswith(storable(odd)[0])
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(texts=st.lists(TEXT | TEXT.map(lambda text: f"{text}\r\n {text}\n"), min_size=1, max_size=3))
-def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path: Path) -> None:
-    cassette = Cassette(tmp_path / "one.yaml")
-    for number, text in enumerate(texts):
-        body = json.dumps({"messages": [{"role": "user", "content": text}]}, ensure_ascii=False)
-        exchange = {
-            "request": {"method": "POST", "uri": "http://h/v1", "body": body, "headers": {}},
-            "response": {
-                "status": {"code": 200, "message": "OK"},
-                "headers": {},
-                "body": {"string": text},
-            },
-        }
-        entry = RecordedCall(
-            stage="judge",
-            fingerprint=f"f{number}",
-            sequence=number,
-            asked={},
-            exchanges=(exchange,),
-            **asdict(Answer(text, refusal=text)),
-        )
-        cassette.entries[entry.fingerprint] = entry
-    cassette.save()
-    head = Cassette.load(cassette.path)
-    whole = Cassette.load(cassette.path, interactions=True)
-    for read in (head, whole):
-        assert [entry.answer for entry in read.entries.values()] == [
-            entry.answer for entry in cassette.entries.values()
-        ]
-    for text, entry in zip(texts, whole.entries.values(), strict=True):
-        assert json.loads(entry.exchanges[0]["request"]["body"])["messages"][0]["content"] == text
-        assert entry.exchanges[0]["response"]["body"]["string"] == text
 
 
 @pytest.mark.parametrize(

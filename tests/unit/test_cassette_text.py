@@ -23,6 +23,9 @@ DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"
 OLD = next(DEMO.rglob("*.generation.yaml"))
 # A head is JSON between these two lines.
 BEGIN, END = "metadata:\n  {\n", "\n  }\ninteractions:\n"
+TEXT = st.text(
+    alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40
+)
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -78,7 +81,8 @@ def bodies_of(path: Path) -> list[str]:
 
 def exchange(answer: str) -> dict[str, Any]:
     """A request of a judge's code, and its answer."""
-    request = {"method": "POST", "uri": "http://127.0.0.1/judge", "body": "{}", "headers": {}}
+    body = json.dumps({"about": answer}, ensure_ascii=False)
+    request = {"method": "POST", "uri": "http://127.0.0.1/judge", "body": body, "headers": {}}
     response = {"status": {"code": 200}, "headers": {}, "body": {"string": answer}}
     return {"request": request, "response": response}
 
@@ -93,6 +97,18 @@ def answered(path: Path, *answers: str) -> Cassette:
     cassette.entries["f0"] = call.model_copy(update={"exchanges": exchanges})
     cassette.save()
     return cassette
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(TEXT | TEXT.map(lambda text: f"{text}\r\n {text}\n"), min_size=1, max_size=3))
+def test_every_text_is_kept_to_the_character(
+    texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    answered(path, *texts)
+    assert bodies_of(path) == texts
+    asked = [one["request"]["body"] for one in calls_of(path)["f0"].exchanges]
+    assert [json.loads(body)["about"] for body in asked] == texts
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
