@@ -161,15 +161,6 @@ def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
     assert bench.play().outcomes == session.outcomes
 
 
-def test_an_objection_that_stays_whatever_is_left_out_is_a_model_error(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(overrides=WARM)
-    server.faults.add(stage="judge", fault=objection("temperature"), times=None)
-    assert bench.run().only.outcome == "model_error"
-    assert server.count("judge") == 2
-
-
 def test_a_stages_own_api_base_wins_over_the_environment(
     make_bench: MakeBench, server: ModelServer
 ) -> None:

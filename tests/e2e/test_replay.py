@@ -83,15 +83,6 @@ def test_a_request_that_has_become_another_replays_by_its_fingerprint(
     assert server.count() == 5
 
 
-def test_a_recorded_exchange_is_read_wherever_its_server_was(
-    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.run()
-    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, "https://models.example.com/v1")
-    assert bench.play().outcomes == [("agree", 1)]
-
-
 def test_a_projects_own_client_is_recorded_and_replays(bench: Bench) -> None:
     asked: list[str] = []
 

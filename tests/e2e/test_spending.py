@@ -24,7 +24,6 @@ from tests.support.exchange import Reply, Request, envelope
 from tests.support.fork_server import python
 from tests.support.ledgers import spent
 from tests.support.model_server import Fault, ModelServer, environment_for
-from tests.support.obedient import Obedient
 from tests.support.suites import SuiteFiles, run, write_suite
 
 if TYPE_CHECKING:
@@ -97,20 +96,6 @@ def test_a_shared_summary_is_asked_anew_in_a_session_that_records_everything_ane
     bench.run("all", session="first")
     bench.run("all", session="second")
     assert sorted(first_summaries(server).values()) == [2]
-
-
-def test_a_case_takes_a_summary_for_each_edit_and_a_rerun_takes_no_call(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    turns = [{"role": role, "content": role} for role in ["user", "assistant"] * 4]
-    server.answer = Obedient(edits=3)
-    bench = make_bench(runs=[run(1, messages=turns)])
-    assert bench.run().outcomes == [("agree", 1)]
-    assert (server.count("editor"), server.count("summary")) == (3, 3)
-    before = server.count()
-    bench.run()
-    bench.run("once")
-    assert server.count() == before
 
 
 def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_alone(
