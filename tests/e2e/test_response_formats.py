@@ -66,58 +66,31 @@ def model(name: str) -> dict[str, Any]:
         (KNOWN, "json_schema"),
         (UNKNOWN, "json_schema+words"),
         ("openrouter/some/model", "json_schema+words"),
+        ("cohere/command-r", "words"),
+        ("ollama_chat/llama3", "json_schema+words"),
     ],
 )
-def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways(
-    make_bench: MakeBench,
-    server: ModelServer,
-    name: str,
-    kind: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENROUTER_API_BASE", server.base_url)
-    monkeypatch.setenv("OPENROUTER_API_KEY", "no-key-needed-on-loopback")
-    bench = make_bench(overrides=model(name))
-    session = bench.run()
-    assert session.outcomes == [("agree", 1)]
-    assert [kind_of(request) for request in server.requests] == [kind] * 5
-    assert session.notices == ()
-    assert schema_sent(bench) == {kind}
-    assert bench.play().outcomes == session.outcomes
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("cohere/command-r", "words"), ("ollama_chat/llama3", "json_schema+words")],
-)
-def test_a_provider_may_have_a_way_of_its_own(name: str, kind: str) -> None:
+def test_the_schema_is_sent_as_the_provider_takes_it(name: str, kind: str) -> None:
     assert Negotiation().sending(call(name)).schema_sent == kind
 
 
-@pytest.mark.parametrize(
-    ("provider", "takes_json_object", "together"),
-    [("openai", True, 8), ("vllm", True, 1), ("ollama", False, 8)],
-)
 def test_a_refused_response_format_is_sent_in_less_and_said_once(
-    make_bench: MakeBench,
-    server: ModelServer,
-    provider: str,
-    takes_json_object: bool,
-    together: int,
+    make_bench: MakeBench, server: ModelServer
 ) -> None:
-    name = KNOWN if provider == "openai" else UNKNOWN
-    bench = make_bench(runs=3, overrides=model(name))
-    refused = sends("json_schema") if takes_json_object else sends("json_schema", "json_object")
-    server.faults.add(fault=refusal(provider), times=None, when=refused)
-    server.delay = 0.01 if together > 1 else 0.0
-    session = bench.run(max_workers=together)
+    bench = make_bench(runs=3, overrides=model(UNKNOWN))
+    refused = sends("json_schema", "json_object")
+    server.faults.add(fault=refusal("ollama"), times=None, when=refused)
+    server.delay = 0.01
+    session = bench.run(max_workers=8)
     assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert list(session.notices) == [f"{name} {JSON_OBJECT if takes_json_object else WORDS}"]
+    assert list(session.notices) == [f"{UNKNOWN} {WORDS}"]
     answered = {kind_of(request) for request in server.requests if request.kind == "answer"}
-    assert answered == {"json_object+words" if takes_json_object else "words"} == schema_sent(bench)
+    assert answered == {"words"} == schema_sent(bench)
+    first, *_ = server.requests
+    assert kind_of(first) == "json_schema+words"
     rejected = sum(request.kind != "answer" for request in server.requests)
-    # Only what was on its way when the first refusal came is refused, too.
-    assert rejected <= together * (1 if takes_json_object else 2)
+    # Only what was on its way when the first refusal of each came is refused, too.
+    assert rejected <= 8 * 2
     server.stop()
     replayed = bench.play()
     assert (replayed.outcomes, list(replayed.notices)) == (session.outcomes, [])
@@ -131,7 +104,8 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
     bench = make_bench(runs=2)
     slow = Fault.hang()
     server.faults.add(stage="planner", fault=slow)
-    server.faults.add(fault=refusal("vllm"), times=None, when=sends("json_schema"))
+    refused = refusal("vllm")
+    server.faults.add(fault=refused, times=None, when=sends("json_schema"))
 
     def let_go(_request: Request, normal: Callable[[], Reply]) -> Reply:
         slow.release()
@@ -140,7 +114,8 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
     server.faults.add(stage="judge", fault=Fault("lets the planner go", let_go))
     session = bench.run(max_workers=3)
     assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert schema_sent(bench) == {"json_schema", "json_object+words"}
+    kinds = {kind_of(request) for request in server.requests if request.kind != refused.name}
+    assert kinds == {"json_schema", "json_object+words"} == schema_sent(bench)
     assert list(session.notices) == [f"{KNOWN} {JSON_OBJECT}"]
     server.stop()
     assert bench.play().outcomes == session.outcomes
