@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from tests.e2e.bench import Bench, cassette_files
 from tests.e2e.test_plan import BOTH, planned, to_make
 from tests.plugin.test_growing import AGENT, write_growing, write_runs
 from tests.support.model_server import ModelServer
-from tests.support.suites import built_log, run, write_suite
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
@@ -112,30 +110,3 @@ def test_a_limit_of_runs_keeps_those_that_were_recorded(
     bench.reload()
     assert bench.run().outcomes == [("agree", 1)] * 5
     assert server.count("planner") == 5
-
-
-def test_a_second_file_in_the_folder_of_logs_asks_for_its_runs_alone(
-    tmp_path: Path, server: ModelServer
-) -> None:
-    files = write_suite(
-        tmp_path / "suite",
-        runs=2,
-        tests=["agent_perturbation"],
-        overrides={AGENT: {"input_log_path": "logs"}},
-    )
-    logs = files.folder / "logs"
-    logs.mkdir()
-    (files.data / "runs.eval").rename(logs / "a.eval")
-    bench = Bench(files, tmp_path / "cassettes")
-    before = bench.run().transcripts
-    recorded = cassette_files(bench.cassettes)
-    # Begun earlier by its name, and with a run of the same id.
-    again = run(2, messages=run(5)["messages"])
-    shutil.copyfile(built_log([again, run(3)]), logs / "b.eval")
-    bench.reload()
-    after = bench.run().transcripts
-    assert server.count("planner") == 4
-    digests = [request.digest for request in server.requests]
-    assert len(set(digests)) == len(digests)
-    assert recorded.items() <= cassette_files(bench.cassettes).items()
-    assert [messages for messages in after if messages in before] == before
