@@ -89,15 +89,6 @@ def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
     assert b"repeat" not in first
 
 
-def test_a_disagreement_shows_the_majority_and_the_minority(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    server.answer = Saying(0, 1, 0)
-    wrong = make_bench(overrides=repeating(3)).run().only
-    assert (wrong.outcome, wrong.score) == ("disagree", 0)
-    assert wrong.why.text.startswith("The judge gave 0 (2 of 3 said 0, 1 of 3 said 1)")
-
-
 def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_recorded(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
