@@ -119,25 +119,6 @@ def run_module(
     return Done(made.returncode, made.stdout, made.stderr)
 
 
-def run_script(
-    script: str, folder: Path, more: Mapping[str, str | None], tools: Path
-) -> subprocess.CompletedProcess[str]:
-    """Run the script of a workflow's step as GitHub's runner does, with the commands in `tools`
-    before all others.
-    """
-    env = environment(more)
-    env["PATH"] = f"{tools}:{env['PATH']}"
-    return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def environment(more: Mapping[str, str | None] | None = None) -> dict[str, str]:
     """This process's environment without what would change how an inner pytest runs, and without
     what is None.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.plugin.recorded import run_script
+from tests.plugin.recorded import environment
 from tests.support.fork_server import python
 from tests.unit.test_workflows import steps
 
@@ -48,5 +48,17 @@ class Jobs:
     def run(
         self, step: dict[str, Any], folder: Path, values: Mapping[str, str | None]
     ) -> subprocess.CompletedProcess[str]:
-        """Run a step in a folder; `values` are those of its environment that GitHub sets."""
-        return run_script(step["run"], folder, {**step.get("env", {}), **values}, self.tools)
+        """Run a step in a folder as GitHub's runner does, with the commands in `tools` before all
+        others; `values` are those of its environment that GitHub sets.
+        """
+        env = environment({**step.get("env", {}), **values})
+        env["PATH"] = f"{self.tools}:{env['PATH']}"
+        return subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
