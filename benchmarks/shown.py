@@ -17,9 +17,22 @@ from typing import Any
 from benchmarks.measure import Line
 from pytest_jrh.core.model import Message
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.recording.shown import shown_turns
+from pytest_jrh.recording.recorder import HttpRequest
+from pytest_jrh.recording.shown import SentTexts, shown_turns
 from pytest_jrh.sources import open_source
-from tests.support.shown import JUDGES, LAYOUTS, SENDS, EditedCase, edited_case, generated_runs
+from tests.support.shown import (
+    LAYOUTS,
+    SENDS,
+    EditedCase,
+    Judge,
+    Layout,
+    Send,
+    Sending,
+    cut,
+    edited_case,
+    generated_runs,
+    without_results,
+)
 
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 _FORMAT = InputFormat.model_validate({"messages": "/traj", "id": "/task_id", "epoch": "/trial"})
@@ -28,6 +41,39 @@ _TRAJECTORIES = _DATA / "trajectory-judge" / "trajectories.jsonl"
 
 _CASES = 100
 _AT_LEAST = 98
+
+
+def _as_lines(messages: Sequence[Message]) -> str:
+    """What many judges make of a transcript: a line a turn, calls as Python writes them."""
+    lines = []
+    for message in messages:
+        lines.append(f"{message['role'].upper()}: {message.get('content')}")
+        for call in message.get("tool_calls") or ():
+            lines.append(f"CALL: {call['function']}({call['arguments']})")
+    return "\n".join(lines)
+
+
+def _as_field(sent: SentTexts, text: str) -> None:
+    body = json.dumps({"transcript": text}, ensure_ascii=False)
+    sent.sent(HttpRequest("POST", "http://127.0.0.1/judge", body))
+
+
+def _in_halves(edited: EditedCase, layout: Layout, send: Send) -> Sending:
+    """A judge that sends the transcript in two requests, cut anywhere."""
+    sent = SentTexts(lambda text: text)
+    text = layout(edited.case.messages)
+    send(sent, text[: len(text) // 2])
+    send(sent, text[len(text) // 2 :])
+    return Sending(sent, holds_edit=True)
+
+
+_LAYOUTS = (*LAYOUTS, _as_lines)
+_SENDS = (*SENDS, _as_field)
+_JUDGES: dict[str, Judge] = {
+    "that cuts": cut,
+    "without tool results": without_results,
+    "with two halves": _in_halves,
+}
 
 
 def lines() -> list[Line]:
@@ -43,9 +89,9 @@ def lines() -> list[Line]:
 def _lines(name: str, runs: Iterable[Sequence[Message]]) -> Iterator[Line]:
     cases = []
     for seed, messages in enumerate(runs):
-        cases.append(edited_case(messages, seed, roles=("assistant", "tool")))
-    for judge in JUDGES:
-        told = _told(cases, judge)
+        cases.append(edited_case(messages, seed))
+    for judge, asked in _JUDGES.items():
+        told = _told(cases, asked)
         total = told.total()
         share = 100 * told["right"] / total
         figure = f"{share:.1f}%: {told['right']:,} of {total:,}, {told['wrong']:,} wrong"
@@ -53,10 +99,10 @@ def _lines(name: str, runs: Iterable[Sequence[Message]]) -> Iterator[Line]:
         yield Line(what, figure, f"at least {_AT_LEAST}%", _AT_LEAST / (share or 1), 1)
 
 
-def _told(cases: Iterable[EditedCase], judge: str) -> Counter[str]:
+def _told(cases: Iterable[EditedCase], judge: Judge) -> Counter[str]:
     told: Counter[str] = Counter()
-    for edited, layout, send in product(cases, LAYOUTS.values(), SENDS.values()):
-        sending = JUDGES[judge](edited, layout, send)
+    for edited, layout, send in product(cases, _LAYOUTS, _SENDS):
+        sending = judge(edited, layout, send)
         turns = shown_turns(edited.case, sending.sent)
         if turns.unknown:
             told["unknown"] += 1

@@ -78,15 +78,17 @@ def generated_runs(number: int) -> Iterator[tuple[Message, ...]]:
         yield tuple(messages)
 
 
-def edited_case(messages: Sequence[Message], seed: int, *, roles: Sequence[str]) -> EditedCase:
-    """A case with one turn of these roles edited in one of five ways: a sentence put in, or in
-    place of another, a number or word changed, a sentence left out, all of the turn another.
+def edited_case(messages: Sequence[Message], seed: int) -> EditedCase:
+    """A case with one turn of an assistant or a tool edited in one of five ways: a sentence put in,
+    or in place of another, a number or word changed, a sentence left out, all of the turn another.
     """
     chance = random.Random(seed)
     indices = []
     for index, message in enumerate(messages):
         content = message.get("content")
-        if message["role"] in roles and isinstance(content, str) and len(content.split()) > 3:
+        if message["role"] not in ("assistant", "tool") or not isinstance(content, str):
+            continue
+        if len(content.split()) > 3:
             indices.append(index)
     index = chance.choice(indices)
     old = str(messages[index]["content"])
@@ -123,55 +125,29 @@ def _edited(old: str, chance: random.Random) -> tuple[str, int]:
     return f"{begin} {after}".strip(), len(begin)
 
 
-def rendered(messages: Sequence[Message]) -> str:
-    return render_transcript(messages)
-
-
 def as_json(messages: Sequence[Message]) -> str:
     return json.dumps(list(messages), indent=1)
 
 
-def as_lines(messages: Sequence[Message]) -> str:
-    """What many judges make of a transcript: a line a turn, calls as Python writes them."""
-    lines = []
-    for message in messages:
-        lines.append(f"{message['role'].upper()}: {message.get('content')}")
-        for call in message.get("tool_calls") or ():
-            lines.append(f"CALL: {call['function']}({call['arguments']})")
-    return "\n".join(lines)
-
-
-Layout = Callable[[Sequence[Message]], str]
-LAYOUTS: dict[str, Layout] = {
-    "as prompts": rendered,
-    "json": as_json,
-    "lines": as_lines,
-    "repr": lambda messages: str(list(messages)),
-}
-Send = Callable[[SentTexts, str], None]
-
-
-def _asked(sent: SentTexts, text: str) -> None:
+def as_prompt(sent: SentTexts, text: str) -> None:
     system = {"role": "system", "content": "You are a strict judge. Answer with a score."}
     sent.asked([system, {"role": "user", "content": f"<transcript>\n{text}\n</transcript>"}])
 
 
-def _post(body: Callable[[str], str]) -> Send:
-    def send(sent: SentTexts, text: str) -> None:
-        sent.sent(HttpRequest("POST", "http://127.0.0.1/judge", body(text)))
+def as_request(sent: SentTexts, text: str) -> None:
+    messages = [{"role": "user", "content": f"Judge:\n{text}\nScore?"}]
+    body = json.dumps({"model": "m", "messages": messages})
+    sent.sent(HttpRequest("POST", "http://127.0.0.1/judge", body))
 
-    return send
+
+def as_python(messages: Sequence[Message]) -> str:
+    return str(list(messages))
 
 
-SENDS: dict[str, Send] = {
-    "prompt": _asked,
-    "chat": _post(
-        lambda text: json.dumps(
-            {"model": "m", "messages": [{"role": "user", "content": f"Judge:\n{text}\nScore?"}]}
-        )
-    ),
-    "field": _post(lambda text: json.dumps({"transcript": text}, ensure_ascii=False)),
-}
+Layout = Callable[[Sequence[Message]], str]
+LAYOUTS: tuple[Layout, ...] = (render_transcript, as_json, as_python)
+Send = Callable[[SentTexts, str], None]
+SENDS: tuple[Send, ...] = (as_prompt, as_request)
 
 
 def cut(edited: EditedCase, layout: Layout, send: Send) -> Sending:
@@ -188,17 +164,5 @@ def without_results(edited: EditedCase, layout: Layout, send: Send) -> Sending:
     return Sending(sent, edited.marked[edited.index]["role"] != "tool")
 
 
-def in_halves(edited: EditedCase, layout: Layout, send: Send) -> Sending:
-    """A judge that sends the transcript in two requests, cut anywhere."""
-    sent = SentTexts(lambda text: text)
-    text = layout(edited.case.messages)
-    send(sent, text[: len(text) // 2])
-    send(sent, text[len(text) // 2 :])
-    return Sending(sent, holds_edit=True)
-
-
-JUDGES = {
-    "that cuts": cut,
-    "without tool results": without_results,
-    "with two halves": in_halves,
-}
+Judge = Callable[[EditedCase, Layout, Send], Sending]
+JUDGES: tuple[Judge, ...] = (cut, without_results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,10 +14,20 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Case, Message, ShownTurns
 from pytest_jrh.core.redact import REDACTED
+from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.recorder import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns
 from tests.support.made_cases import make_case, make_edit
-from tests.support.shown import JUDGES, LAYOUTS, SENDS, edited_case, generated_runs, rendered
+from tests.support.shown import (
+    JUDGES,
+    LAYOUTS,
+    SENDS,
+    Judge,
+    Layout,
+    Send,
+    edited_case,
+    generated_runs,
+)
 
 TEXT = "I have refunded order 17 in full, although the window of thirty days is over."
 
@@ -35,40 +45,33 @@ def posted(case: Case, *bodies: str, partial: bool = False) -> ShownTurns:
     return shown_turns(case, sent)
 
 
-def wrong(runs: Iterable[Sequence[Message]], judge: str, sends: Iterable[str]) -> list[object]:
-    """What is said wrongly or not at all of edits in these runs."""
-    mistakes: list[object] = []
-    for seed, messages in enumerate(runs):
-        edited = edited_case(messages, seed, roles=("assistant", "tool"))
-        for layout in LAYOUTS:
-            for send in sends:
-                sending = JUDGES[judge](edited, LAYOUTS[layout], SENDS[send])
-                turns = shown_turns(edited.case, sending.sent)
-                right = () if sending.holds_edit else (edited.index,)
-                if turns != ShownTurns(1, right):
-                    mistakes.append((seed, layout, send, turns, right))
-    return mistakes
-
-
+@pytest.mark.parametrize("send", SENDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("judge", JUDGES)
-def test_what_judges_leave_out_of_generated_runs_is_said(judge: str) -> None:
-    assert wrong(generated_runs(12), judge, ("prompt", "chat")) == []
+def test_what_judges_leave_out_of_generated_runs_is_said(
+    judge: Judge, layout: Layout, send: Send
+) -> None:
+    for seed, messages in enumerate(generated_runs(12)):
+        edited = edited_case(messages, seed)
+        sending = judge(edited, layout, send)
+        right = () if sending.holds_edit else (edited.index,)
+        assert shown_turns(edited.case, sending.sent) == ShownTurns(1, right)
 
 
 def test_turns_of_a_run_as_it_is_are_counted() -> None:
     case = make_case(edited=False)
     everything = ShownTurns(4, is_whole=True)
-    assert said(case, rendered(case.messages)) == everything
+    assert said(case, render_transcript(case.messages)) == everything
     assert posted(case, json.dumps({"messages": list(case.messages)})) == everything
     without = [message for message in case.messages if message["role"] != "tool"]
-    assert said(case, rendered(without)) == ShownTurns(4, (2,), is_whole=True)
+    assert said(case, render_transcript(without)) == ShownTurns(4, (2,), is_whole=True)
 
 
 def test_what_is_not_recorded_is_unknown() -> None:
     case = make_case(new_text=TEXT)
     assert said(case) == ShownTurns(1, unknown=1)
     assert said(case, "nothing of it", partial=True) == ShownTurns(1, unknown=1)
-    assert said(case, rendered(case.messages), partial=True) == ShownTurns(1)
+    assert said(case, render_transcript(case.messages), partial=True) == ShownTurns(1)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_the_words_that_differ_decide() -> None:
 def test_words_that_stand_elsewhere_say_nothing() -> None:
     case = make_case(new_text="bought 45 days ago")
     assert said(case, "tool: bought 45 days ago") == ShownTurns(1, unknown=1)
-    assert said(case, rendered(case.messages)) == ShownTurns(1)
+    assert said(case, render_transcript(case.messages)) == ShownTurns(1)
     assert said(case, "bought 44 days ago") == ShownTurns(1, (3,))
 
 
@@ -109,7 +112,7 @@ def test_a_turn_that_is_cut_between_two_numbered_requests_is_shown(place: int) -
 
 def test_a_name_that_the_judge_makes_unreadable_leaves_it_unknown() -> None:
     case = make_case(new_text=f"{TEXT} Ask Wojciech Nowak in the office, he knows all about it.")
-    body = rendered(case.messages)
+    body = render_transcript(case.messages)
     assert said(case, body.replace("Wojciech Nowak", "[NAME]")) == ShownTurns(1, unknown=1)
     without_end = body.replace("he knows all about it", "[...]")
     assert said(case, without_end) == ShownTurns(1, (3,))
@@ -117,7 +120,7 @@ def test_a_name_that_the_judge_makes_unreadable_leaves_it_unknown() -> None:
 
 def test_a_secret_in_a_turn_makes_no_difference() -> None:
     case = make_case(new_text=f"The word is hunter2. {TEXT}")
-    body = rendered(case.messages).replace("hunter2", REDACTED)
+    body = render_transcript(case.messages).replace("hunter2", REDACTED)
     assert said(case, json.dumps(body)) == ShownTurns(1)
 
 
@@ -162,8 +165,8 @@ def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
     edit = replace(make_edit("", "", 1), kind="omit", before=before, after=())
     messages = (case.messages[0], *case.messages[3:])
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=(edit,)))
-    assert said(case, rendered(messages)) == ShownTurns(2)
-    assert said(case, rendered(messages[:1])) == ShownTurns(2, (1,))
+    assert said(case, render_transcript(messages)) == ShownTurns(2)
+    assert said(case, render_transcript(messages[:1])) == ShownTurns(2, (1,))
 
 
 @given(st.text(), st.text(), st.lists(st.text()))
