@@ -28,6 +28,15 @@ SATISFIED = [make_case(make_spec(f"run-{n}", test="agent_positives")) for n in r
 LEVEL = make_case(make_spec(target_score=2))
 
 
+class Number:
+    """As numpy's numbers: an integer for all who ask, and none."""
+
+    def __int__(self) -> int:
+        return 1
+
+    __index__ = __int__
+
+
 def judged(
     cases: list[Case], judge: Callable[[JudgedCase], object], **how: int
 ) -> list[CaseResult]:
@@ -51,12 +60,18 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
 @pytest.mark.parametrize(
     ("case", "value", "words"),
     [
+        (VIOLATED[0], float("inf"), "gave inf"),
+        (VIOLATED[0], Number(), f"a value of the type {__name__}.Number"),
+        (VIOLATED[0], b"1", "a value of the type bytes"),
+        (VIOLATED[0], (1, 2, 3), "a value of the type tuple"),
+        (VIOLATED[0], "y" * 10**6, "gave 'yyy"),
         (VIOLATED[0], "1", "gave '1'"),
         (VIOLATED[0], 2, "gave the score 2; it must be 0 or 1"),
         (VIOLATED[0], (1, 5), "gave 5 as its reasoning"),
         (LEVEL, True, "gave True"),
         (LEVEL, 9, "gave the score 9"),
     ],
+    ids=lambda value: type(value).__name__,
 )
 def test_a_value_that_is_no_score_on_offer_is_no_verdict(
     case: Case, value: object, words: str
@@ -64,6 +79,12 @@ def test_a_value_that_is_no_score_on_offer_is_no_verdict(
     [result] = judged([case], lambda _: value)
     assert (result.outcome, result.score, result.scores) == ("invalid_response", None, ())
     assert words in result.why.text
+    assert len(result.why.text) < 500
+
+
+def test_reasoning_is_kept_in_bounds() -> None:
+    [result] = judged(VIOLATED[:1], lambda _: (1, "r" * 10**7))
+    assert len(result.reasoning) == 20_000
 
 
 def test_what_the_judge_raises_is_named_with_its_place() -> None:
