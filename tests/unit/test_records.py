@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import Case, PerturbationOutcome, Skip, Verification
+from pytest_jrh.core.model import Case, CaseSpec, PerturbationOutcome, Skip, Verification
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.store.made_cases import (
     RecordIndex,
@@ -37,53 +37,37 @@ from tests.support.made_cases import (
     make_case,
     make_spec,
 )
+from tests.support.sessions import ANY_JSON
 
 
 def assemble_jsonl(
     target: Path,
     spools: Iterable[Path],
+    selected: Iterable[CaseSpec],
     *,
-    selected: frozenset[str],
-    dropped: frozenset[str] = frozenset(),
+    dropped: Iterable[CaseSpec] = (),
     overwrite: bool = True,
 ) -> RecordIndex:
     """Merge spooled cases into a JSONL file, as the end of a session does."""
-    existing, made = read_jsonl(target), read_spools(spools, selected).made
-    return write_jsonl(target, merge(existing, made, dropped=dropped, overwrite=overwrite))
+    existing, made = read_jsonl(target), read_spools(spools, names_of(selected)).made
+    gone = names_of(dropped)
+    return write_jsonl(target, merge(existing, made, dropped=gone, overwrite=overwrite))
 
 
-RAND_KEYS = {
-    "run_id",
-    "epoch",
-    "input",
-    "target",
-    "metadata",
-    "gold_messages",
-    "perturbed_messages",
-    "target_rubric",
-    "perturbation",
-}
-RAND_STEP_KEYS = {
-    "message_index",
-    "message_id",
-    "selector_reason",
-    "editor_reason",
-    "editor_raw_response",
-    "summary_snapshot",
-    "round_index",
-    "original_content",
-    "edited_content",
-}
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=8,
-)
+def names_of(specs: Iterable[CaseSpec]) -> frozenset[str]:
+    return frozenset(map(generation_id, specs))
+
+
+RAND_KEYS = """run_id epoch input target metadata gold_messages perturbed_messages target_rubric
+perturbation"""
+RAND_METADATA = "lang run_id target_rubric_id perturbed_idx agent_mode no_edits_required"
+RAND_PERTURBATION = "failure_confirmed failure_rationale final_summary plan steps"
+RAND_STEP_KEYS = """message_index message_id selector_reason editor_reason editor_raw_response
+summary_snapshot round_index original_content edited_content"""
+
+
+TEXT = st.text(max_size=30)
+JSON = ANY_JSON | st.floats(allow_nan=False, allow_infinity=False)
 
 
 def ids(path: Path) -> list[str]:
@@ -100,24 +84,11 @@ def spooled(folder: Path, *cases: Any) -> list[Path]:
 
 def test_record_has_rands_keys() -> None:
     record = to_record(make_case())
-    assert record.keys() >= RAND_KEYS
+    assert record.keys() >= set(RAND_KEYS.split())
     assert record["target_rubric"] == {"id": RUBRIC.id, "instructions": RUBRIC.instructions}
-    assert record["metadata"].keys() == {
-        "lang",
-        "run_id",
-        "target_rubric_id",
-        "perturbed_idx",
-        "agent_mode",
-        "no_edits_required",
-    }
+    assert record["metadata"].keys() == set(RAND_METADATA.split())
     perturbation = record["perturbation"]
-    assert perturbation.keys() >= {
-        "failure_confirmed",
-        "failure_rationale",
-        "final_summary",
-        "plan",
-        "steps",
-    }
+    assert perturbation.keys() >= set(RAND_PERTURBATION.split())
     assert perturbation["failure_confirmed"] is True
     assert perturbation["plan"]["steps"][0] == {
         "message_index": 3,
@@ -125,7 +96,7 @@ def test_record_has_rands_keys() -> None:
         "goal": "grant the refund",
         "rationale": "the decision is here",
     }
-    assert perturbation["steps"][0].keys() >= RAND_STEP_KEYS
+    assert perturbation["steps"][0].keys() >= set(RAND_STEP_KEYS.split())
 
 
 def rejected(case: Case) -> Case:
@@ -151,8 +122,7 @@ def test_rejected_case_comes_back_as_it_was() -> None:
 
 def test_spools_tell_made_cases_from_rejected_ones(tmp_path: Path) -> None:
     one, other = make_case(make_spec()), rejected(make_case(make_spec(run_id="run-2")))
-    wanted = frozenset(generation_id(case.spec) for case in (one, other))
-    found = read_spools(spooled(tmp_path, one, other), wanted)
+    found = read_spools(spooled(tmp_path, one, other), names_of([one.spec, other.spec]))
     assert list(found.made.entries) == [generation_id(one.spec)]
     assert list(found.rejected.entries) == [generation_id(other.spec)]
 
@@ -281,16 +251,14 @@ def test_failed_write_takes_its_half_line_back(
     monkeypatch.setattr(spool, "_file", whole)
     spool.append(make_case(make_spec("c")))
     spool.close()
-    selected = frozenset(generation_id(make_spec(run)) for run in "abc")
-    index = assemble_jsonl(tmp_path / "out.jsonl", [spool.path], selected=selected)
+    index = assemble_jsonl(tmp_path / "out.jsonl", [spool.path], map(make_spec, "abc"))
     assert len(index.entries) == 2
 
 
 def test_torn_last_line_of_a_spool_is_skipped(tmp_path: Path) -> None:
     (spool,) = spooled(tmp_path, make_case(make_spec("a")), make_case(make_spec("b")))
     spool.write_bytes(spool.read_bytes()[:-40])
-    selected = frozenset(generation_id(make_spec(run)) for run in "ab")
-    index = assemble_jsonl(tmp_path / "out.jsonl", [spool], selected=selected)
+    index = assemble_jsonl(tmp_path / "out.jsonl", [spool], map(make_spec, "ab"))
     assert list(index.entries) == [generation_id(make_spec("a"))]
 
 
@@ -299,18 +267,14 @@ def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_mor
 ) -> None:
     target, specs = tmp_path / "out.jsonl", {run: make_spec(run) for run in "abcd"}
     names = {run: generation_id(spec) for run, spec in specs.items()}
-    assemble_jsonl(
-        target,
-        spooled(tmp_path, *map(make_case, specs.values())),
-        selected=frozenset(names.values()),
-    )
+    assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs.values())), specs.values())
     again = spooled(
         tmp_path,
         make_case(specs["a"], new_text="new"),
         make_case(specs["d"], new_text="not selected"),
     )
-    selected = frozenset({names["a"], names["b"], names["c"]})
-    index = assemble_jsonl(target, again, selected=selected, dropped=frozenset({names["b"]}))
+    selected = [specs[run] for run in "abc"]
+    index = assemble_jsonl(target, again, selected, dropped=[specs["b"]])
     assert ids(target) == [names["a"], names["c"], names["d"]]
     cases = {run: index.read(name) for run, name in names.items()}
     assert cases["b"] is None
@@ -321,29 +285,22 @@ def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_mor
 
 def test_without_overwrite_existing_cases_stay_and_missing_are_added(tmp_path: Path) -> None:
     target, a, b = tmp_path / "out.jsonl", make_spec("a"), make_spec("b")
-    selected = frozenset({generation_id(a), generation_id(b)})
-    assemble_jsonl(target, spooled(tmp_path, make_case(a)), selected=selected)
+    assemble_jsonl(target, spooled(tmp_path, make_case(a)), [a, b])
     kept = target.read_bytes()
     again = spooled(tmp_path, make_case(a, new_text="new"), make_case(b))
-    assemble_jsonl(
-        target, again, selected=selected, dropped=frozenset({generation_id(a)}), overwrite=False
-    )
+    assemble_jsonl(target, again, [a, b], dropped=[a], overwrite=False)
     assert target.read_bytes().startswith(kept)
-    assert ids(target) == sorted(selected)
+    assert ids(target) == sorted(names_of([a, b]))
 
 
 def test_other_suites_and_rands_own_lines_stay_byte_for_byte(tmp_path: Path) -> None:
     target, other = tmp_path / "out.jsonl", make_spec("a", suite="other")
     foreign = b'{"run_id": "17-2",  "epoch": 1, "target_rubric": {"id": "x"}}'
-    assemble_jsonl(
-        target, spooled(tmp_path, make_case(other)), selected=frozenset({generation_id(other)})
-    )
+    assemble_jsonl(target, spooled(tmp_path, make_case(other)), [other])
     theirs = target.read_bytes()
     target.write_bytes(b"\xef\xbb\xbf" + foreign + b"\r\n\n" + theirs.rstrip(b"\n"))
     mine = make_spec("a")
-    assemble_jsonl(
-        target, spooled(tmp_path, make_case(mine)), selected=frozenset({generation_id(mine)})
-    )
+    assemble_jsonl(target, spooled(tmp_path, make_case(mine)), [mine])
     lines = target.read_bytes().split(b"\n")
     assert lines[0] == foreign
     assert theirs.rstrip(b"\n") in lines
@@ -360,8 +317,6 @@ def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(
     target.write_bytes(b'{"run_id": "1"}\n' + broken + b"\n")
     before = target.read_bytes()
     with pytest.raises(InputError) as refusal:
-        assemble_jsonl(
-            target, spooled(tmp_path, make_case(spec)), selected=frozenset({generation_id(spec)})
-        )
+        assemble_jsonl(target, spooled(tmp_path, make_case(spec)), [spec])
     assert f"{target}:2: " in str(refusal.value)
     assert target.read_bytes() == before
