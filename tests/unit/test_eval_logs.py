@@ -213,17 +213,6 @@ def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(log_copy
     assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
 
 
-def test_flipped_bytes_in_a_member_are_noticed(log_copy: Path) -> None:
-    with zipfile.ZipFile(log_copy) as archive:
-        begin = archive.getinfo("samples/zulu_epoch_1.json").header_offset
-    data = bytearray(log_copy.read_bytes())
-    for position in range(begin + 60, begin + 200):
-        data[position] ^= 0x5A
-    log_copy.write_bytes(data)
-    assert "zulu_epoch_1.json" in fault(log_copy, "zulu")
-    assert EvalLog(log_copy).read("late", 1)[0].messages
-
-
 def test_a_sample_that_is_missing_or_no_json_is_an_input_error(made: Path, log_copy: Path) -> None:
     assert "the log has no such sample" in fault(made, "nobody")
     assert "the log has no such sample" in fault(made, "zulu", 3)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_jrh.core.model import Spending
 from pytest_jrh.core.text import columns
-from pytest_jrh.reports.session import Extent, Session
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import MOST_LINES
 from tests.support.judged_sessions import coin, judged, printed, right, scored, session_of, wrong_on
 
@@ -30,14 +30,6 @@ def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
     # Where a panel is split, its cases are named whole.
     verbose = printed(session_of(results), width, 1)
     assert max(columns(line) for line in verbose if "suites/refunds" not in line) <= width
-
-
-def test_what_was_kept_of_an_interrupted_session_is_said() -> None:
-    extents = {"refunds": Extent(8, 32, interrupted=True)}
-    session = replace(session_of(judged(right, runs=2)), extents=extents)
-    assert printed(session)[1] == (
-        "! interrupted: 8 of 32 cases kept; the same command goes on ($0.0080 so far)"
-    )
 
 
 def test_money_that_was_paid_is_said_whatever_is_printed() -> None:
