@@ -7,7 +7,6 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from pytest_jrh.stats.intervals import (
-    LEVEL,
     estimate_bias,
     estimate_kappa,
     estimate_mean,
@@ -51,9 +50,9 @@ def bias_of(runs: Runs, farthest: float = 4) -> Estimate:
     return estimate_bias([answer - label for label, answer in pairs], codes, farthest)
 
 
-def share_of(tallies: Sequence[tuple[int, int]], level: float = LEVEL) -> Estimate:
+def share_of(tallies: Sequence[tuple[int, int]]) -> Estimate:
     """Of each run how many of how many are right."""
-    return estimate_share(*marks(tallies), level)
+    return estimate_share(*marks(tallies))
 
 
 def marks(tallies: Sequence[tuple[int, int]]) -> tuple[list[bool], list[int]]:

@@ -124,16 +124,6 @@ SUBAGENTS = trajectory(
 )
 # What a trajectory holds, and its transcript, each part in a line.
 SHAPES: Mapping[str, tuple[Json, list[str]]] = {
-    "one call": (
-        ONE_CALL,
-        [
-            "[0] user | Where is order 7?",
-            "[1] assistant | I look.",
-            '[1] assistant calls find_order | {"order": 7}',
-            "[2] tool find_order | shipped",
-            "[3] assistant | It was shipped.",
-        ],
-    ),
     "calls": (
         CALLS,
         [

@@ -141,7 +141,7 @@ def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
     assert found.overall.figures["weighted_kappa"].reason == "the rubrics have different scales"
 
 
-def panel_of(*votes: tuple[int | None, ...], **changes: Any) -> list[Panel]:
+def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
     """Verdicts on the violations of one run each, by the judges a, b, c.
 
     None is an unscored one.
@@ -149,7 +149,7 @@ def panel_of(*votes: tuple[int | None, ...], **changes: Any) -> list[Panel]:
     return panels(
         make_result(make_spec(f"run-{run}", judge=judge), "model_error")
         if score is None
-        else judged(f"run-{run}", 1, score, judge=judge, **changes)
+        else judged(f"run-{run}", 1, score, judge=judge)
         for run, scores in enumerate(votes)
         for judge, score in zip("abc", scores, strict=False)
     )

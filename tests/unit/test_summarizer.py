@@ -10,12 +10,8 @@ from tests.support.conversations import MESSAGES, stage, wait_for
 from tests.support.scripted import ScriptedModel
 
 
-def summarizer(
-    model: ScriptedModel, most: int = 20, prompt: str | None = None
-) -> ConversationSummarizer:
-    return ConversationSummarizer(
-        stage("summary", model, prompt=prompt), MESSAGES, max_messages=most
-    )
+def summarizer(model: ScriptedModel, most: int = 20) -> ConversationSummarizer:
+    return ConversationSummarizer(stage("summary", model), MESSAGES, max_messages=most)
 
 
 def test_only_the_last_turns_are_summarized_under_their_own_numbers() -> None:

@@ -4,28 +4,22 @@ import pytest
 
 from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Complete, Rubric, StageModel, Verification
-from pytest_jrh.llm.calls import load_template, make_complete, parse_prompt
-from tests.support.conversations import FAIL, MESSAGES, MODEL, ORDINAL, RUBRIC, wait_for
+from pytest_jrh.core.model import Complete, StageModel, Verification
+from pytest_jrh.llm.calls import load_template, make_complete
+from tests.support.conversations import MESSAGES, MODEL, ORDINAL, wait_for
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 
-def verified(
-    complete: Complete, goal: Goal = FAIL, rubric: Rubric = RUBRIC, prompt: str | None = None
-) -> Verification:
-    template = (
-        load_template("verifier", mode=goal.mode, objective=goal.objective)
-        if prompt is None
-        else parse_prompt(prompt, "verifier.md", stage="verifier")
-    )
+def verified(complete: Complete, goal: Goal) -> Verification:
+    template = load_template("verifier", mode=goal.mode, objective=goal.objective)
     verifier = make_llm_verifier(complete, StageModel("verifier", MODEL), template)
-    return wait_for(verifier(MESSAGES, rubric, goal, "What happened."))
+    return wait_for(verifier(MESSAGES, ORDINAL, goal, "What happened."))
 
 
 def test_the_verifier_is_asked_the_same_whatever_the_goal() -> None:
     model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
     for goal in (Goal("fail", 0), Goal("pass", 2)):
-        verified(model, goal, ORDINAL)
+        verified(model, goal)
     first, second = model.requests
     assert first == second
     assert "0: ignores the policy\n1: mentions it\n2: follows it" in first.text
@@ -41,5 +35,5 @@ def test_anything_but_pass_and_fail_or_a_score_of_the_scale_is_no_verdict(
 ) -> None:
     answer = f'{{"verdict": {verdict}, "rationale": "r", "score": {score}}}'
     with pytest.raises(Unscored) as caught:
-        verified(make_complete(ScriptedExchange([answer] * 3)), Goal("fail", 1), ORDINAL)
+        verified(make_complete(ScriptedExchange([answer] * 3)), Goal("fail", 1))
     assert caught.value.outcome == "invalid_response"

@@ -34,18 +34,13 @@ def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
 NAMED = "${PYTEST_JRH:?put where pytest-jrh comes from into env of this workflow}"
 
 
-def commands(name: str, job: str | None = None) -> list[list[str]]:
-    """The words of every line that is run, of one job or all."""
-    return commands_of(read(name), job)
-
-
-def commands_of(workflow: dict[Any, Any], job: str | None = None) -> list[list[str]]:
+def commands_of(workflow: dict[Any, Any]) -> list[list[str]]:
     """The words of every line of a workflow; an expression of GitHub's stands for one word."""
     scripts = [
         re.sub(r"\$\{\{.*?\}\}", "1", step["run"])
-        for its_job, body in workflow["jobs"].items()
+        for body in workflow["jobs"].values()
         for step in body["steps"]
-        if "run" in step and job in (None, its_job)
+        if "run" in step
     ]
     return [
         shlex.split(line, comments=True)
@@ -142,9 +137,10 @@ def test_the_workflow_installs_what_is_installed_here_or_asks(
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize("name", NAMES)
 def test_no_example_installs_a_name_that_anybody_could_take(name: str) -> None:
-    for words in commands(name):
+    workflow = read(name)
+    for words in commands_of(workflow):
         assert "pytest-jrh" not in words
-    assert read(name)["env"]["PYTEST_JRH"] == ""
+    assert workflow["env"]["PYTEST_JRH"] == ""
     done = subprocess.run(
         ["bash", "-c", f'echo "{NAMED}"'],
         env={"PYTEST_JRH": ""},
