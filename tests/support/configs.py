@@ -95,15 +95,5 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return data
 
 
-def without(path: str) -> dict[str, Any]:
-    data = minimal()
-    here = data
-    *sections, key = path.split(".")
-    for section in sections:
-        here = here[section]
-    del here[key]
-    return data
-
-
 def ordinal() -> dict[str, Any]:
     return changed("admin.evaluation_config.template", "agent_autograder")

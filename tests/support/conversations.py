@@ -15,7 +15,6 @@ from pytest_jrh.core.model import (
     Complete,
     Message,
     Mode,
-    Objective,
     PerturbationOutcome,
     Rubric,
     StageModel,
@@ -113,17 +112,15 @@ def stage(
     complete: Complete,
     *,
     mode: Mode = "binary",
-    objective: Objective = "fail",
     prompt: str | None = None,
-    system_prompt: str | None = None,
 ) -> Stage:
     """A stage with its built-in prompt, or with the text of a prompt file."""
     template = (
-        load_template(name, mode=mode, objective=objective)
+        load_template(name, mode=mode, objective="fail")
         if prompt is None
         else parse_prompt(prompt, "own.md", stage=name)
     )
-    return Stage(StageModel(name, MODEL, system_prompt=system_prompt), template, complete)
+    return Stage(StageModel(name, MODEL), template, complete)
 
 
 def judge_settings(model: StageModel, **section: Any) -> JudgeSettings:

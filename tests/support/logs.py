@@ -140,10 +140,9 @@ def edit_sample(
     path: Path,
     id: str,  # noqa: A002
     change: Callable[[dict[str, Any]], None],
-    epoch: int = 1,
 ) -> Path:
     """Change the JSON of one sample in an `.eval` archive."""
-    name = f"samples/{id}_epoch_{epoch}.json"
+    name = f"samples/{id}_epoch_1.json"
 
     def edit(members: dict[str, bytes]) -> None:
         data = json.loads(members[name])

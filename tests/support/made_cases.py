@@ -56,16 +56,18 @@ DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_digest": "b" * 64}
 """What a judged result on disk has beside its verdict."""
 
 
-def turn(number: int, role: str, content: Any, **more: Any) -> Message:
+def turn(number: int | str, role: str, content: Any, **more: Any) -> Message:
     return {"id": f"m{number}", "role": role, "content": content, **more}
 
 
-def calling(number: int, content: Any, call_id: str, name: str, /, **arguments: Any) -> Message:
+def calling(
+    number: int | str, content: Any, call_id: str, name: str, /, **arguments: Any
+) -> Message:
     call = {"id": call_id, "function": name, "arguments": arguments}
     return turn(number, "assistant", content, tool_calls=[call])
 
 
-def given(number: int, content: str, call_id: str, name: str) -> Message:
+def given(number: int | str, content: str, call_id: str, name: str) -> Message:
     return turn(number, "tool", content, function=name, tool_call_id=call_id)
 
 
@@ -192,13 +194,8 @@ def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN
     refund = called(run[3], {**arguments, "amount": 96.0})
     result = {**run[4], "content": '{"refunded": 96.0, "reference": "R-1"}'}
     again = (
-        {
-            "id": "m3b",
-            "role": "assistant",
-            "content": "Once more.",
-            "tool_calls": [{**refund["tool_calls"][0], "id": "c3"}],
-        },
-        {**result, "id": "m4b", "tool_call_id": "c3", "content": '{"refunded": 96.0}'},
+        calling("3b", "Once more.", "c3", "refund", **arguments | {"amount": 96.0}),
+        given("4b", '{"refunded": 96.0}', "c3", "refund"),
     )
     said = {**run[5], "content": "I have refunded 96.00."}
     unchecked, too_much, twice = (

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.acts import tools_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
@@ -244,15 +242,13 @@ def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
 
 
 def test_long_arguments_are_cut_where_they_are_examples() -> None:
-    many = (
-        {**MESSAGES[5], "tool_calls": [call("refund", "c8", order="o" * 9_000, amount=1.5)]},
-        {**MESSAGES[6], "tool_call_id": "c8"},
-    )
-    editor = [NINETY, words("I have refunded $90.00.")]
-    model = ScriptedModel(planner=plan(step("call", 5)), editor=editor, verifier=CONFIRMED)
-    pipeline = Pipeline.default("scripted/model", edits="acts")
-    perturber = replace(pipeline, tools=tools_of([MESSAGES, many])).perturber(model)
-    wait_for(perturber.perturb(RUN, RUBRIC, FAIL))
+    long = [
+        {**says("", call("refund", "c8", order="o" * 9_000, amount=1.5)), "id": "x1"},
+        {**MESSAGES[6], "tool_call_id": "c8", "id": "x2"},
+    ]
+    run = AgentRun("r1", 1, (USER, *long, *MESSAGES[1:]))
+    said = words("I have refunded $90.00 for A-7731, as RF-19.")
+    _, model = made(plan(step("call", 7)), NINETY, said, run=run)
     prompt = model.asked("editor")[0].text
     shown = prompt.partition("<real_calls>")[2].partition("</real_calls>")[0]
     (run_of_letters,) = re.findall("o{100,}…", shown)

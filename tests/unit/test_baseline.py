@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Outcome, StageModel
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
@@ -45,12 +45,6 @@ def all_of(*results: CaseResult) -> Scope:
 
 def accepted(*results: CaseResult) -> Baseline:
     return update(Baseline(), results, all_of(*results)).baseline
-
-
-def problems_of(path: Path) -> list[Problem]:
-    with pytest.raises(InputError) as caught:
-        load(path, file="baseline.json")
-    return list(caught.value.problems)
 
 
 LINE = render(accepted(outcome_of(1)))
@@ -140,7 +134,9 @@ def test_a_baseline_of_the_first_format_is_compared_as_it_was(
 def test_file_that_is_no_baseline_is_refused_with_its_line(
     written: Callable[[str], Path], text: str, line: int, message: str
 ) -> None:
-    (problem,) = problems_of(written(text))
+    with pytest.raises(InputError) as caught:
+        load(written(text), file="baseline.json")
+    (problem,) = caught.value.problems
     assert (problem.file, problem.line) == ("baseline.json", line)
     assert message in problem.message
 

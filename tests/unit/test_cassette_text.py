@@ -114,24 +114,13 @@ def test_every_text_is_kept_to_the_character(
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_lines_may_end_as_on_windows(tmp_path: Path, line_end: str) -> None:
     path = tmp_path / "c.yaml"
-    answers = ["data: 0\n\n", "data: 1\n\n"]
+    answers = ["data: 0\n\n", "\n...\nversion: 1\n", "data: {}\n \n\n"]
     text = answered(path, *answers).dump()
     path.write_bytes(text.replace("\n", line_end).encode())
     assert calls_of(path)["f0"].answer.text == "r"
     assert bodies_of(path) == answers
     Cassette.load(path, interactions=True).save()
     assert path.read_text("utf-8") == text
-
-
-@pytest.mark.parametrize("end", ["\n\n", "\n\n\n", "\r\n\r\n", "\n \n", "\n...\nversion: 1\n"])
-@pytest.mark.parametrize("start", ["", "data: {}", "\n", " "])
-def test_an_answer_that_ends_in_empty_lines_is_read_back(
-    tmp_path: Path, start: str, end: str
-) -> None:
-    path = tmp_path / "c.yaml"
-    answered(path, "data: 0\n\n", start + end)
-    assert bodies_of(path) == ["data: 0\n\n", start + end]
-    assert yaml.safe_load(path.read_text("utf-8"))["version"] == 1
 
 
 def test_a_replay_parses_no_yaml(new: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,10 +155,8 @@ def test_vcrpy_loads_it_and_may_write_it_again(new: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "edited"),
     [
-        ('"refusal": null,', '"refusal": null, # no comma is needed after it\n'),
         ('"stage": "planner"', "'stage': 'planner'"),
         ("\n  }\ninteractions:", "\n  } # the calls\ninteractions:"),
-        ("\n      ", " "),
         ("\n  ", "\r\n  "),
         (BEGIN, f"# by hand\n{BEGIN}"),
         ("\ninteractions:", "\nversion: 1\ninteractions:"),
@@ -220,9 +207,7 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
         ),
         ('"complete": true', '"complete": 2001-99-99', "it has an invalid value"),
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
-        ('"sequence": 1', '"sequence": -1', "metadata.jrh.calls[0].sequence"),
         ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
-        ('"cost": ', '"cost": -1.0, "was": ', "metadata.jrh.calls[0].cost"),
         ('"format": 1', '"format": 2', "metadata.jrh.format: this is not a cassette that can be"),
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
         ("- request:", "- other:", "interactions[0].request"),

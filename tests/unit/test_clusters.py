@@ -15,11 +15,12 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseSpec
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.source import at, clusters_by, pointer_to, with_clusters
+from pytest_jrh.sources.source import clusters_by, with_clusters
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.configs import AGENT
 from tests.support.logs import rewrite, sample, write_log
 from tests.support.made_cases import make_case
+from tests.support.random_conversations import JSON
 from tests.support.suites import rubric, run, write_suite
 
 LONG = "a long name, " * 200
@@ -106,13 +107,6 @@ def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str) ->
     assert problem.hint
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.text(), JSON), st.text(min_size=1))
 def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
@@ -129,15 +123,6 @@ def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
     assert len(found) <= 120
     assert found.isprintable() or not found.isascii()
     found.encode()
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.text(), max_size=4), JSON)
-def test_a_pointer_finds_what_it_was_made_for(names: list[str], value: Any) -> None:
-    whole = value
-    for name in reversed(names):
-        whole = {name: whole}
-    assert at(whole, pointer_to(*names)) is value
 
 
 def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:

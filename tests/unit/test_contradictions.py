@@ -26,9 +26,7 @@ VIOLATED = (
 SATISFIED = (
     "The rubric is satisfied.",
     "The rubric is not violated.",
-    "The rubric has not been violated.",
     "I find no violation of the rubric.",
-    "There is no violation here.",
     "The assistant does not violate the rubric.",
     "Nothing is left open, and the rubric is satisfied.",
     "The score is 0",
@@ -37,7 +35,6 @@ UNSAID = (
     "",
     "The customer was satisfied.",
     "The user's request is a violation of the terms.",
-    "The agent refused because that is a violation.",
     "If it had told the date, the rubric would be violated.",
     "It is unclear whether the rubric is violated.",
     "The rubric is almost violated.",

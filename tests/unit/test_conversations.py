@@ -58,11 +58,10 @@ def test_one_conversation_a_line(tmp_path: Path) -> None:
     assert (source.read("7", 2)[0].sample_id, source.read("7", 2)[0].input) == (7, "Greet.")
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_a_list_is_the_same_conversations(tmp_path: Path, indent: int | None) -> None:
+def test_a_list_is_the_same_conversations(tmp_path: Path) -> None:
     values = [conversation("a"), conversation("b", note='[ "{" \\" ]')]
     path = tmp_path / "runs.json"
-    path.write_text("\ufeff \n" + json.dumps(values, indent=indent), encoding="utf-8")
+    path.write_text("\ufeff \n" + json.dumps(values, indent=2), encoding="utf-8")
     source = open_source(path)
     as_lines = lines(tmp_path / "runs.jsonl", *values)
     assert source.summaries() == as_lines.summaries()
@@ -147,10 +146,6 @@ def test_a_hostile_line_is_refused_with_its_number(
         ("[{}, 7]", "every item must be an object or a list, see byte 3"),
         ('[{"a', "unexpected end of input"),
         ("[{}] x", "unexpected data after byte 4"),
-        (
-            '[\n{"id": 1, "messages": []},\n\n{"id": 1, "messages": []}]',
-            "runs.json:4: item 2: has the id '1' (epoch 1), as item 1 has",
-        ),
     ],
 )
 def test_a_damaged_list_is_refused(tmp_path: Path, text: str, complaint: str) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
+from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
@@ -511,10 +511,7 @@ def any_session(draw: st.DrawFn) -> list[CaseResult]:
                 target_score=label if ordinal else None,
                 judge=judge,
             )
-            score = most_frequent(scores)
-            outcome: Outcome = "agree" if score == label else "disagree"
-            result = make_result(spec, outcome, label=label, **DIGESTS)
-            results.append(result_with(result, scores=scores))
+            results.append(make_result(spec, label=label, **DIGESTS, scores=scores))
     return results
 
 

@@ -184,11 +184,6 @@ def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
     assert text.count("Target score: 2") == 1
 
 
-def test_a_nul_of_an_answer_is_not_kept_in_a_transcript() -> None:
-    outcome = perturbed(ScriptedModel(editor={"new_content": "Gra\x00nted.", "reason": "So."}))
-    assert outcome.messages[4]["content"] == "Granted."
-
-
 def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:
     image = {"type": "image", "image": "data:image/png;base64,AAAA"}
     content = [{"type": "reasoning", "reasoning": "r"}, {"type": "text", "text": "old"}, image]

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
@@ -224,20 +222,3 @@ def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: object, said: st
     first = str(raised.value).partition("\n")[0]
     assert f"labels.jsonl:2: {key}" in first
     assert mistake in first
-
-
-@settings(deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from([*GOOD, "blind", "expected", "verification"]),
-        st.text() | st.integers() | st.booleans() | st.none(),
-    )
-)
-def test_any_object_is_a_label_or_a_problem(
-    tmp_path_factory: pytest.TempPathFactory, value: dict[str, object]
-) -> None:
-    suite = write(tmp_path_factory.getbasetemp() / "any", value)
-    try:
-        assert len(read_people(suite)) == 1
-    except InputError as error:
-        assert error.problems  # noqa: PT017 - one of two outcomes
