@@ -14,11 +14,14 @@ from pytest_jrh.core.model import Completion
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder
 from tests.e2e.bench import Bench
-from tests.support.model_server import Fault, ModelServer
+from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
+from tests.support.obedient import VIOLATION
 from tests.support.suites import BOTH_TESTS
 from tests.support.whole_way import played_the_whole_way
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.e2e.conftest import MakeBench
 
 LISTED = """
@@ -81,6 +84,31 @@ def test_a_request_that_has_become_another_replays_by_its_fingerprint(
     (difference,) = differences
     assert "which is not recorded" in difference
     assert server.count() == 5
+
+
+def test_another_map_of_scores_is_another_verdict_without_a_call(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    def in_words(request: Request) -> Mapping[str, object]:
+        word = "partly" if VIOLATION in request.text else "no"
+        return {"reasoning": "Looked at.", "score": word}
+
+    def set_map(**score_map: int) -> None:
+        bench.files.configure({"judge": {"prompt_path": "prompt.md", "score_map": score_map}})
+        bench.reload()
+
+    server.answer = override(Obedient(), judge=in_words)
+    bench = make_bench(tests=BOTH_TESTS)
+    prompt = "Is it violated: yes, partly or no? {{ rubric }}\n\n{{ transcript }}\n"
+    (bench.files.config.parent / "prompt.md").write_text(prompt, encoding="utf-8")
+    set_map(yes=1, partly=1, no=0)
+    assert bench.run().outcomes == [("agree", 1), ("agree", 0)]
+    sent = server.requests[-1].body["response_format"]["json_schema"]["schema"]
+    assert set(sent["properties"]["score"]["enum"]) == {"yes", "partly", "no"}
+    set_map(yes=1, partly=0, no=0)
+    asked = server.count()
+    assert bench.replay().outcomes == [("disagree", 0), ("agree", 0)]
+    assert server.count() == asked
 
 
 def test_a_projects_own_client_is_recorded_and_replays(bench: Bench) -> None:
