@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import CaseResult, Verdict
-from pytest_jrh.core.stages import Bounds
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_plan import exactly, planned, to_make
 from tests.e2e.test_spending import pytest_in
@@ -142,20 +141,3 @@ def test_no_process_makes_a_repeat_beyond_the_limit(
     one = pytest_in(files, None, "-k", "run-1")
     assert "5 results of earlier sessions left out" in one.stdout
     assert "repeats has changed" in one.stdout
-
-
-def test_each_judge_of_a_panel_is_asked_as_often_as_it_is_repeated(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    judges = [
-        {"name": "often", "model": "openai/often", "repeats": 3},
-        {"name": "once", "model": "openai/once"},
-    ]
-    bench = make_bench(runs=2, overrides=repeating(1, judges=judges))
-    assert to_make(planned(bench, "once"))["judge"] == Bounds(8, 8)
-    bench.run("once")
-    models = Counter(each.body["model"] for each in server.requests if each.stage == "judge")
-    assert models == {"often": 6, "once": 2}
-    session = bench.replay()
-    assert [len(result.scores) for result in session.results] == [3, 1, 3, 1]
-    assert session.calls == 0
