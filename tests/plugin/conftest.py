@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -78,7 +77,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 def judged(recorded: Recorded) -> MakeJudged:
     """Makes the suite `tiny` with a judge of one's own out of its source."""
 
-    def make(source: str, **keys: Any) -> Judged:
-        return judged_suite(recorded.tiny, source, **keys)
+    def make(source: str) -> Judged:
+        return judged_suite(recorded.tiny, source)
 
     return make

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import yaml
-
 from tests.plugin.recorded import Done
-from tests.support.suites import SuiteFiles, merged
+from tests.support.suites import SuiteFiles
 
 RECORD = "--jrh-judge-record-mode=once"
 ONE = ("-k", "perturbation and run-1")
@@ -24,36 +22,21 @@ class Judged:
     def write(self, source: str) -> None:
         (self.suite.config.parent / "judges.py").write_text(source, encoding="utf-8")
 
-    def configure(self, judge: dict[str, Any]) -> None:
-        config = yaml.safe_load(self.suite.config.read_text(encoding="utf-8"))
-        config["judge"] = judge
-        self.suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-
     def panel(self, judges: Iterable[dict[str, Any]]) -> None:
-        config = yaml.safe_load(self.suite.config.read_text(encoding="utf-8"))
-        config["admin"]["evaluation_config"]["judges"] = list(judges)
-        self.suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+        self.suite.configure({"admin": {"evaluation_config": {"judges": list(judges)}}})
 
 
-MakeJudged: TypeAlias = Callable[..., Judged]
+MakeJudged: TypeAlias = Callable[[str], Judged]
 
 
-def judged_suite(suite: SuiteFiles, source: str, **keys: Any) -> Judged:
+def judged_suite(suite: SuiteFiles, source: str) -> Judged:
     """The suite without its recorded verdicts, judged by the function `judge` of a source."""
     made = Judged(suite)
     for path in suite.cassettes.rglob("*.judge-default.yaml"):
         path.unlink()
-    made.configure(merged({"python": "judges.py:judge"}, keys))
+    suite.configure({"judge": {"python": "judges.py:judge"}})
     made.write(source)
     return made
-
-
-def asking(url: str) -> str:
-    return (
-        f"import requests\nURL = {url!r}\ndef judge(case):\n"
-        "    a = requests.post(URL, json={'transcript': case.transcript}).json()\n"
-        "    return a['score'], a['why']\n"
-    )
 
 
 def words(done: Done) -> str:
