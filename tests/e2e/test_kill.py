@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.ids import LEDGER_FILE
+from pytest_jrh.llm.calls import Stopped
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.fork_server import python
 from tests.support.results import results_in
@@ -123,3 +124,11 @@ def test_two_recordings_into_one_folder_make_every_call_once(
     assert (len(asked), asked.total()) == (CALLS, CALLS)
     assert recorded_calls(suite).total() == CALLS
     assert not list(suite.cassettes.rglob("*.tmp"))
+
+
+def test_a_session_whose_controller_was_killed_begins_no_further_call_within_a_case(
+    bench: Bench, server: ModelServer
+) -> None:
+    with pytest.raises(Stopped):
+        bench.run(is_orphan=lambda: server.count("planner") > 0)
+    assert server.count("editor") == 0
