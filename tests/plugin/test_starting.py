@@ -25,7 +25,7 @@ from pytest_jrh.llm.calls import load_template, messages
 from pytest_jrh.sources import open_sources
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer
-from tests.support.sessions import as_claude_code, as_codex, as_text
+from tests.support.sessions import as_claude_code, as_text
 from tests.support.suites import built_log, run
 from tests.support.trajectories import HELLO, trajectory, write_trial
 from tools.schema import config_schema, rubrics_schema
@@ -75,16 +75,6 @@ def fill_in(rubrics: Path) -> None:
     )
 
 
-def test_a_log_in_a_bucket_is_said_to_be_out_of_reach(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init("first", "--log", "s3://bucket/runs.eval") == 4
-    said = capsys.readouterr().err
-    assert said.startswith("s3://bucket/runs.eval: is not a file on this machine")
-    assert "remote files are not supported; copy it to this machine first" in said
-    assert not files(project)
-
-
 def test_a_suite_is_written_and_can_be_used_at_once(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +83,7 @@ def test_a_suite_is_written_and_can_be_used_at_once(
     assert "The log holds 4 runs, of which 3 can be used" in said
     assert f"pytest --jrh-config={CONFIG} --jrh-record-mode=once" in said
     assert files(project) == list(SUITE)
+    assert (project / "inputs/data/first/runs.eval").read_bytes() == log.read_bytes()
     cases = collected(project)
     assert len(cases) == 2 * 4
     assert cases[0] == "agent_perturbation::borne_out_by_the_tools::run-1 None"
@@ -132,23 +123,6 @@ def test_the_written_judge_asks_what_the_built_in_one_asks(
     assert messages(own, values) == messages(built_in, values)
 
 
-def log_path(project: Path) -> str:
-    path = read_yaml(project / "inputs/configs/first.yml")["suite"]["log"]
-    assert isinstance(path, str)
-    assert make_ready(project / CONFIG, cwd=project, rootdir=project).runs
-    return path
-
-
-def test_a_log_is_copied_beside_the_rubrics(project: Path, log: Path) -> None:
-    place = project / "logs/two words.eval"
-    place.parent.mkdir()
-    place.write_bytes(log.read_bytes())
-    assert init("first", "--log", place) == 0
-    assert log_path(project) == "inputs/data/first/two words.eval"
-    assert (project / "inputs/data/first/two words.eval").read_bytes() == log.read_bytes()
-    assert place.read_bytes() == log.read_bytes()
-
-
 TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
 
 
@@ -178,10 +152,6 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}
 
 
-SESSIONS = {
-    f"{name}.jsonl": [*as_claude_code(name, TURNS), {"type": "tag", "sessionId": name}]
-    for name in ("one", "two", "three")
-}
 ATIF = {
     "schema_version": "ATIF-v1.7",
     "agent": {"name": "a", "version": "1"},
@@ -194,18 +164,13 @@ def test_what_was_found_is_said(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    for name, value in SESSIONS.items():
-        (folder / name).write_text(as_text(value), encoding="utf-8")
-    (folder / "codex.jsonl").write_text(as_text(as_codex("four", TURNS)), encoding="utf-8")
+    session = [*as_claude_code("one", TURNS), {"type": "tag", "sessionId": "one"}]
+    (folder / "one.jsonl").write_text(as_text(session), encoding="utf-8")
     (folder / "atif.json").write_text(json.dumps(ATIF), encoding="utf-8")
     assert init("first", "--log", folder) == 0
     said = capsys.readouterr().out
-    assert "The log holds 5 runs; the suite begins with 5." in said
-    assert "Its form: ATIF trajectory (1), Codex session (1), Claude Code session (3)." in said
-    assert (
-        "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent, cwd, "
-        "cli_version, model, gitBranch, version."
-    ) in said
+    assert "Its form: ATIF trajectory (1), Claude Code session (1)." in said
+    assert "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent," in said
 
 
 def test_a_folder_is_copied_and_collected(project: Path, log: Path, tmp_path: Path) -> None:
@@ -237,18 +202,6 @@ def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards
         }
 
 
-def test_another_log_of_the_same_name_is_not_overwritten(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    there = project / "inputs/data/first/runs.eval"
-    there.parent.mkdir(parents=True)
-    there.write_bytes(b"another")
-    assert init("first", "--log", log) == 4
-    assert f"{there}: already exists" in capsys.readouterr().err
-    assert there.read_bytes() == b"another"
-    assert files(project) == ["inputs/data/first/runs.eval"]
-
-
 def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +212,7 @@ def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
     assert init("first", "--log", project / place) == 0
     said = capsys.readouterr().out
     assert "neither copied nor committed" in said
-    assert log_path(project) == place
+    assert read_yaml(project / CONFIG)["suite"]["log"] == place
     run = [words for words in commands_of(project / WORKFLOW) if words[:1] == ["pytest"]]
     assert len(run) >= 2
     for words in run:
@@ -282,21 +235,18 @@ def commands_of(workflow: Path) -> list[list[str]]:
 def test_existing_files_are_listed_and_left_alone(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "inputs/prompts/first").mkdir(parents=True)
-    (project / "inputs/prompts/first/judge.md").write_text("mine")
-    (project / "inputs/configs").mkdir(parents=True)
-    (project / "inputs/configs/first.yml").write_text("mine")
-    before = files(project)
+    there = [CONFIG, "inputs/data/first/runs.eval", "inputs/prompts/first/judge.md"]
+    for name in there:
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text("mine")
     assert init("first", "--log", log) == 4
     said = capsys.readouterr().err
-    assert f"{project / 'inputs/configs/first.yml'}: already exists" in said
-    assert f"{project / 'inputs/prompts/first/judge.md'}: already exists" in said
+    assert all(f"{project / name}: already exists" in said for name in there)
     assert "--force" in said
-    assert files(project) == before
+    assert files(project) == there
+    assert {(project / name).read_text("utf-8") for name in there} == {"mine"}
     assert init("first", "--log", log, "--force") == 0
-    assert "prompt of the judge" in (project / "inputs/prompts/first/judge.md").read_text(
-        encoding="utf-8"
-    )
+    assert "prompt of the judge" in (project / there[-1]).read_text("utf-8")
 
 
 def test_a_second_suite_leaves_the_workflow_as_it_is(
@@ -311,20 +261,7 @@ def test_a_second_suite_leaves_the_workflow_as_it_is(
     assert "Unchanged; add the new suite's --jrh-config to it:\n  .github" in said
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../up",
-        "",
-        ".hidden",
-        "-x-",
-        "a b",
-        "é",
-        "x" * 65,
-        "a\x1b[31m",
-        "${{ x }}",
-    ],
-)
+@pytest.mark.parametrize("name", ["../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}"])
 def test_a_name_that_cannot_stand_in_a_path_is_refused(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -338,24 +275,25 @@ def test_a_name_that_cannot_stand_in_a_path_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--log=s3://b/runs.eval"], "remote files are not supported; copy it to this machine"),
+        (["--labels=given.csv"], "given.csv:1: has no column run_id or id; its columns are run"),
         (["--rubric=a", "--rubric=a: Be kind."], "duplicate"),
         (["--rubric=a b"], "a_b would do"),
         (["--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
+        (["--judge=pyton:judges.py:strict"], "python is the nearest"),
+        (["--judge=python:"], "must be one of python:..., inspect_scorer:..."),
     ],
 )
-def test_rubrics_of_the_command_are_checked(
+def test_what_cannot_be_used_is_refused_before_anything_is_written(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
+    (project / "given.csv").write_text("run\n1\n", encoding="utf-8")
     assert init("first", "--log", log, *arguments) == 4
     assert message in capsys.readouterr().err
-    assert files(project) == []
+    assert files(project) == ["given.csv"]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [None, b"", b"not a log", b"PK\x03\x04 cut off"],
-    ids=["missing", "empty", "text", "cut"],
-)
+@pytest.mark.parametrize("content", [None, b"not a log", b"PK\x03\x04 cut off"])
 def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
 ) -> None:
@@ -374,21 +312,6 @@ def test_schemas_can_be_written_anew(project: Path, capsys: pytest.CaptureFixtur
     assert main(["schema"]) == 0
     assert files(project) == list(SUITE[2:4])
     assert capsys.readouterr().out.split() == list(SUITE[2:4])
-
-
-@pytest.mark.parametrize(
-    ("judge", "said"),
-    [
-        ("pyton:judges.py:strict", "python is the nearest"),
-        ("python:", "must be one of python:..., inspect_scorer:..."),
-    ],
-)
-def test_a_judge_that_cannot_be_used_is_a_mistake_before_anything_is_written(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], judge: str, said: str
-) -> None:
-    assert init("first", "--log", log, "--judge", judge) == 4
-    assert said in capsys.readouterr().err
-    assert not (project / "inputs").exists()
 
 
 ASKING = """
