@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,92 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
-from tests.plugin.labelled import LABELS, Labelled, record_labelled, write_labelled
+from tests.plugin.recorded import run_pytest
 from tests.support.baselines import case_lines
+from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.page_reader import Page, bodies
 from tests.support.results import results_in
-from tests.support.suites import REMOVED
+from tests.support.suites import REMOVED, SuiteFiles, run, write_suite
+
+LABELS = """run_id,label,annotator,split
+run-1,satisfied,ann,dev
+run-1,satisfied,bob,dev
+run-2,violated,ann,dev
+run-2,violated,bob,dev
+run-3,1,ann,test
+run-3,0,bob,test
+run-4,0,ann,test
+"""
+SCORES = {"right": "I", "wrong": "C"}
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Five runs, four of them labelled: the judge finds no violation, so that run 2 (violated) is a
+    disagreement; about run 3 the annotators disagree.
+    """
+
+    suite: SuiteFiles
+    output: str = ""
+
+    @property
+    def folder(self) -> Path:
+        return self.suite.folder
+
+    @property
+    def file(self) -> Path:
+        return self.suite.data / "labels.csv"
+
+    def labels(self, *lines: str) -> None:
+        """Write the label file anew."""
+        self.file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+    def copied(self, folder: Path) -> Labelled:
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        config = folder / self.suite.config.relative_to(self.folder)
+        return replace(self, suite=replace(self.suite, folder=folder, config=config))
+
+
+def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> Labelled:
+    """Write the suite; `labels` are keys beside its path."""
+    runs = [
+        run(
+            number,
+            scores={"right": {"value": SCORES["right" if number == 2 else "wrong"]}},
+            metadata={"reward": 0.0 if number == 2 else 1.0},
+        )
+        for number in range(1, 6)
+    ]
+    section = {"path": "inputs/data/natural/labels.csv", **labels}
+    suite = write_suite(
+        folder,
+        runs=runs,
+        tests=("agent_labels",),
+        name="natural",
+        overrides={
+            "synthetic_data_params": REMOVED,
+            "test_agent_perturbation_config": {
+                "labels": {key: value for key, value in section.items() if value is not REMOVED}
+            },
+        },
+    )
+    labelled = Labelled(suite)
+    labelled.file.write_text(text, encoding="utf-8")
+    return labelled
+
+
+def record_labelled(folder: Path, text: str, *options: str, **labels: object) -> Labelled:
+    """Write the suite and record its judge, in a process of its own."""
+    labelled = write_labelled(folder, text, **labels)
+    recording = (labelled.suite.option, "--jrh-record-mode=once", *options)
+    with ModelServer(override(Obedient(), judge=content)) as server:
+        done = run_pytest(folder, *recording, env=server.environment)
+    return replace(labelled, output=done.stdout)
+
+
+def content(_request: Request) -> dict[str, object]:
+    """A judge that finds nothing wrong."""
+    return {"reasoning": "The answer is kind.", "score": 0}
 
 
 @pytest.fixture(scope="module")
@@ -111,21 +194,6 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
 
 
-def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester) -> None:
-    labelled = write_labelled(pytester.path)
-    labelled.labels("run_id;label", "run-11;1", "run-2;2", "run-4;0", "run-4;1")
-    done = pytester.runpytest(labelled.suite.option)
-    assert done.ret == 4
-    done.stderr.fnmatch_lines(
-        [
-            '*labels.csv:2: run_id: got "run-11", and there is no such run; the runs are run-1,*',
-            "*run-1 is the nearest id",
-            '*labels.csv:3: label: got "2"; must be 0, 1, *',
-            '*labels.csv:5: label: this label (1) of the run "run-4" disagrees with line 4 (0)',
-        ]
-    )
-
-
 @pytest.mark.parametrize(
     ("take_its_place", "said"),
     [(Path.mkdir, "holds no transcripts; "), (os.mkfifo, "is neither a file nor a folder")],
@@ -167,10 +235,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no such scorer": (
         {"path": REMOVED, "scorer": "rihgt"},
         'got "rihgt", which no run has; the scorers are right',
-    ),
-    "no such field": (
-        {"path": REMOVED, "metadata": "rewart"},
-        'got "rewart", which no run has; the fields are reward',
     ),
     "numbers without a map": (
         {"path": REMOVED, "metadata": "reward"},
@@ -219,21 +283,3 @@ def test_init_names_the_words_of_labels_that_are_words(
     assert "Its labels are words (fine, harmful): say in " in capsys.readouterr().out
     config = (new / "inputs/configs/mine.yml").read_text("utf-8")
     assert '# map: {"fine": 1, "harmful": 0}   # what these words mean' in config
-
-
-def test_init_refuses_labels_that_are_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labelled = write_labelled(tmp_path)
-    (tmp_path / "given.csv").write_text("run\n1\n", encoding="utf-8")
-    log = f"--log={labelled.suite.data / 'runs.eval'}"
-    arguments = [
-        "init",
-        "mine",
-        log,
-        f"--labels={tmp_path / 'given.csv'}",
-        f"--folder={tmp_path / 'new'}",
-    ]
-    assert main(arguments) == 4
-    assert "given.csv:1: has no column run_id or id; its columns are run" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
