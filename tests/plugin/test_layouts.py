@@ -38,20 +38,6 @@ def test_the_gate_decides_and_the_printed_command_runs_the_same_case_outside_of_
     assert "::agent_perturbation::rubric-1::run-1[e1] - As pl" in failure
 
 
-def test_the_printed_command_leads_from_a_subfolder_to_the_case(
-    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makeini("[pytest]")
-    (project.folder / "sub").mkdir()
-    monkeypatch.chdir(project.folder / "sub")
-    first = pytester.runpytest(f"--jrh-config=../{LAX}")
-    assert "FAIL  the judge misses 4 of 4 violations" in first.outlines
-    assert len(written(project.folder)) == 8
-    [command] = [line for line in first.outlines if line.startswith(AGAIN)]
-    node = f"../{LAX}::agent_perturbation::rubric-1::run-1[e1]"
-    assert shlex.split(command.removeprefix(AGAIN)) == ["-v", f"--jrh-config=../{LAX}", node]
-
-
 def test_suites_outside_of_rootdir_are_told_apart(
     pytester: pytest.Pytester, project: Project
 ) -> None:

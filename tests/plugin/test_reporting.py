@@ -43,39 +43,22 @@ def test_a_session_without_suites_pays_for_nothing(tmp_path: Path) -> None:
     assert "jrh:" not in done.stdout
 
 
-def unused(recorded: Recorded) -> list[Path]:
-    """Put cassettes there that no case uses, and files that are no cassettes."""
-    folder = recorded.tiny.cassettes / "agent_positives"
-    (folder / "rubric-9").mkdir()
-    made = [
-        folder / "rubric-1" / "run-9.e1.generation.yaml",
-        folder / "rubric-9" / "run-1.e1.judge-default.yaml",
-    ]
-    for path in (*made, *others(recorded)):
-        path.write_text("version: 1\n", encoding="utf-8")
-    return made
-
-
-def others(recorded: Recorded) -> list[Path]:
-    return [
-        recorded.tiny.cassettes / "notes.yaml",
-        recorded.tiny.cassettes / "agent_positives/rubric-1/notes.yaml",
-    ]
-
-
-UNUSED = [
-    "  inputs/cassettes/tiny/agent_positives/rubric-1/run-9.e1.generation.yaml",
-    "  inputs/cassettes/tiny/agent_positives/rubric-9/run-1.e1.judge-default.yaml",
-]
-
-
 def test_unused_cassettes_are_listed_and_removed(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    used = set(recorded.tiny.cassettes.rglob("*.yaml"))
-    made = unused(recorded)
+    cassettes = recorded.tiny.cassettes
+    # A file that is no cassette stays.
+    (cassettes / "agent_positives/rubric-1/notes.yaml").write_text("version: 1\n", encoding="utf-8")
+    kept = set(cassettes.rglob("*.yaml"))
+    unused = [
+        cassettes / "agent_positives/rubric-1/run-9.e1.generation.yaml",
+        cassettes / "agent_positives/rubric-9/run-1.e1.judge-default.yaml",
+    ]
+    for path in unused:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("version: 1\n", encoding="utf-8")
     pruned = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
     start = pruned.outlines.index("removed cassettes: 2")
-    assert pruned.outlines[start + 1 : start + 3] == UNUSED
-    assert not any(path.exists() for path in made)
-    assert set(recorded.tiny.cassettes.rglob("*.yaml")) == used | set(others(recorded))
+    listed = [f"  {path.relative_to(pytester.path)}" for path in unused]
+    assert pruned.outlines[start + 1 : start + 3] == listed
+    assert set(cassettes.rglob("*.yaml")) == kept

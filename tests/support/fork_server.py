@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import functools
 import gc
 import importlib
@@ -29,7 +28,6 @@ import socket
 import struct
 import subprocess
 import sys
-import termios
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -71,7 +69,7 @@ WITHOUT_NETWORK = "JRH_TEST_WITHOUT_NETWORK"
 def python() -> list[str]:
     """The interpreter that an inner run is started with.
 
-    Takes `-u`, `-B`, and `-m` or `-c` with their arguments.
+    Takes `-u`, and `-m` or `-c` with their arguments.
     """
     address = os.environ.get(_ADDRESS)
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
@@ -238,9 +236,6 @@ def _run(asked: _Asked) -> NoReturn:
     for number, stream in enumerate(asked.streams):
         os.dup2(stream, number)
         os.close(stream)
-    # A terminal that controls no process yet controls this one, as it would one that is logged in.
-    with contextlib.suppress(OSError):
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(
         signal.SIGINT, signal.default_int_handler if asked.interruptible else signal.SIG_IGN
     )
@@ -249,14 +244,11 @@ def _run(asked: _Asked) -> NoReturn:
     if WITHOUT_NETWORK in os.environ:
         _leave_network()
     os.chdir(asked.folder)
-    arguments = list(asked.arguments)
-    unbuffered = False
-    while arguments[0] in ("-u", "-B"):
-        unbuffered |= arguments.pop(0) == "-u"
+    unbuffered = asked.arguments[0] == "-u"
+    how, what, *rest = asked.arguments[unbuffered:]
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _writer(1, unbuffered)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _writer(2, unbuffered)  # type: ignore[misc]
-    how, what, *rest = arguments
     code: object = 0
     try:
         if how == "-m":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -244,7 +242,6 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     [
         (" ", "must be a name"),
         ("a" * 61, "at most 60 characters"),
-        ("ann\x1b[31m", "no control characters"),
         ("\u202enna", "no control characters"),
         ("bob", "this session is labelled by ann"),
     ],
@@ -255,11 +252,13 @@ def test_a_reviewer_has_a_name_that_can_be_one(tmp_path: Path, name: str, said: 
     with pytest.raises(InputError, match=said):
         board.enter(name)
     assert board.enter(" ann ")[1] == "ann"
-    # A name may look like a path: it is a value in a line, and nothing else.
-    anybody = labelling(blind_suite(tmp_path), [confirmed(0)])
-    anybody.give(*first_label(anybody, "../../etc/passwd"), 1)
-    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.jsonl")}
-    assert files == {"cases/agent_perturbation/review/labels.jsonl"}
+
+
+def test_a_name_that_looks_like_a_path_is_a_value_in_a_line(tmp_path: Path) -> None:
+    board = labelling(blind_suite(tmp_path), [confirmed(0)])
+    board.give(*first_label(board, "../../etc/passwd"), 1)
+    files = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.jsonl")]
+    assert files == ["cases/agent_perturbation/review/labels.jsonl"]
 
 
 def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_path: Path) -> None:
@@ -408,17 +407,7 @@ def test_images_of_a_log_are_sent_as_such_and_nothing_else_is(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        b"nonsense",
-        b"\xff\xfe",
-        b'{"label": true}',
-        b'{"label": NaN}',
-        b'{"label": 2}',
-        b'{"label": 1, "blind": true}',
-        b'{"note": "x"}',
-        b"[" * 100_000,
-    ],
+    "body", [b"nonsense", b"\xff\xfe", b'{"label": NaN}', b'{"label": 2}', b'{"note": "x"}']
 )
 def test_a_label_that_is_none_changes_nothing(tmp_path: Path, body: bytes) -> None:
     board = labelling(blind_suite(tmp_path), [confirmed(0)])
@@ -451,34 +440,3 @@ def test_no_label_is_lost_to_another_session_or_to_a_torn_line(tmp_path: Path) -
         path = labels_path(tmp_path / "cases" / "agent_perturbation")
         path.write_bytes(path.read_bytes() + b'{"case_digest": "ab')
     assert [label.reviewer for label in read_people(suite)] == ["ann", "ben", "cay"]
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_what_two_people_label_in_clones_comes_together(tmp_path: Path) -> None:
-    def git(folder: Path, *arguments: str) -> None:
-        person = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-        subprocess.run(["git", *person, *arguments], cwd=folder, check=True, capture_output=True)
-
-    clones = {"ann": tmp_path / "first", "ben": tmp_path / "second"}
-    cases = [confirmed(0), natural(1), natural(2)]
-    clones["ann"].mkdir()
-    git(clones["ann"], "init", "-q", "-b", "main")
-    git(clones["ann"], "commit", "-qm", "begin", "--allow-empty")
-    git(tmp_path, "clone", "-q", "first", "second")
-    for name, clone in clones.items():
-        board = labelling(blind_suite(clone, overlap=1.0), cases)
-        # Ann leaves one without a label.
-        labelled(board, name, 3 - (name == "ann"))
-        board.finish(board.enter(name)[0])
-        git(clone, "add", "-f", "cases")
-        git(clone, "commit", "-qm", f"labels of {name}")
-    git(clones["ann"], "pull", "-q", "--no-rebase", "--no-edit", "../second", "main")
-    suite = blind_suite(clones["ann"], overlap=1.0)
-    people = read_people(suite)
-    digests_by_name = {
-        name: {label.case_digest for label in people if label.reviewer == name} for name in clones
-    }
-    assert digests_by_name["ann"] == digests_by_name["ben"] == {*map(case_digest, cases)}
-    assert [label.reviewer for label in people if label.withdrawn] == ["ann"]
-    board = labelling(suite, cases, people)
-    assert (len(open_for(board, "ann")), open_for(board, "ben")) == (1, [])
