@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +48,11 @@ def write_probed(
     return write_suite(folder, runs=runs(number), tests=tests, overrides=overrides, **given)
 
 
-@dataclass
-class LayoutReader:
-    """The obedient model, but for its judge: it takes any transcript whose JSON is indented for
-    satisfied, of the orders in `moved` (all where empty).
+def read_layout(request: Request) -> Answer:
+    """The obedient model, but for its judge: it takes order 1002 for satisfied where its JSON is
+    indented.
     """
-
-    moved: tuple[int, ...] = ()
-
-    def __call__(self, request: Request) -> Answer:
-        answer = Obedient()(request)
-        indented = '    "state"' in request.text
-        about = not self.moved or any(f'"order": {each}' in request.text for each in self.moved)
-        if request.stage == "judge" and indented and about:
-            return {"reasoning": "This looks good.", "score": 0}
-        return answer
+    moved = '"order": 1002' in request.text and '    "state"' in request.text
+    if request.stage == "judge" and moved:
+        return {"reasoning": "This looks good.", "score": 0}
+    return Obedient()(request)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from tests.plugin.recorded import run_pytest
 from tests.support.baselines import case_lines
-from tests.support.model_server import ModelServer, Obedient, Request, override
+from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.page_reader import Page, bodies
 from tests.support.results import results_in
 from tests.support.suites import REMOVED, SuiteFiles, run, write_suite
@@ -34,35 +34,10 @@ run-4,0,ann,test
 SCORES = {"right": "I", "wrong": "C"}
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> SuiteFiles:
     """Five runs, four of them labelled: the judge finds no violation, so that run 2 (violated) is a
-    disagreement; about run 3 the annotators disagree.
+    disagreement; about run 3 the annotators disagree. `labels` are keys beside the path of these.
     """
-
-    suite: SuiteFiles
-    output: str = ""
-
-    @property
-    def folder(self) -> Path:
-        return self.suite.folder
-
-    @property
-    def file(self) -> Path:
-        return self.suite.data / "labels.csv"
-
-    def labels(self, *lines: str) -> None:
-        """Write the label file anew."""
-        self.file.write_text("\n".join([*lines, ""]), encoding="utf-8")
-
-    def copied(self, folder: Path) -> Labelled:
-        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        config = folder / self.suite.config.relative_to(self.folder)
-        return replace(self, suite=replace(self.suite, folder=folder, config=config))
-
-
-def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> Labelled:
-    """Write the suite; `labels` are keys beside its path."""
     runs = [
         run(
             number,
@@ -84,42 +59,35 @@ def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> Labell
             },
         },
     )
-    labelled = Labelled(suite)
-    labelled.file.write_text(text, encoding="utf-8")
-    return labelled
-
-
-def record_labelled(folder: Path, text: str, *options: str, **labels: object) -> Labelled:
-    """Write the suite and record its judge, in a process of its own."""
-    labelled = write_labelled(folder, text, **labels)
-    recording = (labelled.suite.option, "--jrh-record-mode=once", *options)
-    with ModelServer(override(Obedient(), judge=content)) as server:
-        done = run_pytest(folder, *recording, env=server.environment)
-    return replace(labelled, output=done.stdout)
-
-
-def content(_request: Request) -> dict[str, object]:
-    """A judge that finds nothing wrong."""
-    return {"reasoning": "The answer is kind.", "score": 0}
+    (suite.data / "labels.csv").write_text(text, encoding="utf-8")
+    return suite
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
-    """The suite after the session that has recorded its judge and written a baseline."""
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, str]:
+    """The suite after the session that has recorded its judge and written a baseline, and what that
+    session printed.
+    """
     text = LABELS.replace("run-2,violated,bob", "run-2,violated,[1]")
-    options = ("--jrh-report=r.html", "--jrh-baseline=base.json", "--jrh-update-baseline")
-    folder = tmp_path_factory.mktemp("labelled")
-    return record_labelled(folder, text, *options, unlabelled="judge")
+    suite = write_labelled(tmp_path_factory.mktemp("labelled"), text, unlabelled="judge")
+    recording = ("--jrh-record-mode=once", "--jrh-baseline=base.json", "--jrh-update-baseline")
+    kind = {"reasoning": "The answer is kind.", "score": 0}
+    with ModelServer(override(Obedient(), judge=lambda _request: kind)) as server:
+        options = (suite.option, "--jrh-report=r.html", *recording)
+        done = run_pytest(suite.folder, *options, env=server.environment)
+    return suite, done.stdout
 
 
 @pytest.fixture
-def labelled(recorded: Labelled, pytester: pytest.Pytester) -> Labelled:
-    return recorded.copied(pytester.path)
+def labelled(recorded: tuple[SuiteFiles, str], pytester: pytest.Pytester) -> SuiteFiles:
+    suite, _ = recorded
+    shutil.copytree(suite.folder, pytester.path, dirs_exist_ok=True)
+    config = pytester.path / suite.config.relative_to(suite.folder)
+    return replace(suite, folder=pytester.path, config=config)
 
 
-def make(labelled: Labelled) -> ReadySuite:
-    folder = labelled.folder
-    return make_ready(labelled.suite.config, cwd=folder, rootdir=folder)
+def make(suite: SuiteFiles) -> ReadySuite:
+    return make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -129,10 +97,10 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_a_file_that_is_added_takes_no_label_of_another(tmp_path: Path) -> None:
     labelled = write_labelled(tmp_path)
     turns = [{"role": "assistant", "content": "Go away."}]
-    added = labelled.suite.data / "added.jsonl"
+    added = labelled.data / "added.jsonl"
     added.write_text(json.dumps({"id": "run-1", "messages": turns}), encoding="utf-8")
-    text = labelled.suite.config.read_text("utf-8")
-    labelled.suite.config.write_text(
+    text = labelled.config.read_text("utf-8")
+    labelled.config.write_text(
         text.replace("  labels:\n", "  input_log_path: inputs/data/natural\n  labels:\n"),
         encoding="utf-8",
     )
@@ -140,22 +108,24 @@ def test_a_file_that_is_added_takes_no_label_of_another(tmp_path: Path) -> None:
         make(labelled)
     assert 'run_id: got "run-1", which several files have' in str(refused.value)
     assert "run-1@added, run-1@runs" in str(refused.value)
-    labelled.labels("run_id,label", "run-1@runs,satisfied", "run-2,violated")
+    text = "run_id,label\nrun-1@runs,satisfied\nrun-2,violated\n"
+    (labelled.data / "labels.csv").write_text(text, encoding="utf-8")
     ready = make(labelled)
     read = [str(ready.read(spec).messages) for spec in ready.specs() if ready.label(spec)]
     assert len(read) == 2
     assert "Go away." not in " ".join(read)
 
 
-def test_labelled_runs_are_cases(recorded: Labelled) -> None:
+def test_labelled_runs_are_cases(recorded: tuple[SuiteFiles, str]) -> None:
+    suite, output = recorded
     # No model but the judge is asked.
-    assert "4 calls, 0 replayed" in recorded.output
-    assert "3 passed, 1 skipped, 1 xfailed" in recorded.output
+    assert "4 calls, 0 replayed" in output
+    assert "3 passed, 1 skipped, 1 xfailed" in output
     vote = "1 (violated) by [1], inputs/data/natural/labels.csv:5"
-    page = Page.of((recorded.folder / "r.html").read_text("utf-8"))
+    page = Page.of((suite.folder / "r.html").read_text("utf-8"))
     why = [body["voices"][0]["why"] for body in bodies(page).values() if body["voices"]]
     assert vote in "\n".join(why).splitlines()
-    results = results_in(recorded.suite.results)
+    results = results_in(suite.results)
     assert [(result.spec.run_id, result.label, result.outcome) for result in results] == [
         ("run-1", 0, "agree"),
         ("run-2", 1, "disagree"),
@@ -164,7 +134,7 @@ def test_labelled_runs_are_cases(recorded: Labelled) -> None:
         ("run-5", None, "unlabelled"),
     ]
     made = lines(
-        recorded.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
+        suite.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
     )
     kept_labels = [record["label"] for record in made]
     sources = [[tuple(source.values()) for source in label.pop("sources")] for label in kept_labels]
@@ -183,14 +153,15 @@ def test_labelled_runs_are_cases(recorded: Labelled) -> None:
 
 
 def test_a_baseline_has_no_line_of_a_run_without_a_label(
-    pytester: pytest.Pytester, labelled: Labelled
+    pytester: pytest.Pytester, labelled: SuiteFiles
 ) -> None:
     assert len(case_lines(labelled.folder / "base.json")) == 3
     # A label is added: the case is compared from now on, and its verdict is not paid for again.
-    labelled.labels("run_id,label", "run-1,0", "run-2,1", "run-3,0", "run-5,0")
-    done = pytester.runpytest(labelled.suite.option, "-k", "run-5 or run-4")
+    text = "run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\nrun-5,0\n"
+    (labelled.data / "labels.csv").write_text(text, encoding="utf-8")
+    done = pytester.runpytest(labelled.option, "-k", "run-5 or run-4")
     done.assert_outcomes(passed=2)
-    results = {result.spec.run_id: result.outcome for result in results_in(labelled.suite.results)}
+    results = {result.spec.run_id: result.outcome for result in results_in(labelled.results)}
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
 
 
@@ -202,17 +173,17 @@ def test_a_log_that_cannot_be_opened_is_refused(
     tmp_path: Path, take_its_place: Callable[[Path], None], said: str
 ) -> None:
     labelled = write_labelled(tmp_path)
-    log = labelled.suite.data / "runs.eval"
+    log = labelled.data / "runs.eval"
     log.unlink()
     take_its_place(log)
     with pytest.raises(InputError, match=said):
         make(labelled)
 
 
-def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    labelled.file.unlink()
-    (labelled.suite.data / "runs.eval").unlink()
-    done = pytester.runpytest(labelled.suite.option, "--jrh-frozen")
+def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: SuiteFiles) -> None:
+    (labelled.data / "labels.csv").unlink()
+    (labelled.data / "runs.eval").unlink()
+    done = pytester.runpytest(labelled.option, "--jrh-frozen")
     done.assert_outcomes(passed=2, failed=1)
 
 
@@ -262,9 +233,9 @@ def test_labels_that_cannot_be_used_are_refused(
 
 def test_labels_that_no_test_uses_are_named(tmp_path: Path) -> None:
     labelled = write_labelled(tmp_path)
-    text = labelled.suite.config.read_text("utf-8").replace("agent_labels", "agent_positives")
+    text = labelled.config.read_text("utf-8").replace("agent_labels", "agent_positives")
     text += "synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}\n"
-    labelled.suite.config.write_text(text, encoding="utf-8")
+    labelled.config.write_text(text, encoding="utf-8")
     [notice] = [each for each in make(labelled).notices if "labels" in each]
     assert "has no effect: agent_labels is not in admin." in notice
 
@@ -275,7 +246,7 @@ def test_init_names_the_words_of_labels_that_are_words(
     labelled = write_labelled(tmp_path)
     given, new = tmp_path / "given.csv", tmp_path / "new"
     given.write_text("id,label\nrun-1,fine\nrun-2,harmful\nrun-4,pass\n", encoding="utf-8")
-    log = f"--log={labelled.suite.data / 'runs.eval'}"
+    log = f"--log={labelled.data / 'runs.eval'}"
     arguments = ["init", "mine", log, f"--labels={given}", f"--folder={new}"]
     assert main(arguments) == 4
     assert "name it, such as --rubric" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_jrh.__main__ import main
-from tests.plugin.probed import PROBE, LayoutReader, write_probed
+from tests.plugin.probed import PROBE, read_layout, write_probed
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer
 from tests.support.results import results_in
@@ -91,7 +91,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Probed:
         ),
     )
     recording = (*made.options, made.alone.option, "-k", "not alone or json_layout", ANEW)
-    with ModelServer(LayoutReader(moved=(1002,))) as server:
+    with ModelServer(read_layout) as server:
         plan = run_pytest(folder, *recording, "--jrh-plan", env=server.environment)
         done = run_pytest(folder, *recording, "-n", "2", env=server.environment)
         made = replace(

@@ -18,7 +18,7 @@ from tests.plugin.recorded import Done, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.page_reader import Page, bodies, session_data
 from tests.support.results import results_in
-from tests.support.reviews import decide, records, rows
+from tests.support.reviews import decide, records
 from tests.support.suites import SuiteFiles, write_suite
 
 NEW_TEXT = "I changed my mind, and say so kindly: ok-marker-satisfied"
@@ -101,7 +101,8 @@ def test_decisions_are_obeyed(frozen: Frozen) -> None:
     assert "Reviewed by people: 1 accepted, 1 edited, 1 rejected." in frozen.said
     assert [NEW_TEXT in request.text for request in frozen.asked].count(True) == 1
     [table] = frozen.decided.results.glob("agent_perturbation_results_*.csv")
-    judged = {row["original_idx"]: row for row in rows(table)}
+    with table.open(encoding="utf-8", newline="") as file:
+        judged = {row["original_idx"]: row for row in csv.DictReader(file)}
     assert (judged["run-2"]["expected"], judged["run-2"]["outcome"]) == ("0", "agree")
     assert NEW_TEXT in judged["run-2"]["transcript"]
     assert {run: row["human_decision"] for run, row in judged.items()} == {

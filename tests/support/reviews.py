@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +62,3 @@ def decide(
 def as_reviewed(board: ReviewBoard, case: Case) -> Case:
     """A case as it goes to the judge; raises `NoVerdictCase` where it was rejected."""
     return obeyed(case, board.said(case)[1])
-
-
-def rows(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a CSV."""
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)

@@ -130,12 +130,6 @@ def folder(tmp_path: Path) -> Folder:
             "json_layout is the nearest name",
         ),
         (
-            {"format_invarience": {}},
-            "format_invarience",
-            'got "format_invarience"; must be a probe (format_invariance, ',
-            "format_invariance is the nearest",
-        ),
-        (
             {LAYOUT: {"of": ["agent_labels"]}},
             f"{LAYOUT}.of[0]",
             'got "agent_labels"; the tests that format_invariance can change are '
