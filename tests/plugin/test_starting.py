@@ -69,12 +69,6 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def fill_in(rubrics: Path) -> None:
-    rubrics.write_text(
-        rubrics.read_text(encoding="utf-8").replace("Replace this text.", "Kind?"), encoding="utf-8"
-    )
-
-
 def test_a_suite_is_written_and_can_be_used_at_once(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -370,7 +364,8 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
         (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
         options = ["--judge", "python:judges.py:strict", "--rubric", "borne_out_by_the_tools"]
         assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
-        fill_in(project / "inputs/data/first/rubrics.yml")
+        rubrics = project / "inputs/data/first/rubrics.yml"
+        rubrics.write_text(rubrics.read_text("utf-8").replace("Replace this text.", "Kind?"))
         commands = printed_commands(capsys.readouterr().out)
         [record] = [command for command in commands if "--jrh-max-calls=" in command]
         run_command(project, record, llm.environment)

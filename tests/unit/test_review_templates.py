@@ -12,10 +12,7 @@ from pytest_jrh.core.model import StageModel
 from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.llm.calls import load_template, override_path
 from pytest_jrh.review.pages import AgentTemplate, agent_templates
-from tests.support.made_cases import (
-    make_suite,
-    suite_with,
-)
+from tests.support.made_cases import make_suite, suite_with
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
