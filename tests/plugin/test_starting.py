@@ -146,13 +146,6 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}
 
 
-ATIF = {
-    "schema_version": "ATIF-v1.7",
-    "agent": {"name": "a", "version": "1"},
-    "steps": [{"step_id": 1, "source": "user", "message": "Hi."}],
-}
-
-
 def test_what_was_found_is_said(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,7 +153,7 @@ def test_what_was_found_is_said(
     folder.mkdir()
     session = [*as_claude_code("one", TURNS), {"type": "tag", "sessionId": "one"}]
     (folder / "one.jsonl").write_text(as_text(session), encoding="utf-8")
-    (folder / "atif.json").write_text(json.dumps(ATIF), encoding="utf-8")
+    (folder / "atif.json").write_text(json.dumps(trajectory(*HELLO)), encoding="utf-8")
     assert init("first", "--log", folder) == 0
     said = capsys.readouterr().out
     assert "Its form: ATIF trajectory (1), Claude Code session (1)." in said

@@ -30,8 +30,6 @@ from tests.support.made_cases import make_act_case
 pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
 pytest.importorskip("uvicorn", reason="needs uvicorn (the extra `review`)")
 
-PLANNER = "Plan it: {{ rubric_instructions }} {{ assistant_transcript }}"
-
 
 @dataclass
 class Page:
