@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports import page as page_module
@@ -28,7 +29,7 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
-from tests.support.page_reader import Page, bodies, listed_cases, session_data
+from tests.support.page_reader import Page, bodies, data_blocks, listed_cases, session_data
 
 
 def page_of(
@@ -89,6 +90,19 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
     assert shown in [part["text"] for turn in body["turns"] for part in turn["parts"]]
     raw = (tmp_path / "report.html").read_text("utf-8")
     assert not set(raw) & set("\x00\x1b\u202e\u2066\ufffe")
+
+
+def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
+    secret = "sk-0123456789abcdef-secret"
+    results = []
+    for result in judged(wrong_on("run-001"), runs=2):
+        results.append(result_with(result, reasoning=secret, rubric_id=f"r {secret}"))
+    messages = [{**message, "content": secret} for message in MESSAGES]
+    redactor = {"redactor": Redactor((secret,))}
+    page = page_of(tmp_path, results, messages=messages, session=redactor)
+    assert secret not in (tmp_path / "report.html").read_text("utf-8")
+    assert secret not in str(data_blocks(page))
+    assert "[REDACTED]" in str(bodies(page))
 
 
 def test_what_does_not_fit_is_left_out_and_mistakes_are_kept(tmp_path: Path) -> None:

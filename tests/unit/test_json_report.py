@@ -14,8 +14,16 @@ from pytest_jrh.reports.rand_files import judge_report
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.records import json_value
-from tests.support.judged_sessions import always, coin, judged, right, session_of, wrong_on
-from tests.support.made_cases import make_result, make_suite
+from tests.support.judged_sessions import (
+    always,
+    coin,
+    judged,
+    result_of,
+    right,
+    session_of,
+    wrong_on,
+)
+from tests.support.made_cases import make_result, make_spec, make_suite
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
 
@@ -55,3 +63,16 @@ def check_report(
 def test_report_fits_its_schema(tmp_path: Path, results: list[CaseResult]) -> None:
     check_report(tmp_path, results)
     check_report(tmp_path, results, before=judged(wrong_on("run-001")))
+
+
+def test_the_report_has_the_interval_in_numbers(tmp_path: Path) -> None:
+    """Of a judge that is right on every violation of nine runs, as other reports print it."""
+    results = [result_of(make_spec(f"run-{number}"), right) for number in range(9)]
+    report = judge_report(
+        SuiteRun(make_suite(tmp_path), results, specs=()), "", results, None, None
+    )
+    statistics = report["statistics"]["overall"]
+    bootstrap = report["all_metrics"]["agent_perturbation"]["bootstrap"]
+    for interval in (statistics["interval"], statistics["binary"]["intervals"]["recall"]):
+        assert (interval["lower"], interval["upper"]) == pytest.approx((0.7008549, 1.0))
+    assert (bootstrap["lower_ci"], bootstrap["upper_ci"]) == pytest.approx((0.7008549, 1.0))
