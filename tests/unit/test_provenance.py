@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_jrh.core.text import visible
 from pytest_jrh.engine.provenance import commit_of, day_of
-from pytest_jrh.reports.blocks import Points
-from pytest_jrh.reports.markdown import markdown_parts
 from pytest_jrh.reports.provenance import (
     JudgeOrigin,
     SessionOrigin,
@@ -20,22 +17,6 @@ from pytest_jrh.reports.provenance import (
     origin_lines,
 )
 from tests.support.judged_sessions import HOSTILE
-
-JUDGE = JudgeOrigin(
-    "", "openai/m", "prompt", "judge.md", "0123456789ab", "0123456789abcdef", "prompt"
-)
-SUITE = SuiteOrigin(
-    suite="refunds",
-    config="suites/refunds.yml",
-    config_digest="ab0123456789",
-    judges=(JUDGE,),
-    makers=("openai/maker",),
-    verifier="other/verifier",
-    recorded="2026-11-20",
-    baseline="baseline.json",
-    baseline_digest="cd0123456789",
-    versions={"pytest-jrh": "0.1.0"},
-)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -57,17 +38,12 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_hostile_names_stay_one_line_and_no_markup() -> None:
-    judge = replace(JUDGE, name=HOSTILE, label=HOSTILE, prompt=HOSTILE * 20)
-    suite = replace(SUITE, suite=HOSTILE, config=HOSTILE, judges=(judge,), makers=(HOSTILE,))
-    session = SessionOrigin((suite, SUITE))
-    assert "\n" not in header_line(suite)
-    for line in origin_lines(session):
+def test_hostile_names_stay_one_line() -> None:
+    judge = JudgeOrigin(HOSTILE, HOSTILE, HOSTILE, HOSTILE * 20, "ab", "cd", "prompt")
+    suite = SuiteOrigin(HOSTILE, HOSTILE, "ef", judges=(judge,), makers=(HOSTILE,))
+    for line in (header_line(suite), *origin_lines(SessionOrigin((suite, suite)))):
         assert visible(line) == line
         assert "\n" not in line
-    text = "\n".join(markdown_parts([Points(tuple(origin_lines(session)))]))
-    assert "<script>" not in text
-    assert "\n#" not in text
 
 
 def test_the_commit_is_that_of_the_repository(
