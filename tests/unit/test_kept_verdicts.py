@@ -101,22 +101,6 @@ def test_an_update_keeps_what_others_wrote_since_its_session_began(tmp_path: Pat
     assert cases[min(first.case_id, second.case_id)].extra.reason == "a tie"
 
 
-def test_an_update_of_the_first_format_takes_its_other_lines_over(tmp_path: Path) -> None:
-    first, second, *_ = judged(right, runs=1)
-    path = tmp_path / "base.json"
-    line = {"id": second.case_id, "outcome": "agree", "score": second.score}
-    line |= {"case_digest": "c" * 16, "judge_fingerprint": "b" * 16, "reason": "vague"}
-    path.write_text(json.dumps({"format": 1, "cases": [line]}), "utf-8")
-    file = BaselineFile(path, tmp_path, update=True)
-    scope = Scope.of([first.case_id, second.case_id], [first.case_id])
-    file.accept([first], scope, str, finished=True, prompts=[PROMPT])
-    found = kept(tmp_path)
-    assert found.cases.keys() == {first.case_id, second.case_id}
-    untouched = found.cases[second.case_id]
-    assert (untouched.score, untouched.extra.reason) == (second.score, "vague")
-    assert {each.text for each in found.prompts.values()} == {PROMPT.text}
-
-
 def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
     long = [
         result_with(each, reasoning=f"{SECRET} {HOSTILE} {'x' * 100_000}")

@@ -100,17 +100,6 @@ def counts_of(share: Estimate) -> tuple[int | None, int]:
     return share.count, share.n
 
 
-def test_one_class_gives_no_agreement_beyond_chance_but_says_so() -> None:
-    figures = describe([judged(f"run-{run}", 1, int(run > 1)) for run in range(10)]).figures
-    assert figures["kappa"].value is None
-    assert figures["balanced_accuracy"].value is None
-    assert figures["kappa"].reason == "one class only: every label is 1"
-    assert figures["balanced_accuracy"].reason == "one class only: every label is 1"
-    assert counts_of(figures["recall"]) == (8, 10)
-    assert counts_of(figures["false_positive_rate"]) == (0, 0)
-    assert figures["false_positive_rate"].reason == "no positive was judged"
-
-
 def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
     found = describe(
         [make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")]
