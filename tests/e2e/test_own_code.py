@@ -399,6 +399,17 @@ def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_
     assert "looks for LATER_API_KEY" in while_judging
 
 
+def test_a_key_that_code_sets_while_it_judges_is_in_nothing_that_it_says(
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATE_API_KEY", "")
+    bench.judge_by(
+        "import os\ndef judge(case):\n    os.environ['LATE_API_KEY'] = 'plain-words-0123456789'\n"
+        "    return 1, f\"by {os.environ['LATE_API_KEY']}\"\n"
+    )
+    assert bench.judge("once").reasoning == "by [REDACTED]"
+
+
 PAST_THE_RECORDING = """
 import socket
 URL = {url!r}
