@@ -6,28 +6,22 @@ Reads `../shared/data`, and takes generated transcripts alone where that is abse
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path
-from typing import Any
 
 from benchmarks.measure import Line
 from pytest_jrh.core.model import Message
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.recording.recorder import HttpRequest
-from pytest_jrh.recording.shown import SentTexts, shown_turns
+from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.sources import open_source
 from tests.support.shown import (
     LAYOUTS,
     SENDS,
     EditedCase,
     Judge,
-    Layout,
-    Send,
-    Sending,
     cut,
     edited_case,
     generated_runs,
@@ -37,43 +31,12 @@ from tests.support.shown import (
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 _FORMAT = InputFormat.model_validate({"messages": "/traj", "id": "/task_id", "epoch": "/trial"})
 _RUNS = ("tau-bench/gpt-4o-airline.json", "agentrx/tau_retail_runs.json")
-_TRAJECTORIES = _DATA / "trajectory-judge" / "trajectories.jsonl"
 
 _CASES = 100
 _AT_LEAST = 98
 
 
-def _as_lines(messages: Sequence[Message]) -> str:
-    """What many judges make of a transcript: a line a turn, calls as Python writes them."""
-    lines = []
-    for message in messages:
-        lines.append(f"{message['role'].upper()}: {message.get('content')}")
-        for call in message.get("tool_calls") or ():
-            lines.append(f"CALL: {call['function']}({call['arguments']})")
-    return "\n".join(lines)
-
-
-def _as_field(sent: SentTexts, text: str) -> None:
-    body = json.dumps({"transcript": text}, ensure_ascii=False)
-    sent.sent(HttpRequest("POST", "http://127.0.0.1/judge", body))
-
-
-def _in_halves(edited: EditedCase, layout: Layout, send: Send) -> Sending:
-    """A judge that sends the transcript in two requests, cut anywhere."""
-    sent = SentTexts(lambda text: text)
-    text = layout(edited.case.messages)
-    send(sent, text[: len(text) // 2])
-    send(sent, text[len(text) // 2 :])
-    return Sending(sent, holds_edit=True)
-
-
-_LAYOUTS = (*LAYOUTS, _as_lines)
-_SENDS = (*SENDS, _as_field)
-_JUDGES: dict[str, Judge] = {
-    "that cuts": cut,
-    "without tool results": without_results,
-    "with two halves": _in_halves,
-}
+_JUDGES = {"that cuts": cut, "without tool results": without_results}
 
 
 def lines() -> list[Line]:
@@ -101,7 +64,7 @@ def _lines(name: str, runs: Iterable[Sequence[Message]]) -> Iterator[Line]:
 
 def _told(cases: Iterable[EditedCase], judge: Judge) -> Counter[str]:
     told: Counter[str] = Counter()
-    for edited, layout, send in product(cases, _LAYOUTS, _SENDS):
+    for edited, layout, send in product(cases, LAYOUTS, SENDS):
         sending = judge(edited, layout, send)
         turns = shown_turns(edited.case, sending.sent)
         if turns.unknown:
@@ -118,21 +81,3 @@ def _real_runs() -> Iterator[tuple[Message, ...]]:
         for summary in source.summaries():
             if summary.skip is None:
                 yield source.read(summary.run_id, summary.epoch)[0].messages
-    for line in _TRAJECTORIES.read_text("utf-8").splitlines():
-        yield _trajectory(json.loads(line))
-
-
-def _trajectory(row: dict[str, Any]) -> tuple[Message, ...]:
-    messages: list[Message] = [{"role": "user", "content": row["goal"]}]
-    for step in row["steps"]:
-        call = {
-            "id": f"c{step['index']}",
-            "function": step["call"]["tool"],
-            "arguments": step["call"]["args"],
-        }
-        messages.append({"role": "assistant", "content": step["thought"], "tool_calls": [call]})
-        content = json.dumps(step["observation"])
-        result = {"role": "tool", "content": content, "tool_call_id": call["id"]}
-        messages.append({**result, "function": call["function"]})
-    messages.append({"role": "assistant", "content": row["final_answer"] or "(none)"})
-    return tuple(messages)
