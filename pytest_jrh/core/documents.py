@@ -267,7 +267,7 @@ class _Nodes:
             elif isinstance(key_node, yaml.ScalarNode):
                 # A key is text, whatever it looks like: `no`, `1`.
                 key_node.tag = f"{_TAG}str"
-                key, line = key_node.value, key_node.start_mark.line + 1
+                key, line = storable(key_node.value)[0], key_node.start_mark.line + 1
                 if key in key_lines:
                     message = f"duplicate key, in lines {key_lines[key]} and {line}"
                     place = dotted((*path, key))
