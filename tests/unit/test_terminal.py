@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Spending
-from pytest_jrh.core.text import columns
+from pytest_jrh.core.text import columns, cut_in_the_middle
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import MOST_LINES
 from tests.support.judged_sessions import coin, judged, printed, right, scored, session_of, wrong_on
@@ -30,6 +32,13 @@ def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
     # Where a panel is split, its cases are named whole.
     verbose = printed(session_of(results), width, 1)
     assert max(columns(line) for line in verbose if "suites/refunds" not in line) <= width
+
+
+@given(st.text(max_size=40), st.integers(2, 30))
+def test_a_name_that_is_cut_fits_and_keeps_its_ends(name: str, width: int) -> None:
+    cut = cut_in_the_middle(f"{name} to the end", width)
+    assert columns(cut) <= width
+    assert "to the end".endswith(cut.rpartition("…")[2][-10:])
 
 
 def test_money_that_was_paid_is_said_whatever_is_printed() -> None:
