@@ -157,7 +157,7 @@ def test_stopping_at_a_failure_keeps_the_calls_in_flight_and_every_report_says_s
     assert session == {"cases": kept, "kept": 0, "of": 12, "interrupted": True}
 
 
-# It asks nobody, so that no worker imports a client.
+# It calls no model, so that no worker imports a client.
 WAITING = """
 import time
 from pathlib import Path
