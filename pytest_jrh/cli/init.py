@@ -270,9 +270,9 @@ def start_suite(
     paths, for a log that cannot be used, and for files that are there already.
     """
     label_file = look_at_labels(labels, name, rubrics) if labels is not None else None
-    if label_file is not None and not rubrics:
-        rubrics = label_file.rubric_ids
     entries = [_rubric_entry(rubric) for rubric in rubrics]
+    if label_file is not None and not entries:
+        entries = [(id_, "") for id_ in label_file.rubric_ids]
     problems = _name_problems("NAME", name)
     if ordinal and any(text for _, text in entries):
         hint = "name it alone, and write text and levels into its file"
