@@ -237,6 +237,8 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale else " but how many are violated"
         lines += wrapped(f"{count} without a label: in no figure below{but}.", width)
+    for notice in table.notices:
+        lines += wrapped(log_line(notice), width)
     return lines
 
 

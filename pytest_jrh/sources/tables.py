@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.model import majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 
@@ -239,6 +240,7 @@ ROLES: Mapping[str, str] = {
     "rubric": "rubric rubric_id criterion criteria",
     "cluster": "cluster run run_id task task_id item item_id",
     "epoch": "epoch",
+    "annotator": "annotator",
     "repeat": "repeat replicate",
     "reasoning": "reasoning rationale explanation reason",
     "baseline": "",
@@ -273,6 +275,7 @@ class Columns(NamedTuple):
     rubric: str = ""
     cluster: str = ""
     epoch: str = ""
+    annotator: str = ""
     repeat: str = ""
     reasoning: str = ""
     baseline: str = ""
@@ -301,7 +304,7 @@ def choose_columns(
         raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
     taken = {label, *chosen.values(), *verdicts}
     chosen["label"] = label
-    for role in ("case", "rubric", "epoch", "repeat", "reasoning"):
+    for role in ("case", "rubric", "epoch", "annotator", "repeat", "reasoning"):
         chosen[role] = chosen.get(role) or _only(table, role, taken)
         taken.add(chosen[role])
     parts: Sequence[str] = ()
@@ -469,13 +472,15 @@ def _meaning_of_one(column: str) -> str:
 class TableCase:
     """A case of a table: what people said, and the verdicts by judge and repeat.
 
-    A verdict is None where its cell is empty. `line` is that of its first row.
+    `votes` are by annotator; `label` is what more than half of them say. A verdict is None where
+    its cell is empty. `line` is that of its first row.
     """
 
     key: CaseKey
     line: int
     cluster: str | None = None
     label: int | None = None
+    votes: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
 
@@ -486,13 +491,17 @@ class TableCase:
 
 @dataclass(frozen=True, slots=True)
 class VerdictTable:
-    """The cases of a table, in its order; which columns are `unused`, and how `values` are read."""
+    """The cases of a table, in its order; which columns are `unused`, and how `values` are read.
+
+    `notices` say what counts for nothing.
+    """
 
     file: str
     columns: Columns
     unused: tuple[str, ...]
     cases: Mapping[CaseKey, TableCase]
     values: Values
+    notices: tuple[str, ...] = ()
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -523,11 +532,12 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         name = texts["case"] or f"line {line}"
         key = CaseKey(name, texts["rubric"], 1 if epoch is None else epoch)
         case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
-        if case.label is None:
-            case.label = labels[row]
-        elif labels[row] not in (None, case.label):
+        label = labels[row]
+        if label is not None and case.votes.setdefault(texts["annotator"], label) != label:
             message = f"the label of the case {shown(name)} is another one above"
-            hint = "the rows of a case must have one label, that on which people agreed"
+            hint = (
+                "the rows of a case must have one label, or say in a column annotator whose it is"
+            )
             problems.append(table.problem(message, line, columns.label, hint))
         for column, scores in verdicts.items():
             is_baseline = column not in columns.verdicts
@@ -541,9 +551,17 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
                 case.reasonings.setdefault(judge, texts["reasoning"])
     if problems:
         raise InputError(first_problems(problems, table.file))
+    disputed = 0
+    for case in cases.values():
+        if case.votes:
+            case.label = majority(tuple(case.votes.values()))
+            disputed += case.label is None
+    notices = []
+    if disputed:
+        notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
     used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
     unused = tuple(column for column in table.columns if column not in used)
-    return VerdictTable(table.file, columns, unused, cases, values)
+    return VerdictTable(table.file, columns, unused, cases, values, tuple(notices))
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
@@ -551,11 +569,20 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
 
     A label of another case counts for nothing; raises `InputError` where all are.
     """
-    if not table.cases.keys() & labels.cases.keys():
+    rubrics = [{key.rubric for key in one.cases} for one in (table, labels)]
+    # Where one of the two names no rubric, its cases are those of the only one of the other.
+    is_same = {""} in rubrics and all(len(names) == 1 for names in rubrics)
+    by_key = {}
+    for key, case in labels.cases.items():
+        by_key[key._replace(rubric="") if is_same else key] = case.label
+    labelled = 0
+    for key, case in table.cases.items():
+        there = key._replace(rubric="") if is_same else key
+        case.label = by_key.get(there)
+        labelled += there in by_key
+    if not labelled:
         message = f"has no label of a case (with its rubric and epoch) of {table.file}"
         hint = "name the column that both have: --case COL"
         raise InputError(Problem(message, labels.file, hint=hint))
-    for key, case in table.cases.items():
-        if key in labels.cases:
-            case.label = labels.cases[key].label
-    return replace(table, columns=table.columns._replace(label=labels.columns.label))
+    columns = table.columns._replace(label=labels.columns.label)
+    return replace(table, columns=columns, notices=(*table.notices, *labels.notices))

@@ -135,6 +135,21 @@ def test_labels_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
     assert [case.key.case for case in checked.unlabelled] == ["d"]
 
 
+def test_the_label_of_more_than_half_of_the_people_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, "case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\n")
+    votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
+    labels = written(tmp_path, "case_id,label,annotator\n" + votes, "labels.csv")
+    assert main(["check", str(path), f"--labels={labels}", ONE]) == 0
+    assert "1 case on which people disagree: without a label." in capsys.readouterr().out
+    checked = check_table(path, labels=str(labels))
+    assert [result.label for result in checked.results] == [1, None, 0]
+    labels.write_text(labels.read_text() + "c,1,ann\n")
+    with pytest.raises(InputError, match=r"labels.csv:9: label: the label of the case \"c\""):
+        check_table(path, labels=str(labels))
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
 def test_a_table_is_read_as_spreadsheets_save_it(tmp_path: Path, encoding: str) -> None:
     mark = "\ufeff" if encoding == "utf-16-be" else ""
