@@ -16,6 +16,7 @@ from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import file_name_part
 from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
+from pytest_jrh.sources.results.scores import COLUMNS as RESULT_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -128,6 +129,8 @@ def check_file(options: argparse.Namespace) -> int:
         reports = _report_paths(options.report, inputs)
         checked = check_table(options.table, **settings)
         if not checked.session.table.overall.counts.n:
+            if checked.table.results:
+                raise checked.table.results.without_labels(options.table)
             cases, without = checked.table.cases, checked.unlabelled
             message = "no row has both a label and a verdict"
             count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
@@ -222,17 +225,22 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
     """What was taken for what."""
     table, scale = checked.table, checked.table.values.scale
     parts = []
+    known = RESULT_COLUMNS if table.results else ()
     for role, column in checked.columns.taken().items():
+        if (role, column) in known:
+            continue
         parts.append(f"{role}: {column}")
         if role == "cluster" and checked.columns.parts:
             names = listed(f"{name.removesuffix('_id')}s" for name in checked.columns.parts)
             parts[-1] += f" ({names} by {column.removesuffix('_id')})"
     if baseline and not checked.columns.baseline:
         parts.append(f"baseline: {baseline}")
+    what = [f"{table.results.tool}'s results"] if table.results else []
+    what += [f"columns {', '.join(parts)}"] if parts else []
     unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
-    lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{unused}"), width)
+    lines = wrapped(log_line(f"{table.file}: {', '.join(what)}{unused}"), width)
     meanings = f"scores from {scale[0]} to {scale[-1]}" if scale else "; ".join(_words(checked))
-    lines += wrapped(log_line(meanings), width)
+    lines += wrapped(log_line(meanings), width) if meanings else []
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale else " but how many are violated"
@@ -245,7 +253,7 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
 def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
     for score, meaning in ((0, "satisfied"), (1, "violated")):
-        words = [*checked.table.values.meanings[score]]
+        words = [word for word in checked.table.values.meanings[score] if word != meaning]
         more = f" and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
         if words:
             yield f"{', '.join(words[:_MOST_WORDS])}{more} = {meaning}"

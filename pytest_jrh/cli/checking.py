@@ -36,6 +36,7 @@ from pytest_jrh.sources.tables import (
     add_labels,
     cases_of,
     choose_columns,
+    chosen,
     read_table,
     table_of,
 )
@@ -152,8 +153,13 @@ def _check(table: Table, settings: CheckSettings) -> CheckedTable:
     is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
     if is_file:
         tables.append((read_table(Path(name), name), ("verdict",)))
+    named = settings.named()
+    earlier_metric = [("baseline", name)] if name and not is_file else []
+    tables = [(chosen(one, [*named, *earlier_metric], needed), needed) for one, needed in tables]
     there = [*dict.fromkeys(column for one, _ in tables for column in one.columns)]
-    for role, column in settings.named():
+    for one, _ in tables:
+        there += one.results.metrics if one.results else ()
+    for role, column in named:
         if column not in there:
             message = f"has no column {shown(column)}; its columns are {listed(there)}"
             raise InputError(table.problem(message, key=f"--{role}"))
@@ -272,7 +278,8 @@ class _TableSuite:
                 if judge in case.verdicts and (case.label is not None or is_rated):
                     result = _result(self._spec(case, judge), case, judge, case.label, "now")
                     results[case.key, judge] = result
-                    name = f"{self._table.file}:{case.line}: {case.key.case}"
+                    line = f":{case.line}" if self._table.has_lines else ""
+                    name = f"{self._table.file}{line}: {case.key.case}"
                     nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
         return results, nodes
 

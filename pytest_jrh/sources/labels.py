@@ -26,6 +26,7 @@ from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
 from pytest_jrh.sources.tables import (
     NoLabelError,
     as_text,
+    chosen,
     first_problems,
     label_value,
     mapped,
@@ -35,7 +36,7 @@ from pytest_jrh.sources.tables import (
 
 # The columns of a label file, each with the names that it may have; the first two are needed.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "run_id": ("run_id", "id"),
+    "run_id": ("run_id", "id", "case_id"),
     "label": ("label", "target"),
     "rubric_id": ("rubric_id",),
     "epoch": ("epoch",),
@@ -67,15 +68,22 @@ class LabelRow:
 
 
 class LabelFile(NamedTuple):
-    """The rows of a file, and the columns that mean nothing here."""
+    """The rows of a file, the columns that mean nothing here, and sentences about what is left out.
+
+    `is_raw` says that labels are another tool's scores, whose scale nobody has said.
+    """
 
     rows: list[LabelRow]
     unused: list[str]
+    notices: tuple[str, ...] = ()
+    is_raw: bool = False
 
 
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
-    table = read_table(path, file)
+    table = chosen(read_table(path, file), (), ("label",))
+    if table.results and not table.lines:
+        raise table.results.without_labels(file)
     columns: dict[str, str] = {}
     problems = []
     for role, names in _COLUMNS.items():
@@ -96,7 +104,10 @@ def read_rows(path: Path, file: str) -> LabelFile:
         rows.append(LabelRow(**values, line=line))
     if problems:
         raise InputError(first_problems(problems, file))
-    return LabelFile(rows, [name for name in table.columns if name not in columns.values()])
+    unused = [name for name in table.columns if name not in columns.values()]
+    if table.results:
+        return LabelFile(rows, [], table.notices, table.results.is_raw)
+    return LabelFile(rows, unused)
 
 
 @dataclass(slots=True)
@@ -309,10 +320,14 @@ def find_labels(
 def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
     file = places.name(path)
     read = read_rows(path, file)
+    is_unclear = read.is_raw and not settings.map and not joiner.ordinal
+    if is_unclear and (problem := _unclear(file, read.rows)):
+        return JoinedLabels(problems=[problem])
     inside = relative_path(path, places.rootdir)
     # No name of a folder of this machine goes into a record.
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
     joined = joiner.join(read.rows, settings, file, kept_file)
+    joined.notices += (f"{file}: {notice}" for notice in read.notices)
     if read.unused:
         joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
     return joined

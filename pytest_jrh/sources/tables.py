@@ -23,9 +23,13 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
+from pytest_jrh.sources.results import FORMS, read_results
+from pytest_jrh.sources.results.scores import COLUMNS as RESULT_COLUMNS
+from pytest_jrh.sources.results.scores import Results
 
 LEDGER_FORMAT = 2
 """What the lines of a session's ledger say they are."""
+_TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _BLANKS = re.compile(r"[\s-]+")
@@ -36,11 +40,17 @@ _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 class Table:
     """A table as it was read, column by column, with the line of each row; a cell that is not there
     is None.
+
+    Of a JSON document `path` is the list of its rows, and `lines` are their numbers. Of another
+    tool's `results` it has the rows that are chosen of them; `notices` say what is left out.
     """
 
     file: str
     lines: Sequence[int]
     columns: Mapping[str, Sequence[Any]]
+    path: str | None = None
+    results: Results | None = None
+    notices: tuple[str, ...] = ()
 
     def texts(self, column: str) -> list[str]:
         """The values of a column as texts; empty ones where there is no such column."""
@@ -62,11 +72,15 @@ class Table:
         self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None
     ) -> Problem:
         """What is wrong with a line of the table."""
+        if self.path is not None and line is not None:
+            # Without a key it is about all columns.
+            key, line = (f"{self.path}[{line - 1}].{key}" if key else None), None
         return Problem(message, self.file, line, key, hint)
 
 
 def read_table(path: Path, file: str) -> Table:
-    """Read CSV (commas, semicolons or tabs), or JSON lines where it begins with `{`.
+    """Read CSV (commas, semicolons or tabs), JSON lines, a list of JSON objects, or what another
+    tool writes.
 
     `file` is how messages name it. Raises `InputError` for lines that are no rows, and where there
     is none.
@@ -81,14 +95,63 @@ def read_table(path: Path, file: str) -> Table:
         line = text.count("\n", 0, text.index("\x00")) + 1
         raise InputError(Problem("has a NUL character; must be CSV or JSON lines", file, line))
     problems: list[Problem] = []
-    is_json = text.lstrip().startswith("{")
-    read_rows = _json_rows if is_json else _csv_rows
-    table = table_of(read_rows(text, file, problems), file)
-    if not table.lines and not problems:
-        problems.append(table.problem("has no row below the names of the columns", 1))
+    start = text.lstrip()
+    # JSON lines are whole objects; a document is a list, or not whole in its first line.
+    is_whole = start.partition("\n")[0].rstrip().endswith("}")
+    of_document: str | None = None
+    if start.startswith("[") or (start.startswith("{") and not is_whole):
+        of_document = ""
+        read = list(enumerate(_document(text, file, problems), 1))
+    elif start.startswith("{"):
+        read = list(_json_lines(text, file, problems))
+    else:
+        read = list(_csv_rows(text, file, problems))
     if problems:
         raise InputError(first_problems(problems, file))
-    return table
+    values = [value for _, value in read]
+    lines = [line for line, _ in read] if of_document is None else []
+    if results := read_results(values, lines if values[1:] else []):
+        table = Table(file, (), {}, results=results)
+        return chosen(table, (), ("verdict", "label"))
+    if len(values) == 1 and not _is_row(values[0]):
+        message = "is a JSON document of no form that is known"
+        hint = f"read are rows (JSON lines, or a list of objects), and results of {_TOOLS}"
+        raise InputError(Problem(message, file, hint=hint))
+    if not values:
+        where = None if of_document == "" else 1
+        raise InputError(Problem("has no row below the names of the columns", file, where))
+    rows = ((line, row) for line, value in read for row in _rows(value))
+    return replace(table_of(rows, file), path=of_document)
+
+
+def chosen(table: Table, named: Iterable[tuple[str, str]], needed: Collection[str]) -> Table:
+    """The table for what is `needed` of "label" and "verdict"; of another tool's results with the
+    metrics that are `named` behind their roles, where they are.
+    """
+    results = table.results
+    if results is None:
+        return table
+    if not results.scores:
+        message = f"{results.tool}'s results hold no verdict and no label"
+        raise InputError(Problem(message, table.file, hint="\n    ".join(results.notices())))
+    metrics: dict[str, list[str]] = {"verdict": [], "label": []}
+    for role, name in named:
+        if name in results.metrics and name not in table.columns:
+            metrics["label" if role == "label" else "verdict"].append(name)
+    places, notices = results.chosen(needed, metrics["verdict"], metrics["label"])
+    rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
+    path = None if results.lines else results.path
+    columns = table_of(rows, table.file)
+    return replace(columns, path=path, results=results, notices=tuple(notices))
+
+
+def _is_row(value: Any) -> bool:
+    """Whether the only value of a file is a row, and no document with rows in it."""
+    if not isinstance(value, dict):
+        return False
+    names = {name.casefold() for name in value}
+    is_flat = not any(isinstance(inner, dict | list) for inner in value.values())
+    return is_flat or bool(names & {*f"{ROLES['verdict']} {ROLES['label']} scores".split()})
 
 
 def _rows(read: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -154,7 +217,7 @@ def _csv_rows(
         problems.append(Problem(message, file, reader.line_num))
 
 
-def _json_rows(
+def _json_lines(
     text: str, file: str, problems: list[Problem]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for line, row in enumerate(text.split("\n"), 1):
@@ -166,9 +229,24 @@ def _json_rows(
             problems.append(Problem(str(error), file, line))
             continue
         if isinstance(value, dict):
-            yield from ((line, verdict) for verdict in _rows(value))
+            yield line, value
         else:
             problems.append(Problem(f"got {shown(value)}; must be a JSON object", file, line))
+
+
+def _document(text: str, file: str, problems: list[Problem]) -> list[Any]:
+    """A document, or what it holds where it is a list."""
+    try:
+        value = parsed(text)
+    except DamagedError as error:
+        problems.append(Problem(str(error), file, error.line))
+        return []
+    values = value if isinstance(value, list) else [value]
+    for number, one in enumerate(values):
+        if not isinstance(one, dict):
+            message = f"got {shown(one)}; must be a JSON object"
+            problems.append(Problem(message, file, key=f"[{number}]"))
+    return values
 
 
 _PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"
@@ -295,6 +373,11 @@ def choose_columns(
     `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
     is read for. Raises `InputError` where one of them is not there, or something is not clear.
     """
+    named = list(named)
+    if table.results:
+        roles = {role for role, _ in named}
+        known = [pair for pair in RESULT_COLUMNS if pair[1] in table.columns]
+        named += [(role, column) for role, column in known if role not in roles]
     chosen = dict(named)
     verdicts = [column for role, column in named if role == "verdict"]
     chosen.pop("verdict", "")
@@ -358,6 +441,8 @@ def _clusters(table: Table, taken: Collection[str]) -> list[str]:
 
 def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
     """That a table has no labels, or no verdicts, and which columns look like that."""
+    if table.results:
+        return table.results.without_labels(table.file)
     alike = [name for name in table.columns if name not in taken and _holds_words(table, name)]
     if not alike:
         message = f"no column of {role}s; its columns are {listed(table.columns)}"
@@ -493,7 +578,8 @@ class TableCase:
 class VerdictTable:
     """The cases of a table, in its order; which columns are `unused`, and how `values` are read.
 
-    `notices` say what counts for nothing.
+    `notices` say what counts for nothing, `results` are those of another tool, and `has_lines` says
+    whether a case has a line.
     """
 
     file: str
@@ -502,6 +588,8 @@ class VerdictTable:
     cases: Mapping[CaseKey, TableCase]
     values: Values
     notices: tuple[str, ...] = ()
+    results: Results | None = None
+    has_lines: bool = True
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -541,6 +629,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
             problems.append(table.problem(message, line, columns.label, hint))
         for column, scores in verdicts.items():
             is_baseline = column not in columns.verdicts
+            if columns.judge and not texts["judge"] and scores[row] is None:
+                # A row of a label alone.
+                continue
             judge = texts["judge"] if columns.judge and not is_baseline else column
             of_judge = case.verdicts.setdefault(judge, {})
             if texts["repeat"] in of_judge:
@@ -556,12 +647,21 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         if case.votes:
             case.label = majority(tuple(case.votes.values()))
             disputed += case.label is None
-    notices = []
+    notices = list(table.notices)
     if disputed:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
     used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
     unused = tuple(column for column in table.columns if column not in used)
-    return VerdictTable(table.file, columns, unused, cases, values, tuple(notices))
+    return VerdictTable(
+        table.file,
+        columns,
+        unused,
+        cases,
+        values,
+        tuple(notices),
+        table.results,
+        has_lines=table.path is None,
+    )
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:

@@ -1,0 +1,91 @@
+"""DeepEval's test runs: `.deepeval/.latest_run_full.json`, which each run overwrites, the files of
+`DEEPEVAL_RESULTS_FOLDER`, and what `evaluate()` returns, as JSON. As DeepEval 4.3 writes them, and
+with the names that versions before 1.0 have (`metricsMetadata`).
+
+Each metric with a model that evaluates is a verdict, passed or not at its own threshold. One that
+failed counts there as not passed; its `error` tells it apart. No label of a person is in such a
+file, but what `metadata` of a test case says, as a column of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_jrh.sources.results.scores import (
+    SATISFIED,
+    UNKNOWN,
+    Results,
+    Score,
+    distinct,
+    distinct_metrics,
+    mapping,
+    mappings,
+    plain_fields,
+    text,
+)
+
+_LISTS = ("testCases", "conversationalTestCases", "test_results")
+_METRICS = ("metricsData", "metrics_data", "metricsMetadata")
+
+
+def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+    """The test cases of a file."""
+    run = mapping(values[0]) if len(values) == 1 else {}
+    run = mapping(run.get("testRunData", run))
+    lists = [run[name] for name in _LISTS if isinstance(run.get(name), list)]
+    if not lists:
+        return None
+    name = next(name for name in _LISTS if run.get(name) or name == _LISTS[-1])
+    return name, [entry for one in lists for entry in one]
+
+
+def read(entries: Sequence[Any], results: Results) -> None:
+    """Add the verdicts of test cases."""
+    cases = []
+    for place, entry in enumerate(entries):
+        metrics = [one for name in _METRICS for one in mappings(mapping(entry).get(name))]
+        if metrics:
+            cases.append((place, mapping(entry), metrics))
+        else:
+            what = "test cases without a metric" if text(mapping(entry).get("name")) else UNKNOWN
+            results.leave_out(what, place)
+    names = distinct(text(entry.get("name")) or "test case" for _, entry, _ in cases)
+    for name, (place, entry, metrics) in zip(names, cases, strict=True):
+        judged = []
+        for metric in metrics:
+            model = text(metric.get("evaluationModel")) or text(metric.get("evaluation_model"))
+            if not model:
+                results.leave_out("metrics that no model judges", place)
+                continue
+            score = Score(
+                place=place,
+                case=name,
+                metric=text(metric.get("name")) or text(metric.get("metric")),
+                value=_verdict(metric),
+                by="judge",
+                who=model,
+                reasoning=text(metric.get("reason")),
+                fields=_fields(entry),
+            )
+            judged.append(score)
+        results.scores += distinct_metrics(judged)
+
+
+def _verdict(metric: Mapping[str, Any]) -> str | None:
+    """Whether a metric was passed; None where it failed, or gave no score."""
+    score, passed = metric.get("score"), metric.get("success")
+    is_scored = isinstance(score, int | float) and isinstance(passed, bool)
+    return SATISFIED[bool(passed)] if is_scored and not metric.get("error") else None
+
+
+def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked and answered; of a conversation all turns are the answer."""
+    turns = [f"{turn.get('role')}: {turn.get('content')}" for turn in mappings(entry.get("turns"))]
+    answer = entry.get("actualOutput") or entry.get("actual_output")
+    metadata = entry.get("metadata") or entry.get("additionalMetadata")
+    return {
+        "input": text(entry.get("input")),
+        "output": text(answer) or "\n\n".join(turns),
+        **plain_fields("metadata", metadata),
+    }

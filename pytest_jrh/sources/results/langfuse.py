@@ -1,0 +1,91 @@
+"""Langfuse's scores: the export of its table of scores (CSV, JSON or JSON lines), and what
+`GET /api/public/v2/scores` and `/api/public/v3/scores` answer (`{"data": [...]}`). As Langfuse 3
+and its SDK 5 have them.
+
+The source says whose a score is: an evaluator's (`EVAL`), a person's (`ANNOTATION`), or that of
+whoever used the API, which may be either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    By,
+    Results,
+    Score,
+    case_names,
+    is_plain,
+    mapping,
+    mappings,
+    text,
+)
+
+_BY: Mapping[str, By] = {"EVAL": "judge", "ANNOTATION": "person", "API": "other"}
+_SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
+
+
+def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+    """The scores of a file."""
+    path, scores = "", values
+    if len(values) == 1 and isinstance(mapping(values[0]).get("data"), list):
+        path, scores = "data", mapping(values[0])["data"]
+    for one in mappings(scores):
+        if {"name", "source", "value"} <= one.keys() and one.keys() & {*_SUBJECTS}:
+            return path, scores
+    return None
+
+
+def read(entries: Sequence[Any], results: Results) -> None:
+    """Add the scores."""
+    cases = case_names(_subject(mapping(entry)) for entry in entries)
+    for place, (entry, case) in enumerate(zip(map(mapping, entries), cases, strict=True)):
+        subject, _ = _subject(entry)
+        name, by, value = text(entry.get("name")), _BY.get(text(entry.get("source"))), _value(entry)
+        if not subject or not name or by is None:
+            results.leave_out(UNKNOWN, place)
+        elif entry.get("dataType") in ("TEXT", "CORRECTION"):
+            results.leave_out("texts and corrections", place)
+        elif value is None:
+            results.leave_out("scores without a value", place)
+        else:
+            score = Score(
+                place=place,
+                case=case,
+                metric=name,
+                value=value,
+                by=by,
+                who="" if by == "judge" else _author(entry),
+                reasoning=text(entry.get("comment")),
+                cluster=text(entry.get("sessionId")) or subject,
+                time=text(entry.get("updatedAt")) or text(entry.get("timestamp")),
+            )
+            results.scores.append(score)
+
+
+def _author(entry: Mapping[str, Any]) -> str:
+    return text(entry.get("authorUserId")) or text(entry.get("authorUserName"))
+
+
+def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """What a score is about: the trace, or another subject, and which observation of it."""
+    subject = mapping(entry.get("subject"))
+    if subject.get("kind") == "observation":
+        return text(subject.get("traceId")) or text(subject.get("id")), text(subject.get("id"))
+    names = [text(entry.get(name)) for name in _SUBJECTS]
+    return next(filter(None, names), text(subject.get("id"))), text(entry.get("observationId"))
+
+
+def _value(entry: Mapping[str, Any]) -> Any:
+    """The value of a score, whatever the version; a truth is 1 and `True` in most of them."""
+    word, value = text(entry.get("stringValue")), entry.get("value")
+    if entry.get("dataType") == "CATEGORICAL":
+        return word or text(value) or None
+    if entry.get("dataType") == "BOOLEAN":
+        value = word or value
+    if isinstance(value, str):
+        # Of CSV.
+        return value.strip().casefold() if value.strip() else None
+    return value if is_plain(value) else None

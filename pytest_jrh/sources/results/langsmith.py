@@ -1,0 +1,89 @@
+"""LangSmith's feedback: what `client.list_feedback(run_ids=...)` gives, as JSON or JSON lines, and
+what `GET /feedback` answers. As its SDK 0.15 has them.
+
+The type of the source says whose feedback is: an evaluator's (`model`, `auto_eval`), a person's
+(`app`), or that of whoever used the API, which may be either. What a person corrects of an
+evaluator's feedback (`correction`) is a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    By,
+    Results,
+    Score,
+    is_plain,
+    mapping,
+    mappings,
+    text,
+)
+
+_BY: Mapping[str, By] = {
+    "model": "judge",
+    "auto_eval": "judge",
+    "app": "person",
+    "api": "other",
+}
+
+
+def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+    """The feedback of a file."""
+    path, entries = "", values
+    if len(values) == 1 and isinstance(mapping(values[0]).get("feedback"), list):
+        path, entries = "feedback", mapping(values[0])["feedback"]
+    for one in mappings(list(entries)):
+        if {"key", "run_id"} <= one.keys() and mapping(one.get("feedback_source")):
+            return path, entries
+    return None
+
+
+def read(entries: Sequence[Any], results: Results) -> None:
+    """Add the feedback on runs, and what people corrected of it."""
+    for place, entry in enumerate(map(mapping, entries)):
+        run, key, by = text(entry.get("run_id")), text(entry.get("key")), _by(entry)
+        value, corrected = _value(entry), _value(mapping(entry.get("correction")))
+        if not run or not key or by is None:
+            results.leave_out(UNKNOWN, place)
+            continue
+        score = Score(
+            place=place,
+            case=run,
+            metric=key,
+            value=value,
+            by=by,
+            who="" if by == "judge" else _user(entry),
+            reasoning=text(entry.get("comment")),
+            cluster=text(entry.get("trace_id")) or run,
+            time=text(entry.get("modified_at")),
+        )
+        if value is None and (by != "judge" or not _has_failed(entry)):
+            results.leave_out("feedback without a score", place)
+        else:
+            results.scores.append(score)
+        if corrected is not None:
+            results.scores.append(replace(score, value=corrected, by="person", reasoning=""))
+
+
+def _by(entry: Mapping[str, Any]) -> By | None:
+    return _BY.get(text(mapping(entry.get("feedback_source")).get("type")))
+
+
+def _user(entry: Mapping[str, Any]) -> str:
+    source = mapping(entry.get("feedback_source"))
+    return text(source.get("user_id")) or text(source.get("ls_user_id"))
+
+
+def _has_failed(entry: Mapping[str, Any]) -> bool:
+    """Whether an evaluator failed, which leaves no score."""
+    return bool(mapping(entry.get("extra")).get("error"))
+
+
+def _value(entry: Mapping[str, Any]) -> Any:
+    """The word of feedback, where it has one, else its score."""
+    word, score = text(entry.get("value")), entry.get("score")
+    return word or (score if is_plain(score) else None)

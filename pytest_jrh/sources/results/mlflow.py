@@ -1,0 +1,102 @@
+"""MLflow's traces with their assessments: `mlflow.search_traces(...).to_json(FILE,
+orient="records", lines=True)`, and traces as JSON (`trace.to_json()`, lists of `trace.to_dict()`,
+`{"traces": [...]}`). As MLflow 3 writes them.
+
+The type of the source says whose an assessment is: a judge's (`LLM_JUDGE`), a person's (`HUMAN`)
+or that of code. A person who corrects a judge overrides its assessment, which is then no longer
+`valid`, and still what the judge said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    By,
+    Results,
+    Score,
+    case_names,
+    is_plain,
+    mapping,
+    mappings,
+    text,
+)
+
+_BY: Mapping[str, By] = {
+    "LLM_JUDGE": "judge",
+    "AI_JUDGE": "judge",
+    "HUMAN": "person",
+    "CODE": "other",
+}
+
+
+def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+    """The traces of a file."""
+    path, traces = "", values
+    if len(values) == 1 and isinstance(mapping(values[0]).get("traces"), list):
+        path, traces = "traces", mapping(values[0])["traces"]
+    if any(isinstance(_info(one).get("assessments"), list) for one in mappings(list(traces))):
+        return path, traces
+    return None
+
+
+def read(entries: Sequence[Any], results: Results) -> None:
+    """Add the feedback on traces."""
+    for place, entry in enumerate(entries):
+        info = _info(mapping(entry))
+        trace = text(info.get("trace_id")) or text(info.get("request_id"))
+        if not trace:
+            results.leave_out(UNKNOWN, place)
+            continue
+        assessments = mappings(info.get("assessments"))
+        replaced_by = {text(one.get("overrides")): _by(one) for one in assessments}
+        cases = case_names((trace, text(one.get("span_id"))) for one in assessments)
+        for case, assessment in zip(cases, assessments, strict=True):
+            name, by = text(assessment.get("assessment_name")), _by(assessment)
+            is_corrected = replaced_by.get(text(assessment.get("assessment_id"))) == "person"
+            feedback = mapping(assessment.get("feedback"))
+            if "feedback" not in assessment:
+                results.leave_out("expectations and issues", place)
+            elif by is None or not name or not (feedback.keys() & {"value", "error"}):
+                results.leave_out("assessments of an unknown form", place)
+            elif assessment.get("valid") is False and not (by == "judge" and is_corrected):
+                results.leave_out("assessments that were replaced", place)
+            elif not is_plain(feedback.get("value")) and not feedback.get("error"):
+                results.leave_out("assessments without a plain value", place)
+            else:
+                score = Score(
+                    place=place,
+                    case=case,
+                    metric=name,
+                    value=None if feedback.get("error") else feedback["value"],
+                    by=by,
+                    who=text(mapping(assessment.get("source")).get("source_id")),
+                    reasoning=text(assessment.get("rationale")),
+                    cluster=trace,
+                    time=text(assessment.get("last_update_time")),
+                    fields=_fields(mapping(entry), info),
+                )
+                results.scores.append(score)
+
+
+def _by(assessment: Mapping[str, Any]) -> By | None:
+    return _BY.get(text(mapping(assessment.get("source")).get("source_type")))
+
+
+def _info(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is known of a trace, which a row of a data frame says itself."""
+    return mapping(trace.get("info")) or trace
+
+
+def _fields(trace: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, str]:
+    """What was asked and answered, of which a trace alone has a preview."""
+    metadata = mapping(info.get("trace_metadata"))
+    fields = {}
+    for name, column, key in (("input", "request", "Inputs"), ("output", "response", "Outputs")):
+        value = trace.get(column) or info.get(f"{column}_preview")
+        value = value or metadata.get(f"mlflow.trace{key}")
+        fields[name] = value if isinstance(value, str) else json.dumps(value)
+    return fields

@@ -1,0 +1,150 @@
+"""promptfoo's results: `promptfoo eval -o results.json` (or `.jsonl`), and with grades of people in
+its viewer `promptfoo export eval ID -o results.json`. Version 3, as promptfoo 0.121 writes it.
+
+An assertion that a model judges is a verdict, under its metric or its type; the type `human` is a
+grade of the whole output. A grader that fails is a failed assertion there (`graderError`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_jrh.core.documents import printable
+from pytest_jrh.sources.results.scores import (
+    SATISFIED,
+    UNKNOWN,
+    Results,
+    Score,
+    distinct,
+    distinct_metrics,
+    is_plain,
+    mapping,
+    mappings,
+    plain_fields,
+    text,
+)
+
+_JUDGED = re.compile(
+    r"(not-)?(agent-rubric|answer-relevance|context-\w+|conversation-relevance|factuality|g-eval|"
+    r"llm-rubric|model-graded-\w+|pi|search-rubric|trajectory:goal-success)$|promptfoo:redteam:"
+)
+_FAILED = re.compile(
+    r"No output$|API (call )?error: |Error parsing output: |Invalid option: |"
+    r"Could not (extract|parse) JSON from|Could not perform remote grading|"
+    r"\S+ produced malformed response|Model grader produced a malformed response"
+)
+
+
+def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+    """The results of a file."""
+    summary = mapping(mapping(values[0]).get("results")) if len(values) == 1 else {}
+    if isinstance(summary.get("results"), list):
+        return "results.results", summary["results"]
+    if any("vars" in one and {"gradingResult", "testIdx"} & one.keys() for one in mappings(values)):
+        return "", values
+    return None
+
+
+def read(entries: Sequence[Any], results: Results) -> None:
+    """Add the verdicts and grades of outputs."""
+    outputs: dict[int, Mapping[str, Any]] = {}
+    tests: dict[tuple[str, str], set[int]] = {}
+    for place, entry in enumerate(map(mapping, entries)):
+        is_known = all(isinstance(entry.get(name), int) for name in ("testIdx", "promptIdx"))
+        if not is_known or not isinstance(entry.get("vars"), dict):
+            results.leave_out(UNKNOWN, place)
+        elif mapping(entry.get("gradingResult")):
+            outputs[place] = entry
+            for kind, asked, _ in _parts(entry):
+                tests.setdefault((kind, asked), set()).add(entry["testIdx"])
+        else:
+            results.leave_out("outputs with an error or without a grade", place)
+    # What is asked of one test alone is that test's, and no rubric of its own.
+    shared = {question for question, of in tests.items() if len(of) > 1}
+    cases = _cases(outputs.values())
+    for (place, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
+        judged: list[Score] = []
+        grade = None
+        for kind, asked, part in _parts(entry):
+            passed = part.get("pass")
+            if not isinstance(passed, bool):
+                results.leave_out("assertions without a verdict", place)
+            elif kind == "human":
+                grade = SATISFIED[passed]
+            elif _JUDGED.match(kind):
+                name = f"{kind}: {asked}" if asked and (kind, asked) in shared else kind
+                judged.append(_judged(entry, part, name, place=place, case=case, cluster=cluster))
+            else:
+                results.leave_out("assertions that no model judges", place)
+        judged = distinct_metrics(judged)
+        label = _label(judged, grade) if grade else []
+        if grade and not label:
+            results.leave_out("grades of people beside no verdict on the whole output", place)
+        results.scores += judged + label
+
+
+def _label(judged: list[Score], grade: str) -> list[Score]:
+    """A person's grade, behind the sum of verdicts where there are several: it is of the whole."""
+    if len(judged) == 1:
+        return [replace(judged[0], value=grade, by="person", who="")]
+    if not judged or not all(score.value for score in judged):
+        return []
+    every = SATISFIED["violated" not in [score.value for score in judged]]
+    whole = replace(judged[0], metric="all judgements", value=every, reasoning="")
+    return [whole, replace(whole, value=grade, by="person", who="")]
+
+
+def _parts(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The assertions of an output, with type and what is asked; those of a set stand beside it."""
+    graded = mapping(entry["gradingResult"])
+    for part in mappings(graded.get("componentResults")) or [graded]:
+        assertion = mapping(part.get("assertion"))
+        if assertion or not isinstance(part.get("componentResults"), list):
+            yield text(assertion.get("type")), printable(text(assertion.get("value"))), part
+
+
+def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **where: Any) -> Score:
+    """The verdict of an assertion, by its metric or this name; None where its grader failed."""
+    assertion, reason = mapping(part.get("assertion")), text(part.get("reason"))
+    of_test = mapping(mapping(entry.get("testCase")).get("options"))
+    providers = [one.get("provider") for one in (assertion, of_test)]
+    ids = [text(one) or text(mapping(one).get("id")) for one in providers]
+    has_failed = mapping(part.get("metadata")).get("graderError") or _FAILED.match(reason)
+    return Score(
+        **where,
+        metric=printable(text(assertion.get("metric"))) or name,
+        value=None if has_failed else SATISFIED[part["pass"]],
+        by="judge",
+        who=ids[0] or ids[1],
+        reasoning=reason,
+        fields=_fields(entry),
+    )
+
+
+def _cases(outputs: Collection[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+    """The names of outputs, and what those with the same variables share."""
+    has_several = len({entry["promptIdx"] for entry in outputs}) > 1
+    clusters: dict[str, str] = {}
+    names, shared = [], []
+    for entry in outputs:
+        variables, metadata = entry["vars"], mapping(mapping(entry.get("testCase")).get("metadata"))
+        ids = [one for one in (metadata.get("id"), variables.get("id")) if is_plain(one)]
+        name = str(ids[0]) if ids else f"test {entry['testIdx'] + 1}"
+        shared.append(clusters.setdefault(json.dumps(variables) if variables else name, name))
+        names.append(f"{name}, output {entry['promptIdx'] + 1}" if has_several else name)
+    return zip(distinct(names), shared, strict=True)
+
+
+def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked and answered, and what the test says beside."""
+    response = mapping(entry.get("response")).get("output")
+    return {
+        "input": text(mapping(entry.get("prompt")).get("raw")),
+        "output": response if isinstance(response, str) else json.dumps(response),
+        **plain_fields("vars", entry["vars"]),
+        **plain_fields("metadata", mapping(entry.get("testCase")).get("metadata")),
+    }

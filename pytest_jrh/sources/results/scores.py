@@ -1,0 +1,272 @@
+"""What the files of other tools come to: who said what of which case by which metric, and the rows
+of a table of it.
+
+Which of two metrics is the judge and which the label is only known where the tool says whether a
+model or a person gave a score, or where an option names it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from pytest_jrh.core.documents import listed, printable
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.text import counted
+
+By: TypeAlias = Literal["judge", "person", "other"]
+"""Who gave a score; "other" where the tool does not say it, as of what came through its API."""
+SATISFIED = {True: "satisfied", False: "violated"}
+COLUMNS = (
+    ("case", "case_id"),
+    ("rubric", "rubric_id"),
+    ("cluster", "cluster"),
+    ("judge", "judge"),
+    ("repeat", "repeat"),
+    ("verdict", "verdict"),
+    ("reasoning", "reasoning"),
+    ("label", "label"),
+    ("annotator", "annotator"),
+)
+"""What columns of the table are for, with their names."""
+UNKNOWN = "entries of an unknown form"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What somebody said of a case by a metric.
+
+    `value` is None of a judge that failed, and `who` the judge or the person, where that is known.
+    `place` is the entry of the file, and `fields` are columns beside, such as `input`. Of scores of
+    one person the one of the latest `time` counts.
+    """
+
+    place: int
+    case: str
+    metric: str
+    value: Any
+    by: By
+    who: str = ""
+    reasoning: str = ""
+    cluster: str = ""
+    time: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Results:
+    """The scores of a file of a `tool`, and what of it is not read, with the first place.
+
+    `is_raw` says that values are those of the tool, of which nobody has said what 1 means. `path`
+    is the list in the document that holds the entries; where they are lines of the file, `lines`
+    are their numbers.
+    """
+
+    tool: str
+    is_raw: bool
+    path: str = ""
+    lines: Sequence[int] = ()
+    scores: list[Score] = field(default_factory=list)
+    _left_out: Counter[str] = field(default_factory=Counter)
+    _first: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> dict[str, None]:
+        """The names of all metrics, in the order of the file."""
+        return dict.fromkeys(score.metric for score in self.scores)
+
+    def leave_out(self, what: str, place: int) -> None:
+        """Count what is not read."""
+        self._left_out[what] += 1
+        self._first.setdefault(what, place)
+
+    def where(self, place: int) -> str:
+        """Where an entry stands."""
+        return f"line {self.lines[place]}" if self.lines else f"{self.path}[{place}]"
+
+    def notices(self) -> Iterator[str]:
+        """What was not read, and which judges failed."""
+        if self._left_out:
+            parts = []
+            for what, count in self._left_out.items():
+                first = f", first {self.where(self._first[what])}" if what == UNKNOWN else ""
+                parts.append(f"{what} ({count:,}{first})")
+            yield f"Not read of {self.tool}'s results: {', '.join(parts)}."
+        failed = sum(score.by == "judge" and score.value is None for score in self.scores)
+        if failed:
+            yield f"{counted(failed, 'judgement')} failed: unscored, and no verdict."
+
+    def chosen(
+        self, needed: Collection[str], verdicts: Collection[str] = (), labels: Collection[str] = ()
+    ) -> tuple[list[tuple[int, dict[str, Any]]], list[str]]:
+        """The rows of a table with their places, and what was left out of it.
+
+        `needed` says whether "verdict" or "label" is read; `verdicts` and `labels` are metrics that
+        options name. Without them a metric that people scored is held against its labels alone.
+        """
+        judged = [score for score in self.scores if _is_verdict(score, verdicts)]
+        said = [score for score in self.scores if _is_label(score, labels)]
+        if any(score.by == "person" for score in said):
+            said = [score for score in said if score.by == "person"]
+        notices = list(self.notices())
+        if {"verdict", "label"} <= {*needed} and not labels:
+            both = {score.metric for score in judged} & {score.metric for score in said}
+            if both:
+                rest = [score for score in judged if score.metric not in both]
+                if rest:
+                    notices.append(f"No person scored {_counts(rest)}: not checked.")
+                judged = [score for score in judged if score.metric in both]
+                said = [score for score in said if score.metric in both]
+        rows: list[tuple[int, dict[str, Any]]] = []
+        if "verdict" in needed:
+            rows += self._verdict_rows(judged, labels)
+        if "label" in needed:
+            rows += _label_rows(said)
+        return rows, notices
+
+    def _verdict_rows(
+        self, scores: Iterable[Score], labels: Collection[str]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """A row for each verdict; of a metric that is held against a label of another name, the
+        judge is the metric.
+        """
+        repeats: Counter[tuple[str, ...]] = Counter()
+        for score in scores:
+            judge = score.metric if labels else score.who or self.tool
+            for rubric in labels or (score.metric,):
+                key = (score.case, rubric, judge)
+                repeats[key] += 1
+                row = _row(score, rubric) | {"judge": judge, "verdict": score.value}
+                row |= {"reasoning": score.reasoning}
+                if repeats[key] > 1:
+                    row["repeat"] = repeats[key]
+                yield score.place, row
+
+    def without_labels(self, file: str) -> InputError:
+        """What a file supports in which no verdict stands beside a label, and what is next."""
+        by: dict[By, list[Score]] = {"judge": [], "person": [], "other": []}
+        for score in self.scores:
+            by[score.by].append(score)
+        message = f"{self.tool}'s results hold no verdict beside a label of a person"
+        for who, scores in zip(("judges", "people", "unknown sources"), by.values(), strict=True):
+            if scores:
+                cases = counted(len({score.case for score in scores}), "case")
+                message += f"\n    of {who}: {_counts(scores)}, on {cases}"
+        message += "".join(f"\n    {notice}" for notice in self.notices())
+        check = f"python -m pytest_jrh check {shlex.quote(file)}"
+        judged, people = by["judge"] or by["other"], by["person"] or by["other"]
+        shared = {score.metric for score in by["judge"]} & {score.metric for score in by["person"]}
+        if shared:
+            hint = "where people scored what a judge scored, they disagree, or the judge failed"
+        elif by["judge"] and not people:
+            hint = f"label cases: python -m pytest_jrh label {shlex.quote(file)}"
+            hint += f"\n    and hold the verdicts against them: {check} --labels FILE"
+        elif not judged:
+            hint = "hold verdicts against these labels: python -m pytest_jrh check VERDICTS"
+            hint += f" --labels {shlex.quote(file)}"
+        else:
+            verdict = judged[0].metric
+            label = next((one.metric for one in people if one.metric != verdict), "NAME")
+            names = f"--verdict {shlex.quote(verdict)} --label {shlex.quote(label)}"
+            hint = f"say which is the label of which: {check} {names}"
+        return InputError(Problem(message, file, hint=hint))
+
+
+def _is_verdict(score: Score, names: Collection[str]) -> bool:
+    return score.metric in names and score.by != "person" if names else score.by == "judge"
+
+
+def _is_label(score: Score, names: Collection[str]) -> bool:
+    return score.metric in names and score.by != "judge" if names else score.by == "person"
+
+
+def _counts(scores: Iterable[Score]) -> str:
+    """The metrics of scores, with their counts."""
+    counts = Counter(score.metric for score in scores)
+    return listed((f"{printable(name, 50)} ({count:,})" for name, count in counts.items()), 8)
+
+
+def _row(score: Score, rubric: str) -> dict[str, Any]:
+    row = {"case_id": score.case, "rubric_id": rubric}
+    if score.cluster:
+        row["cluster"] = score.cluster
+    return {**row, **score.fields}
+
+
+def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A row for each label, of one person's the latest; each without a name is somebody's own."""
+    latest: dict[tuple[object, ...], Score] = {}
+    for score in sorted(scores, key=lambda score: score.time):
+        if score.value is not None:
+            who: object = score.who or score.place
+            latest[score.case, score.metric, who] = score
+    for score in latest.values():
+        annotator = score.who or f"entry {score.place + 1}"
+        row = _row(score, score.metric) | {"label": score.value, "annotator": annotator}
+        yield score.place, row
+
+
+def text(value: object) -> str:
+    """A value where it is text, else nothing."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A value where it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """The mappings in a value where it is a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is a word, a number or a truth."""
+    return isinstance(value, bool | int | float) or bool(text(value))
+
+
+def plain_fields(prefix: str, values: object) -> dict[str, Any]:
+    """The words, numbers and truths of a mapping, as columns with a prefix."""
+    named = mapping(values).items()
+    return {f"{prefix}.{name}": value for name, value in named if is_plain(value)}
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Names, those that were there before with their number."""
+    counts: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        counts[name] += 1
+        numbered.append(f"{name} ({counts[name]})" if counts[name] > 1 else name)
+    return numbered
+
+
+def distinct_metrics(scores: Sequence[Score]) -> list[Score]:
+    """The scores of a case; one more of a judge by a metric of the same name is of another one."""
+    counts: Counter[tuple[str, str]] = Counter()
+    numbered = []
+    for score in scores:
+        counts[score.metric, score.who] += 1
+        number = counts[score.metric, score.who]
+        name = f"{score.metric} ({number})" if number > 1 else score.metric
+        numbered.append(replace(score, metric=name))
+    return numbered
+
+
+def case_names(subjects: Iterable[tuple[str, str]]) -> list[str]:
+    """The case that each score is of, by what it is about and by the part of it, if any: what is
+    said of the only part that is there is said of the whole.
+    """
+    listed_subjects = list(subjects)
+    parts: dict[str, set[str]] = {}
+    for whole, part in listed_subjects:
+        parts.setdefault(whole, set()).update({part} - {""})
+    names = []
+    for whole, part in listed_subjects:
+        is_only = len(parts[whole]) <= 1
+        names.append(whole if is_only or not part else f"{whole}/{part}")
+    return names
