@@ -138,7 +138,7 @@ def mlflow(said: Sequence[Said]) -> list[dict[str, Any]]:
         assessments: list[dict[str, Any]] = []
         is_corrected = None not in (verdict, label) and label != verdict
         if verdict is None:
-            feedback: dict[str, Any] = {"error": {"error_code": "ValueError"}}
+            feedback: dict[str, Any] = {"value": None, "error": {"error_code": "ValueError"}}
         else:
             feedback = {"value": verdict}
         judge = _assessment(number, "LLM_JUDGE", feedback)

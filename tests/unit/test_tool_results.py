@@ -217,7 +217,7 @@ def test_a_damaged_file_is_refused(
     assert len(said) < 2_000
 
 
-ODD = (None, 7, True, "x", "\ud800", [], [{}], {}, {"id": 1}, 1e308, ...)
+ODD: tuple[Any, ...] = (None, 7, True, "x", "\ud800", [], [{}], {}, {"id": 1}, 1e308, ...)
 
 
 @pytest.mark.parametrize("tool", FILES)

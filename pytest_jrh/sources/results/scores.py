@@ -128,14 +128,22 @@ class Results:
         return rows, notices
 
     def _verdict_rows(
-        self, scores: Iterable[Score], labels: Collection[str]
+        self, scores: Sequence[Score], labels: Collection[str]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """A row for each verdict; of a metric that is held against a label of another name, the
         judge is the metric.
         """
+        judges: dict[tuple[str, str], set[str]] = {}
+        for score in scores:
+            judges.setdefault((score.case, score.metric), set()).add(score.who)
+        # Where each metric has a model of its own they are rubrics, and not judges to compare.
+        has_several = any(len(names) > 1 for names in judges.values())
+        is_known = has_several or len({score.who for score in scores}) == 1
         repeats: Counter[tuple[str, ...]] = Counter()
         for score in scores:
-            judge = score.metric if labels else score.who or self.tool
+            judge = (is_known and score.who) or self.tool
+            if labels:
+                judge = score.metric
             for rubric in labels or (score.metric,):
                 key = (score.case, rubric, judge)
                 repeats[key] += 1
