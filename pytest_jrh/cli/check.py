@@ -43,7 +43,9 @@ _OF_BASELINE = {
 def declare_check(check: argparse.ArgumentParser) -> None:
     """Declare the options."""
     check.add_argument(
-        "table", metavar="TABLE", help="CSV (commas, semicolons, tabs) or JSON lines"
+        "table",
+        metavar="TABLE",
+        help="CSV (commas, semicolons, tabs), JSON lines, or the results of another tool",
     )
     _declare_columns(check)
     check.add_argument(

@@ -118,7 +118,7 @@ def read_table(path: Path, file: str) -> Table:
         hint = f"read are rows (JSON lines, or a list of objects), and results of {_TOOLS}"
         raise InputError(Problem(message, file, hint=hint))
     if not values:
-        where = None if of_document == "" else 1
+        where = 1 if of_document is None else None
         raise InputError(Problem("has no row below the names of the columns", file, where))
     rows = ((line, row) for line, value in read for row in _rows(value))
     return replace(table_of(rows, file), path=of_document)
