@@ -16,7 +16,6 @@ from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import file_name_part
 from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
-from pytest_jrh.sources.results.scores import COLUMNS as RESULT_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -227,9 +226,8 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
     """What was taken for what."""
     table, scale = checked.table, checked.table.values.scale
     parts = []
-    known = RESULT_COLUMNS if table.results else ()
     for role, column in checked.columns.taken().items():
-        if (role, column) in known:
+        if table.results and column.removesuffix("_id") == role:
             continue
         parts.append(f"{role}: {column}")
         if role == "cluster" and checked.columns.parts:

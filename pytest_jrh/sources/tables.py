@@ -24,7 +24,6 @@ from pytest_jrh.core.model import majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.results import FORMS, read_results
-from pytest_jrh.sources.results.scores import COLUMNS as RESULT_COLUMNS
 from pytest_jrh.sources.results.scores import Results
 
 LEDGER_FORMAT = 2
@@ -373,12 +372,10 @@ def choose_columns(
     `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
     is read for. Raises `InputError` where one of them is not there, or something is not clear.
     """
-    named = list(named)
-    if table.results:
-        roles = {role for role, _ in named}
-        known = [pair for pair in RESULT_COLUMNS if pair[1] in table.columns]
-        named += [(role, column) for role, column in known if role not in roles]
     chosen = dict(named)
+    if table.results and "judge" in table.columns:
+        # Of other tables it may be the verdict.
+        chosen.setdefault("judge", "judge")
     verdicts = [column for role, column in named if role == "verdict"]
     chosen.pop("verdict", "")
     label = chosen.get("label") or _only(table, "label", ())

@@ -20,18 +20,6 @@ from pytest_jrh.core.text import counted
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
 SATISFIED = {True: "satisfied", False: "violated"}
-COLUMNS = (
-    ("case", "case_id"),
-    ("rubric", "rubric_id"),
-    ("cluster", "cluster"),
-    ("judge", "judge"),
-    ("repeat", "repeat"),
-    ("verdict", "verdict"),
-    ("reasoning", "reasoning"),
-    ("label", "label"),
-    ("annotator", "annotator"),
-)
-"""What columns of the table are for, with their names."""
 UNKNOWN = "entries of an unknown form"
 
 
