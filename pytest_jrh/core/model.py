@@ -716,12 +716,15 @@ class ShownTurns:
     where `is_whole` all turns of a case without edits.
 
     `missing` are the positions of those that it did not send; of so many others it is `unknown`.
+    Where they are missing, and it sent so many characters of the transcript's beginning, that is
+    `cut`; else 0.
     """
 
     turns: int
     missing: tuple[int, ...] = ()
     unknown: int = 0
     is_whole: bool = False
+    cut: int = 0
 
     @property
     def shown(self) -> int:

@@ -23,6 +23,8 @@ _CONTEXT = 8
 _SURE_PIECE = 25
 # Characters of an argument that is told from others without its name.
 _SURE_ARGUMENT = 4
+# Characters of the beginning of a transcript that is cut: fewer may stand in a prompt by chance.
+_SURE_CUT = 200
 # Characters that are searched.
 _MOST_SENT = 1_000_000
 # An image or an archive, or the tokens of a text as numbers: no digest or key is that long.
@@ -68,16 +70,37 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """Look for the edited turns of a case in what was sent; of one without edits for all turns."""
     is_whole = not case.outcome.edits
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
-    if not has_media(case.messages):
-        transcript = render_transcript(case.messages)
-        # As prompts have it, which takes no search.
-        if any(transcript in text for text in sent.texts):
-            return ShownTurns(len(turns), is_whole=is_whole)
+    transcript = "" if has_media(case.messages) else render_transcript(case.messages)
+    # As prompts have it, which takes no search.
+    if transcript and any(transcript in text for text in sent.texts):
+        return ShownTurns(len(turns), is_whole=is_whole)
     search = _Search(case, sent)
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
     unknown = list(states.values()).count("unknown")
-    return ShownTurns(len(turns), missing, unknown, is_whole=is_whole)
+    cut = _cut_at(transcript, sent.texts) if missing else 0
+    return ShownTurns(len(turns), missing, unknown, is_whole=is_whole, cut=cut)
+
+
+def _cut_at(transcript: str, texts: Iterable[str]) -> int:
+    """How many characters of the beginning of a transcript were sent, also within JSON; 0 for so
+    few that they may stand in a prompt by chance.
+    """
+
+    def is_sent(length: int) -> bool:
+        beginning = transcript[:length]
+        ways = {
+            beginning,
+            json.dumps(beginning)[1:-1],
+            json.dumps(beginning, ensure_ascii=False)[1:-1],
+        }
+        return any(way in text for text in texts for way in ways)
+
+    if any(transcript[-_SURE_PIECE:] in text for text in texts):
+        # Something in the middle was left out.
+        return 0
+    length = bisect_left(range(1, len(transcript) + 1), 1, key=lambda n: not is_sent(n))
+    return length if length >= _SURE_CUT else 0
 
 
 def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:

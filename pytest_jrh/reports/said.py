@@ -60,11 +60,9 @@ from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import (
-    REASONING_DISAGREES,
     Statistics,
     accuracy_of,
     bias_of,
-    reasoning_disagrees,
 )
 
 
@@ -614,7 +612,11 @@ def _nothing_wrong(session: Session) -> str:
 
 
 def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
-    """What makes the figures doubtful, by judge, and then of the whole session."""
+    """What makes the figures doubtful: first what judges were not shown, and verdicts against their
+    own reasoning; then by judge, and of the whole session.
+    """
+    yield from topics.not_shown_blocks(session)
+    yield from topics.contradicted_blocks(session)
     yield from topics.extent_blocks(session)
     every_section = sections(session.table)
     for section in every_section:
@@ -627,7 +629,6 @@ def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
         for cases in gate_cases(decision, session):
             if not _is_read_first(cases):
                 yield cases
-    yield from topics.not_shown_blocks(session)
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session, skips=skips)
@@ -691,14 +692,11 @@ def _details(session: Session) -> Iterator[Block]:
 
 
 def _odd_cases(session: Session, section: figures.Section) -> Iterator[Block]:
-    """The cases in which a judge contradicts itself, in its repeats or in its reasoning."""
+    """The cases in which a judge contradicts itself in its repeats."""
     results = session.by_judge.get((section.suite, section.judge), ())
-    flickering, contradicted = [], []
+    flickering = []
     for result in results:
         if result.flickers:
             flickering.append(session.named(result.case_id, result.scores_text))
-        if reasoning_disagrees(result):
-            contradicted.append(session.named(result.case_id, f"gave {result.scores_text}"))
-    for title, cases in (("flickering", flickering), (REASONING_DISAGREES, contradicted)):
-        if cases:
-            yield Fold(title, (Cases(title, tuple(cases)),))
+    if flickering:
+        yield Fold("flickering", (Cases("flickering", tuple(flickering)),))

@@ -38,6 +38,7 @@ from pytest_jrh.stats.figures import (
 )
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.panels import Panel, made_case_id
+from pytest_jrh.stats.statistics import reasoning_disagrees
 
 MOST_NAMED = 50
 # pytest names each of them, too, and says why.
@@ -409,23 +410,72 @@ def not_shown_blocks(session: Session) -> list[Block]:
     blocks: list[Block] = []
     for subject, results in _by_judge(session):
         for count in shown_counts(results):
-            if not count.missing:
-                continue
-            lucky = sum(map(is_right_by_luck, count.not_shown))
-            luck = f", {lucky:,} of them right by luck" if lucky else ""
-            cases = f"{counted(len(count.not_shown), 'case')}{luck}"
-            title = (
-                f"{subject} was not shown {count.missing:,} of {count.turns:,} {count.name} "
-                f"({cases})."
-            )
-            named = []
-            for result in count.not_shown:
-                assert result.extra.shown is not None
-                right = ", right by luck" if is_right_by_luck(result) else ""
-                why = f"not shown {turns_text(result.extra.shown)}{right}"
-                named.append(session.named(result.case_id, why))
-            blocks.append(Cases(title, tuple(named), "warning"))
+            if count.missing:
+                title = (
+                    f"{subject} was not shown {count.missing:,} of {count.turns:,} {count.name}"
+                    f"{_cut_text(count)} ({_fate_text(count, results)})."
+                )
+                named = []
+                for result in count.not_shown:
+                    assert result.extra.shown is not None
+                    right = ", right by luck" if is_right_by_luck(result) else ""
+                    why = f"not shown {turns_text(result.extra.shown)}{right}"
+                    named.append(session.named(result.case_id, why))
+                blocks.append(Cases(title, tuple(named), "warning"))
     return blocks
+
+
+def _cut_text(count: ShownCount) -> str:
+    """At how many characters a judge cuts a transcript, where all that it was not shown says so."""
+    cuts = {result.extra.shown.cut for result in count.not_shown if result.extra.shown}
+    if len(cuts) != 1 or cuts == {0}:
+        return ""
+    return f": it cuts at {cuts.pop():,} characters"
+
+
+def _fate_text(count: ShownCount, results: Iterable[CaseResult]) -> str:
+    """The cases of which a judge was not shown all; of edited ones how many of its missed
+    violations are among them, and how many are right all the same.
+    """
+    text = counted(len(count.not_shown), "case")
+    if count.is_whole:
+        return text
+    unseen = sum(map(_is_missed, count.not_shown))
+    missed = sum(map(_is_missed, results))
+    parts = [f"{unseen:,} of its {missed:,} missed"] if unseen else []
+    if lucky := sum(map(is_right_by_luck, count.not_shown)):
+        parts.append(f"{lucky:,} right by luck")
+    return f"{text}: {', '.join(parts)}" if parts else text
+
+
+def _is_missed(result: CaseResult) -> bool:
+    """Whether a judge let a violation pass."""
+    return result.outcome == "disagree" and result.target is None and result.label == 1
+
+
+def contradicted_blocks(session: Session) -> list[Block]:
+    """The verdicts whose reasoning ends in another one, by judge and by what they say."""
+    blocks: list[Block] = []
+    every_section = figures.sections(session.table)
+    for section in every_section:
+        of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
+        by_text: dict[str, list[CaseResult]] = {}
+        for result in session.by_judge.get((section.suite, section.judge), ()):
+            if reasoning_disagrees(result):
+                by_text.setdefault(_said_text(result), []).append(result)
+        for said, results in by_text.items():
+            named = tuple(session.named(result.case_id) for result in results)
+            title = f"{of}{counted(len(results), 'verdict')} against the reasoning: {said}"
+            blocks.append(Cases(title, named, "warning"))
+    return blocks
+
+
+def _said_text(result: CaseResult) -> str:
+    """What a verdict says, and what its reasoning does."""
+    if result.target is not None:
+        return "the score is another one than the reasoning ends in"
+    verdict, reasoning = ("violated", "satisfied") if result.score else ("satisfied", "violated")
+    return f"the score says {verdict}, the reasoning {reasoning}"
 
 
 def shown_sentences(session: Session) -> Iterator[str]:

@@ -365,12 +365,6 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
     """
     of_total = [doubt(total), one_class(total)]
     lines = [text for text in of_total if text]
-    if total.counts.contradicted:
-        lines.append(
-            f"Reasoning and score disagree in {total.counts.contradicted:,} of "
-            f"{counted(total.counts.n, 'verdict')}: the reasoning ends in another verdict than the "
-            "score. The score counts."
-        )
     if ties := tie_sentence(total):
         lines.append(ties)
     matrix = total.matrices.get(total.mode)

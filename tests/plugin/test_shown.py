@@ -116,13 +116,14 @@ def test_results_say_what_each_judge_was_shown(sessions: tuple[Session, Session]
 def test_a_judge_that_cuts_is_said_to(sessions: tuple[Session, Session]) -> None:
     recorded, replayed = (words(session.done) for session in sessions)
     assert "The judge was not shown 4 of 4 turns." in recorded
-    assert "! The judge cuts was not shown 2 of 2 edited turns (2 cases)" in recorded
+    missed = "(2 cases: 2 of its 2 missed)"
+    assert f"! The judge cuts was not shown 2 of 2 edited turns {missed}" in recorded
     assert "The judge was not shown [4]." in replayed
     assert "run-2[e1-cuts] (not shown [4])" in replayed
     for judge in CUTTING:
         is_lucky = judge in ("cuts_in_halves", "cuts_a_prompt")
-        luck = ", 2 of them right by luck" if is_lucky else ""
-        assert f"! The judge {judge} was not shown 2 of 2 edited turns (2 cases{luck})." in replayed
+        fate = "(2 cases: 2 right by luck)" if is_lucky else missed
+        assert f"! The judge {judge} was not shown 2 of 2 edited turns {fate}." in replayed
         whole = "8 of 8 turns of runs as they are (2 cases)."
         assert f"! The judge {judge} was not shown {whole}" in replayed
 

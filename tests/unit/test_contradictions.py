@@ -76,14 +76,11 @@ def test_reports_count_and_name_them_and_no_figure_changes() -> None:
     assert odd[4].score == 0
     session = session_of(odd)
     assert session.table.overall.accuracy == session_of(plain).table.overall.accuracy
-    told = "Reasoning and score disagree in 1 of 6 verdicts"
-    lines = printed(session, 200, 1)
-    assert any(line.startswith(f"! {told}") for line in lines)
-    node = "suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]"
-    assert f"  {node} (gave 0)" in lines[lines.index("reasoning and score disagree (1):") :]
+    title = "1 verdict against the reasoning: the score says satisfied, the reasoning violated"
+    lines = printed(session, 200)
+    assert lines[lines.index(f"{title} (1):") + 1] == "  tone: positive (run-001)"
     data = table_data(session.table)
     assert data["overall"]["reasoning_disagrees"] == 1
-    assert data["warnings"][0].startswith(told)
 
 
 def test_a_failure_says_it_beside_the_reasoning() -> None:
