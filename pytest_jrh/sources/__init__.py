@@ -29,6 +29,7 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Conversation, Form, Head, Key, RunFields, Source, refused
+from pytest_jrh.sources.traces import TRACES
 from pytest_jrh.sources.transcripts import (
     ATIF,
     FILES_OF_A_TRIAL,
@@ -49,6 +50,7 @@ INSPECT = Form(
 FORMS: list[Form] = [
     CLAUDE_CODE,
     CODEX,
+    TRACES,
     ITEMS,
     MESSAGES,
     ONE_CONVERSATION,

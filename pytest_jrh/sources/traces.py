@@ -1,0 +1,229 @@
+"""Traces of OpenTelemetry in OTLP JSON, each of which is a run. What was said is in attributes or
+events of calls of models, by the semantic conventions of GenAI (1.28 and later) or OpenInference.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_jrh.core.documents import DamagedError, check_depth, inside, parsed
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.sources.chat import as_text, check_message, read_messages
+from pytest_jrh.sources.source import LINES, Conversation, Form
+from pytest_jrh.sources.transcripts import Item, Transcripts
+
+Json = dict[str, Any]
+_FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
+_LEVELS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
+_TOOL, _MODEL = ("execute_tool", "TOOL"), ("chat", "text_completion", "generate_content", "LLM")
+# Attributes with messages, of which the first that is there counts; `events` are our own.
+_SYSTEM = ("gen_ai.system_instructions",)
+_BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt")
+_AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
+# One of the attributes that make a list: `llm.input_messages.0.message.role`.
+_SPREAD = re.compile(r"(llm\.\w+put_messages|gen_ai\.(?:prompt|completion))((?:\.\w+){2,9})")
+_WRAPPER = re.compile(r"\.(message|message_content|tool_call)(?=\.)")
+_EVENT = re.compile(r"gen_ai\.(?:(system|developer|user|assistant|tool)\.message|choice)")
+# What a part is in chats: its type, and the fields that have other names there.
+_PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
+    "text": ("text", {"content": "text"}),
+    "reasoning": ("reasoning", {"content": "reasoning"}),
+    "thinking": ("reasoning", {"content": "reasoning"}),
+    "tool_call": ("tool_use", {"arguments": "input"}),
+    "tool_call_response": ("tool_result", {"id": "tool_use_id", "response": "result"}),
+}
+_BELOW = "some calls are below one of a tool, as a sub-agent's, or of a model; these are left out"
+
+
+def trace(value: Json) -> Conversation:
+    """Read the spans and log records of a trace; raises DamagedError with the span."""
+    spans: dict[str, Json] = {}
+    for record in value["records"]:
+        span_id = as_text(record.get("spanId"))
+        with inside(f"span {span_id}"):
+            _add(record, spans.setdefault(span_id, {"id": span_id}))
+    in_time = sorted(spans.values(), key=lambda span: (span["start"], -span["end"]))
+    for span in in_time:
+        parent = spans.get(span["parent"], {"kind": None})
+        above = (*_TOOL, *_MODEL) if span["kind"] in _MODEL else _TOOL
+        span["is_below"] = parent.get("is_below") or parent["kind"] in above
+    own = [span for span in in_time if not span["is_below"]]
+    tools = [span for span in own if span["kind"] in _TOOL]
+    talks = [span for span in own if span not in tools and _first(span, *_BEFORE, *_AFTER)]
+    attributes = {key: entry for span in reversed(in_time) for key, entry in span.items()}
+    return Conversation(
+        messages=_joined([span for span in talks if span["kind"] in _MODEL] or talks, tools),
+        id=value["traceId"],
+        cluster=as_text(_first(attributes, "gen_ai.conversation.id", "session.id")) or None,
+        tools=_json(attributes.get("gen_ai.tool.definitions")),
+        metadata={"model": _first(attributes, "gen_ai.request.model", "llm.model_name")},
+        no_messages="its spans have no messages: let the instrumentation record them",
+        notices=[_BELOW] if any(span["is_below"] and span["kind"] for span in in_time) else [],
+    )
+
+
+def _add(record: Json, span: Json) -> None:
+    """Add to a span its record, or a log record about it, with all attributes and events."""
+    span |= _plain(record.get("attributes", [])) | record
+    span["parent"] = as_text(span.get("parentSpanId"))
+    span["start"] = int(span.get("startTimeUnixNano") or span.get("observedTimeUnixNano") or 0)
+    span["end"] = int(span.get("endTimeUnixNano") or span["start"])
+    for event in record.get("events", [record]):
+        attributes = _plain(event.get("attributes", []))
+        name = event.get("eventName") or event.get("name") or attributes.get("event.name")
+        if name == "gen_ai.client.inference.operation.details":
+            span |= attributes
+        elif match := _EVENT.fullmatch(as_text(name)):
+            has = _plain(event.get("body")) or attributes.get("gen_ai.event.content") or attributes
+            has = _json(has)
+            said = has.get("message", has)
+            message = {"content": said} if isinstance(said, str) else dict(said)
+            message |= {"role": match[1] or "assistant", "tool_call_id": has.get("id")}
+            span.setdefault((_BEFORE if match[1] else _AFTER)[1], []).append(message)
+    span["kind"] = _first(span, "gen_ai.operation.name", "openinference.span.kind")
+
+
+def _plain(value: Any) -> Any:
+    """The JSON that a value of OTLP means, or a list of attributes."""
+    if isinstance(value, list):
+        attributes: Json = {}
+        for pair in value:
+            node, key = attributes, pair["key"]
+            if spread := _SPREAD.fullmatch(key):
+                _, *names, key = _WRAPPER.sub("", spread[2]).split(".")
+                for name in (spread[1], *names):
+                    node = node.setdefault(name, {})
+            node[key] = _plain(pair.get("value"))
+        return attributes
+    [(kind, inner)] = (value or {"noValue": None}).items()
+    if kind in ("arrayValue", "kvlistValue"):
+        values = inner.get("values", [])
+        return _plain(values) if kind == "kvlistValue" else [*map(_plain, values)]
+    return int(inner) if kind == "intValue" else inner
+
+
+def _first(span: Json, *keys: str) -> Any:
+    return next((span[key] for key in keys if span.get(key)), None)
+
+
+def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
+    """What was said in all calls, which repeat it, and what only tools have, in order of time."""
+    moments: list[tuple[int, Json]] = []
+    known: Counter[str] = Counter()
+    for call in calls:
+        with inside(f"span {call['id']}"):
+            before = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
+            after = _messages(call, _AFTER)
+        keys = [*map(_key, before)]
+        new = [m for n, m in enumerate(before) if keys[: n + 1].count(keys[n]) > known[keys[n]]]
+        known.update(map(_key, new + after))
+        moments += [(call["start"], m) for m in new] + [(call["end"], m) for m in after]
+    said = read_messages([message for _, message in moments])[0]
+    called = {call["id"] for part in said for call in part.get("tool_calls", ())}
+    answered = {part.get("tool_call_id") for part in said if part["role"] == "tool"}
+    for tool in tools:
+        call_id = _first(tool, "gen_ai.tool.call.id", "tool.id")
+        name = _first(tool, "gen_ai.tool.name", "tool.name")
+        arguments = _first(tool, "gen_ai.tool.call.arguments", "input.value")
+        result = _first(tool, "gen_ai.tool.call.result", "output.value", "error.type")
+        with inside(f"span {tool['id']}"):
+            if call_id in answered or (called and not call_id) or not (arguments or result):
+                continue
+            call = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            given = {"tool_use_id": call_id, "name": name, "content": as_text(result)}
+            parts = [call, {"type": "tool_result", **given}]
+            message = {"role": "assistant", "content": parts}
+            if call_id in called:
+                message = {"role": "tool", "content": parts[1:]}
+            check_message(message)
+            moments.append((tool["end"], message))
+    return [message for _, message in sorted(moments, key=lambda moment: moment[0])]
+
+
+def _key(message: Json) -> str:
+    """What tells a message from others; the text beside calls, and thoughts, not all repeat."""
+    parts = read_messages([message])[0]
+    return repr([(part["role"], part.get("tool_calls") or message_text(part)) for part in parts])
+
+
+def _messages(span: Json, keys: tuple[str, ...], role: str | None = None) -> list[Json]:
+    """The messages in the first of the attributes that is there, as those of chats."""
+    key = next((key for key in keys if span.get(key)), keys[0])
+    messages = []
+    with inside(key):
+        entries = _in_order(_json(span.get(key) or []))
+    for number, entry in enumerate(entries):
+        with inside(key, number):
+            parts = _in_order(entry.get("parts", entry.get("contents", entry.get("content"))))
+            content = [*map(_part, parts)] if isinstance(parts, list) else parts
+            names = ("tool_call_id", "name", "tool_calls")
+            message = {name: _in_order(entry.get(name)) for name in names}
+            message |= {"role": entry.get("role", role), "content": content}
+            check_message(message)
+            messages.append(message)
+    return messages
+
+
+def _json(value: Any) -> Any:
+    """A value, or what it is the JSON of."""
+    value = parsed(value) if isinstance(value, str) else value
+    check_depth(value)
+    return value
+
+
+def _in_order(value: Any) -> Any:
+    return [value[key] for key in sorted(value, key=int)] if isinstance(value, dict) else value
+
+
+def _part(part: Json) -> Json:
+    kind, names = _PARTS.get(part.get("type"), (part.get("type"), {}))
+    read = {names.get(key, key): value for key, value in part.items()} | {"type": kind}
+    return {**read, "content": as_text(read.get("result"))} if kind == "tool_result" else read
+
+
+class Traces(Transcripts):
+    """A file of traces."""
+
+    def _items(self) -> Iterator[tuple[Item, bytes]]:
+        data = self._bytes_of(self._file)
+        rows = [(n, row) for n, row in enumerate(data.split(b"\n"), start=1) if row.strip()]
+        if len(rows) > 1 and not rows[1][1].startswith(b"{"):
+            rows = [(1, data)]
+        traces: dict[str, Json] = {}
+        for line, row in rows:
+            try:
+                with inside():
+                    for record in _records(parsed(row)):
+                        if "startTimeUnixNano" in record or record.get("traceId"):
+                            begun = {"traceId": record["traceId"], "line": line, "records": []}
+                            traces.setdefault(record["traceId"], begun)["records"].append(record)
+            except DamagedError as error:
+                raise InputError(self._problem(Item(0, 0, line), row, error)) from None
+        self._traces = [json.dumps(value).encode() for value in traces.values()]
+        for number, value in enumerate(traces.values()):
+            yield Item(number, number, value["line"]), self._traces[number]
+
+    def _bytes(self, item: Item) -> bytes:
+        return self._traces[item.start]
+
+    @property
+    def _is_list(self) -> bool:
+        return False
+
+
+def _records(batch: Any) -> Iterator[Json]:
+    check_depth(batch)
+    for resources, scopes, records in _LEVELS:
+        for resource in batch.get(resources, ()):
+            for scope in resource.get(scopes, ()):
+                yield from scope.get(records, ())
+
+
+TRACES = Form(
+    "OTLP trace", (*LINES, ".json"), trace, lambda head: bool(_FILE.match(head.text)), source=Traces
+)
