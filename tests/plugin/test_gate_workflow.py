@@ -1,9 +1,10 @@
 """`examples/github/judge-gate.yml`, its steps run as they are written, on a pull request that
-changes the judge's prompt, and on its next push."""
+changes the judge's prompt, and on its next push; and those of the action beside it."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.workflow_jobs import Jobs
-from tests.unit.test_workflows import ROOT
+from tests.support.fork_server import python
+from tests.unit.test_workflows import ACTION, COMMENTS, ROOT
 
 CONFIG = "inputs/configs/refund_agent.yml"
 RUN = "https://github.com/o/r/actions/runs/7"
 LAX = "examples/prompt_change/refund_agent.yml"
+TABLE = "examples/strong_judges/llmbar-gpt4.csv"
 # GitHub as far as the workflow sees it: the comments of a pull request.
 GH = """
 import json, pathlib, subprocess, sys
@@ -103,3 +106,51 @@ def test_a_pull_request_has_an_annotation_and_one_comment_that_follows_it(tmp_pa
     first, comment = pull_request.comments()
     assert first == stranger
     assert comment.endswith("PASS, after the next push")
+
+
+def test_the_action_fails_by_the_word_and_keeps_one_comment(tmp_path: Path) -> None:
+    jobs = Jobs(ACTION, tmp_path / "bin")
+    jobs.install(GH)
+    jobs.command("python", shlex.join(python()))
+    comments = jobs.tools / "comments.json"
+    comments.write_text("[]", "utf-8")
+    checkout = tmp_path / "checkout"
+    for name in ("inputs", "examples/strong_judges"):
+        shutil.copytree(ROOT / name, checkout / name)
+
+    def judged(suite: str, check: str, *arguments: str) -> tuple[int, str]:
+        values = {"SUITE": suite, "CHECK": check, "ARGUMENTS": "\n".join([*arguments, ""])}
+        done = jobs.run(jobs.step("action", "Run"), checkout, values)
+        of_comment = {"NUMBER": "5", "GITHUB_REPOSITORY": "o/r", "MARKER": "<!-- a judge -->"}
+        posted = jobs.run(jobs.step("action", COMMENTS), checkout, of_comment)
+        assert posted.returncode == 0, posted.stderr
+        return done.returncode, done.stdout
+
+    prompts = ("--verdict=vanilla_norules", "--baseline=vanilla", "--one=violated")
+    assert judged("", TABLE, *prompts)[0] == pytest.ExitCode.TESTS_FAILED
+    [comment] = json.loads(comments.read_text("utf-8"))
+    assert comment["body"].startswith("<!-- a judge -->")
+    assert "FAIL: the judge misses 33 of 349 violations that it found before" in comment["body"]
+    baseline = "--jrh-baseline=inputs/baselines/refund_agent.json"
+    assert judged(CONFIG, "", baseline)[0] == pytest.ExitCode.OK
+    [comment] = json.loads(comments.read_text("utf-8"))
+    assert "PASS: the judge is as good as before on 54 cases" in comment["body"]
+    assert (checkout / "judge-report.html").exists()
+    code, printed = judged("", "")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert printed.startswith("::error title=Nothing to run::")
+    # What was there before is no report of this run.
+    assert json.loads(comments.read_text("utf-8")) == [comment]
+    assert not (checkout / "judge-summary.md").exists()
+
+
+def test_the_action_installs_nothing_that_nobody_has_named(tmp_path: Path) -> None:
+    jobs = Jobs(ACTION, tmp_path / "bin")
+    jobs.install(GH)
+    jobs.command("python", "echo")
+    step = jobs.step("action", "Install")
+    nothing = jobs.run(step, tmp_path, {"PACKAGE": ""})
+    assert nothing.returncode != 0
+    assert "say where pytest-jrh comes from" in nothing.stderr
+    source = "git+https://forge.example/o/r.git@0123"
+    assert jobs.run(step, tmp_path, {"PACKAGE": source}).stdout == f"-m pip install {source}\n"

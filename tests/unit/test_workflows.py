@@ -20,6 +20,8 @@ from pytest_jrh.cli.init import start_suite
 ROOT = Path(pytest_jrh.__file__).parents[1]
 FOLDER = ROOT / "examples" / "github"
 NAMES = ("judge-gate.yml", "judge-shards.yml", "judge-drift.yml")
+ACTION = "action/action.yml"
+COMMENTS = "Write the comment, or bring it up to date"
 
 
 def read(name: str) -> dict[Any, Any]:
@@ -28,7 +30,9 @@ def read(name: str) -> dict[Any, Any]:
 
 
 def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(job, step) for job, body in read(name)["jobs"].items() for step in body["steps"]]
+    """The steps of a workflow, each with its job, or those of an action."""
+    jobs = read(name).get("jobs") or {"action": read(name)["runs"]}
+    return [(job, step) for job, body in jobs.items() for step in body["steps"]]
 
 
 NAMED = "${PYTEST_JRH:?put where pytest-jrh comes from into env of this workflow}"
@@ -69,7 +73,7 @@ def test_jobs_ask_for_the_least(name: str) -> None:
             assert step["with"]["persist-credentials"] is False
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, ACTION])
 def test_actions_are_pinned_and_no_value_of_an_event_is_run_as_code(name: str) -> None:
     for _, step in steps(name):
         assert "uses" not in step or re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"])
@@ -88,6 +92,31 @@ def test_the_key_is_in_one_step_of_a_job_that_forks_never_reach() -> None:
     assert "github.event.pull_request.head.repo.full_name == github.repository" in condition
     assert "github.event.label.name == 'rejudge'" in condition
     assert "secrets." not in str({key: value for key, value in body.items() if key != "steps"})
+
+
+def test_the_action_comments_as_the_gate_does_and_has_what_a_job_gives_it() -> None:
+    gate, action = (
+        step["run"].splitlines()
+        for name in ("judge-gate.yml", ACTION)
+        for _, step in steps(name)
+        if step.get("name") == COMMENTS
+    )
+    assert gate[-7:] == action[-7:]
+    assert gate[-7].startswith("comment=$(gh api")
+    assert all(step["shell"] == "bash" for _, step in steps(ACTION) if "run" in step)
+    workflow = read("judge-check.yml")
+    assert workflow["permissions"] == {}
+    assert set(workflow[True]) == {"push", "pull_request"}
+    [job] = workflow["jobs"].values()
+    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
+    checkout, judged = job["steps"]
+    assert checkout["with"]["persist-credentials"] is False
+    assert judged["uses"] == "./.github/actions/judge"
+    assert set(judged["with"]) <= set(read(ACTION)["inputs"])
+    assert judged["with"]["package"] == ""
+    # Only a branch of this repository has a token that can write.
+    [condition] = [step["if"] for _, step in steps(ACTION) if step.get("name") == COMMENTS]
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in condition
 
 
 def test_the_example_is_what_init_writes(tmp_path: Path) -> None:
