@@ -110,7 +110,21 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         default="",
         help="what 1 (true, yes) means, where the names of columns do not say it",
     )
+    numbers = check.add_mutually_exclusive_group()
+    numbers.add_argument(
+        "--threshold",
+        metavar="X",
+        type=_share,
+        help="verdicts are numbers from 0 to 1, and mean from this one on what 1 means",
+    )
     check.add_argument(
+        "--error",
+        metavar="X",
+        type=_share,
+        default=0.05,
+        help="how much may be wrong of what such a judge decides alone (default: 0.05)",
+    )
+    numbers.add_argument(
         "--scale",
         metavar="LOW-HIGH",
         type=_scale,
@@ -174,7 +188,8 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         if name in given and not options.baseline:
             option = f"--{name.replace('_', '-')}"
             raise _mistake(option, "needs a baseline to hold verdicts against", "add --baseline")
-    names = (*_COLUMNS, "verdict", "labels", "one", "scale", "baseline", *of_baseline)
+    of_values = ("one", "scale", "threshold", "error")
+    names = (*_COLUMNS, "verdict", "labels", *of_values, "baseline", *of_baseline)
     return {name: given[name] for name in names if name in given} | {"map": dict(options.map)}
 
 

@@ -20,6 +20,7 @@ from pytest_jrh.core.model import (
     UNSCORED,
     CaseResult,
     CaseSpec,
+    Extra,
     Rubric,
     ScoreLevel,
     Why,
@@ -44,6 +45,7 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.probabilities import ERROR
 from pytest_jrh.store.people import Grounds
 
 
@@ -54,9 +56,11 @@ class CheckSettings:
     The first name columns, `verdict` one or several. `labels` is the file with what people said,
     where that is another one. `map` gives scores for words, `one` says what 1 means ("violated" or
     "passed") where the names of columns do not, and `scale` is the lowest and the highest score of
-    an ordinal table, else None. `baseline` is a column, a judge of a table in long form, or a file;
-    empty for none, and then the others decide nothing. `common` compares the cases alone that both
-    have; `same_judge` says that the baseline is of the same judge, whatever it is called.
+    an ordinal table, else None. From a `threshold` on a verdict, a number from 0 to 1, is a 1;
+    `error` is how much may be wrong of what a judge decides alone. `baseline` is a column, a judge
+    of a table in long form, or a file; empty for none, and then the others decide nothing. `common`
+    compares the cases alone that both have; `same_judge` says that the baseline is of the same
+    judge, whatever it is called.
     """
 
     label: str = ""
@@ -70,6 +74,8 @@ class CheckSettings:
     map: Mapping[str, Any] = field(default_factory=dict)
     one: str = ""
     scale: tuple[int, int] | None = None
+    threshold: float | None = None
+    error: float = ERROR
     baseline: str = ""
     max_drop: float = 0.05
     proof: bool = False
@@ -165,6 +171,7 @@ def _check(table: Table, settings: CheckSettings) -> CheckedTable:
             raise InputError(table.problem(message, key=f"--{role}"))
     low, high = settings.scale or (0, -1)
     values = Values(settings.map, range(low, high + 1), settings.one)
+    values.threshold = settings.threshold
     read, *others = [_cases(one, needed, settings, values, len(tables)) for one, needed in tables]
     values.refuse_unclear(table)
     if settings.labels:
@@ -249,6 +256,7 @@ def _checked(
         rubrics=rubrics,
         grounds={suite.name: Grounds(ordinal=bool(table.values.scale))},
         earlier=lines,
+        error=settings.error,
         is_table=True,
     )
     return CheckedTable(table, session, judges)
@@ -335,4 +343,5 @@ def _result(
         scores=scores,
         reasons=(case.reasonings.get(judge, ""),) * len(scores),
         why=why,
+        extra=Extra(probabilities=tuple(case.probabilities.get(judge, ()))),
     )

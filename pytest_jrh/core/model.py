@@ -631,10 +631,11 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's answer, on the scale that was on offer."""
+    """A judge's answer, on the scale that was on offer, by a threshold of its `probability`."""
 
     score: int
     reasoning: str
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -770,7 +771,8 @@ class Extra:
     `altered`: its record was changed on the disk since it was made. `config` is the suite's config
     file. `content` is the same for cases with one rubric and transcript, whatever their labels.
     `edit` is what the editor says of its first edit, in one line, or `UNEDITED`. `kept`: an earlier
-    session gave the result. `reason` is what people write into a baseline. `rejected` is the case
+    session gave the result. `probabilities` of a violation are those of all repeats of a judge that
+    gives some. `reason` is what people write into a baseline. `rejected` is the case
     that the verifier rejected, where that is why there is none. `review` is what people decided
     about the case, where a review is in play. `reworded`: made for another text of the rubric than
     the judge had. `shown` is whether the judge was shown what decides, where that is known.
@@ -781,6 +783,7 @@ class Extra:
     content: str = ""
     edit: str = ""
     kept: bool = False
+    probabilities: tuple[float, ...] = ()
     probe: ProbeVariant | None = None
     reason: str = ""
     rejected: Rejection | None = None

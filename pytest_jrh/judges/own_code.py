@@ -49,7 +49,7 @@ from pytest_jrh.core.model import (
     UnscoredKind,
     Verdict,
 )
-from pytest_jrh.core.sections import ConfigSection, Takes, Text
+from pytest_jrh.core.sections import ConfigSection, Share, Takes, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.judges.judge import (
@@ -102,6 +102,7 @@ class Scale:
 
     who: str
     score_map: Mapping[str, int] | None
+    threshold: float | None = None
 
     def verdict(self, said: Said, case: JudgedCase) -> Verdict:
         """The verdict that a judge's value is; raises `Unscored` (invalid_response) where it is
@@ -113,6 +114,11 @@ class Scale:
         value, reasoning = said
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
+        probability = None
+        if self.threshold is not None and not case.levels:
+            if type(value) is bool or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise self.invalid(f"gave {_shown(value)}; `threshold` needs a number from 0 to 1")
+            probability, value = float(value), int(value >= self.threshold)
         offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
         if self.score_map is not None:
             score = self.score_map.get(key_of(value))
@@ -126,11 +132,11 @@ class Scale:
         else:
             raise self.invalid(
                 f"gave {_shown(value)}; a score must be the integer {offered}, or one that "
-                "`score_map` gives for the value"
+                "`score_map` gives for the value; a probability needs `threshold`"
             )
         if score not in case.scores:
             raise self.invalid(f"gave the score {_shown(score)}; it must be {offered}")
-        return Verdict(score, reasoning[:_LONGEST_REASONING].strip())
+        return Verdict(score, reasoning[:_LONGEST_REASONING].strip(), probability)
 
     def invalid(self, problem: str) -> Unscored:
         """The outcome of a judge whose value is no verdict."""
@@ -199,7 +205,10 @@ class OwnCodeJudge(SuiteJudge):
     @property
     def fingerprint(self) -> str:
         """SHA-256 over its code, or its version, its parts, its map and its model's settings."""
-        return _sha256({**self._asked_with, "score_map": self.settings.section.score_map})
+        section = self.settings.section
+        threshold = getattr(section, "threshold", None)
+        made_of = {} if threshold is None else {"threshold": threshold}
+        return _sha256({**self._asked_with, **made_of, "score_map": section.score_map})
 
     @property
     def _asked_with(self) -> Mapping[str, Any]:
@@ -275,7 +284,9 @@ class OwnCodeJudge(SuiteJudge):
 
     def scale(self, default: Mapping[str, int] | None = None) -> Scale:
         """How its values become scores; `default` is the map where its section has none."""
-        return Scale(f"The judge {self.label}", self.settings.section.score_map or default)
+        section = self.settings.section
+        threshold = getattr(section, "threshold", None)
+        return Scale(f"The judge {self.label}", section.score_map or default, threshold)
 
 
 def _sha256(content: Mapping[str, Any]) -> str:
@@ -449,6 +460,9 @@ class PythonKeys(OwnCodeKeys):
 
     python: Annotated[Text | None, Takes(_TAKES)] = None
     """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
+    threshold: Share | None = None
+    """The function gives the probability that the rubric is violated, from 0 to 1; from this number
+    on its verdict is a violation. For binary suites, without score_map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,10 +528,12 @@ class PythonJudge(OwnCodeJudge):
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
-    del mode, instruction  # the function gets the scale with each case
+    del instruction
     section = settings.section
     assert isinstance(section, PythonKeys)
     assert section.python is not None
+    if section.threshold is not None and (mode == "ordinal" or section.score_map):
+        raise InputError(Problem("is for binary suites without score_map", key="judge.threshold"))
     path = section.python.strip()
     function = imported(path, key=_IN_CONFIG)
     # Imported before, with its mistakes named.

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places
@@ -183,7 +183,7 @@ class KeptRequests:
             if exchanges.halt is not None:
                 # The judge's code has caught it.
                 raise Halted
-            judged = Judged(said, Verdict(verdict.score, reasoning))
+            judged = Judged(said, replace(verdict, reasoning=reasoning))
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
                 raise self._halted(judging.code.who, exchanges.halt, recorded, error) from error

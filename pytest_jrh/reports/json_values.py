@@ -20,6 +20,7 @@ from pytest_jrh.stats.figures import all_warnings, keys_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped
 from pytest_jrh.stats.panels import Panel
 from pytest_jrh.stats.people import violation_rates
+from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Statistics, StatisticsTable, tabulate
 from pytest_jrh.store.people import Grounds
 
@@ -44,6 +45,8 @@ class JsonReport(Report):
                     **table_data(tabulate(results, scales(session.rubrics))),
                     "violations": violation_data(results, grounds) or None,
                 }
+                if of_judge := session.probabilities.get((suite, judge)):
+                    figures[judge or "default"]["probabilities"] = probability_data(of_judge)
             suites[suite] = {
                 "judges": figures,
                 "panel": panels.get(suite),
@@ -205,6 +208,17 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
         }
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
+
+
+def probability_data(figures: Probabilities) -> dict[str, Any]:
+    """The figures of a judge that gives probabilities; a number that no case reaches is null."""
+    data: dict[str, Any] = {}
+    for name, value in figures._asdict().items():
+        if isinstance(value, Estimate):
+            data[name] = _rate(value)
+        elif isinstance(value, float):
+            data[name] = value if math.isfinite(value) else None
+    return {**data, "bins": {f"{n / BINS}": _rate(of) for n, of in figures.bins.items()}}
 
 
 def _rate(rate: Estimate) -> dict[str, Any]:

@@ -58,6 +58,7 @@ from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import (
     Statistics,
@@ -177,6 +178,7 @@ def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> I
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
+    yield from _probability_table(session)
     if cases := worst_cases(session):
         yield ReadFirst(tuple(cases))
     for sentence in islice(violated_sentences(session), _MOST_RATES):
@@ -379,6 +381,40 @@ def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] =
         in_row = tuple(cells[number] for _, cells in known)
         table_rows.append(Row(row.name, in_row, row.level, row.about))
     return Table(first, tuple(title for title, _ in known), tuple(table_rows), most=_MOST_ROWS)
+
+
+def _probability_table(session: Session) -> Iterator[Table]:
+    """What judges that give probabilities would miss at few false alarms, and decide alone."""
+    rows = []
+    for (suite, judge), of_judge in session.probabilities.items():
+        missed, brier, alone = of_judge.found.complement(), of_judge.brier, of_judge.alone
+        cells = (
+            Cell(figures.percent(missed.value), figures.range_text(missed)),
+            Cell(f"{of_judge.threshold:.4g}".replace("inf", figures.NONE)),
+            Cell(figures.decimal(brier.value), figures.range_text(brier, "number")),
+            Cell(figures.percent(alone.value), figures.range_text(alone)),
+        )
+        rows.append(Row(one_line(judge or suite), cells))
+    if rows:
+        alone_at = f"alone at {100 * session.error:.3g}%"
+        titles = (f"missed at {FALSE_ALARMS:.0%}", "threshold", "Brier", alone_at)
+        yield Table("judge", titles, tuple(rows))
+
+
+def _calibration(session: Session) -> Iterator[Section]:
+    """How often cases are violated by their probability, and what else was counted of it."""
+    for (suite, judge), of_judge in session.probabilities.items():
+        rows = []
+        for tenth, violated in of_judge.bins.items():
+            name = f"{tenth / BINS:.0%}-{(tenth + 1) / BINS:.0%}"
+            rows.append(Row(name, (_share_cell(violated, None),)))
+        alarms, wrong, sure = of_judge.alarms, of_judge.wrong, of_judge.sure
+        text = (
+            f"By a threshold from other runs {alarms.count:,} of {alarms.n:,} satisfied cases are "
+            f"false alarms. At least {sure:.4g} sure, it errs in {wrong.count:,} of {wrong.n:,}."
+        )
+        table = Table("probability", ("violated",), tuple(rows))
+        yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
 
 
 def _share_cell(wrong: Estimate, before: int | None) -> Cell:
@@ -679,6 +715,7 @@ def _details(session: Session) -> Iterator[Block]:
         blocks = [table, Sentence(note, "muted"), *topics.more_figures(section)]
         blocks += _odd_cases(session, section)
         yield Section(f"Figures of {section.label}", tuple(blocks))
+    yield from _calibration(session)
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)
     if labels := label_sentences(session):

@@ -32,6 +32,7 @@ from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, Pair, PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
+from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
@@ -220,7 +221,8 @@ class Session:
     rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
-    results are from shards. `page` is the HTML report of the session.
+    results are from shards. `page` is the HTML report of the session. `error` is how much may be
+    wrong of what a judge decides alone.
     """
 
     results: Sequence[CaseResult]
@@ -246,6 +248,7 @@ class Session:
     is_table: bool = False
     is_merge: bool = False
     page: Path | None = None
+    error: float = ERROR
 
     @cached_property
     def table(self) -> StatisticsTable:
@@ -262,6 +265,12 @@ class Session:
             if not result.spec.derived:
                 by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
         return by_judge
+
+    @cached_property
+    def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:
+        """What the probabilities of each suite's judges come to, of those that give some."""
+        figures = {judge: probabilities_of(of, self.error) for judge, of in self.by_judge.items()}
+        return {judge: of_judge for judge, of_judge in figures.items() if of_judge is not None}
 
     @property
     def is_part(self) -> bool:

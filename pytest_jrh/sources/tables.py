@@ -33,6 +33,7 @@ _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _BLANKS = re.compile(r"[\s-]+")
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
+_SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,12 +473,16 @@ class Values:
     """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
 
     `one` says what 1 means, "violated" or "passed", where the name of a column does not. `meanings`
-    are the words of each score that were met.
+    are the words of each score that were met. From a `threshold` on a number in `graded` columns is
+    a 1; `probabilities` of a violation are by column and text.
     """
 
     def __init__(self, mapping: Mapping[str, Any], scale: Sequence[int], one: str) -> None:
         self.scale = tuple(scale)
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
+        self.threshold: float | None = None
+        self.graded: Sequence[str] = ()
+        self.probabilities: dict[tuple[str, str], float] = {}
         self._mapping = {as_text(word): value for word, value in mapping.items()}
         self._one = one
         self._unclear: dict[str, None] = {}
@@ -504,10 +509,14 @@ class Values:
     def _score(self, text: str, column: str) -> int | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
         bare = None if self.scale else _BARE.get(as_word(text))
+        number: float | None = None
         try:
             value, bare = mapped(text, self._mapping), None
         except NoLabelError:
             value = text
+            if self.threshold is not None and column in self.graded and _SHARE.fullmatch(text):
+                number = float(text)
+                bare = int(number >= self.threshold)
         if value is None or value == "":
             return None
         if bare is None:
@@ -517,6 +526,9 @@ class Values:
             if not one:
                 self._unclear[column] = None
             score = 1 - bare if one == "passed" else bare
+            if number is not None:
+                self.probabilities[column, text] = 1 - number if one == "passed" else number
+                text = f"{'from' if bare else 'below'} {self.threshold}"
             text = f"{text} ({column})" if one == "passed" else text
         self.meanings[score][text] = None
         return score
@@ -526,6 +538,8 @@ class Values:
         way = f"--map {quoted(text)}"
         if self.scale:
             return f"say what it means: {way}={self.scale[0]}; {way}= counts it as missing"
+        if self.threshold is not None or _SHARE.fullmatch(text):
+            return "a number from 0 to 1 needs --threshold 0.5: from which one on it is what 1 is"
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
@@ -563,6 +577,7 @@ class TableCase:
     cluster: str | None = None
     label: int | None = None
     votes: dict[str, int] = field(default_factory=dict)
+    probabilities: dict[str, list[float]] = field(default_factory=dict)
     verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
 
@@ -608,8 +623,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
-    labels = values.scores(table, columns.label, problems)
     of_judges = [name for name in (*columns.verdicts, columns.baseline) if name]
+    values.graded = of_judges
+    labels = values.scores(table, columns.label, problems)
     verdicts = {name: values.scores(table, name, problems) for name in of_judges}
     for row, (line, texts) in enumerate(table.rows(columns._asdict())):
         epoch = whole_number(texts["epoch"])
@@ -635,6 +651,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
                 message = f"the case {shown(name)} is in line {case.line} too"
                 problems.append(table.problem(message, line, columns.case, _TELL_APART))
             of_judge[texts["repeat"]] = scores[row]
+            said = column, as_text(table.columns[column][row])
+            if said in values.probabilities:
+                case.probabilities.setdefault(judge, []).append(values.probabilities[said])
             if texts["reasoning"] and not is_baseline:
                 case.reasonings.setdefault(judge, texts["reasoning"])
     if problems:

@@ -178,6 +178,8 @@ def case_result(
         )
         content = content_digest(case)
         extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
+    probabilities = [verdict.probability for verdict in verdicts]
+    extra = replace(extra, probabilities=tuple(one for one in probabilities if one is not None))
     return replace(
         result,
         judge_digest=judge_digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from pytest_jrh.core.errors import Unscored
@@ -59,3 +60,26 @@ def test_a_score_of_inspect_may_be_no_verdict(value: Any, explanation: str, said
         ScorerJudge._said(Mock(), score, Scale("The judge j", {"I": 1, "C": 0}))
     assert caught.value.outcome == "invalid_response"
     assert said in caught.value.cause
+
+
+def _verdict(value: object, threshold: float | None = None) -> Verdict:
+    return Scale("The judge j", None, threshold).verdict((value, "why"), CASE)
+
+
+@pytest.mark.parametrize(
+    ("value", "score"), [(0.6, 1), (0.59, 0), (1, 1), (0, 0), (np.float64(0.7), 1)]
+)
+def test_a_probability_is_the_verdict_of_its_threshold(value: float, score: int) -> None:
+    assert _verdict(value, 0.6) == Verdict(score, "why", float(value))
+
+
+@pytest.mark.parametrize("value", [True, float("nan"), -0.1, 1.01, "0.5", None, np.float32(0.5)])
+def test_what_is_no_probability_is_no_verdict(value: object) -> None:
+    with pytest.raises(Unscored, match="`threshold` needs a number from 0 to 1") as caught:
+        _verdict(value, 0.6)
+    assert caught.value.outcome == "invalid_response"
+
+
+def test_a_probability_without_a_threshold_says_what_it_needs() -> None:
+    with pytest.raises(Unscored, match="a probability needs `threshold`"):
+        _verdict(0.7)

@@ -1,0 +1,271 @@
+"""Judges whose verdicts are probabilities: the figures beside scikit-learn's, their intervals by
+simulation, and what `check` makes of a table of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import NATURAL, CaseResult, Extra
+from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.stats.probabilities import probabilities_of
+from pytest_jrh.store.ledger import ledger_line, result_from
+
+Numbers = npt.NDArray[np.float64]
+FOLDS = 10
+
+
+def results_of(
+    probabilities: Sequence[float], labels: Sequence[int], size: int = 1
+) -> list[CaseResult]:
+    """Results of a judge whose threshold is 0.5, with so many cases of a run."""
+    results = []
+    for number, (probability, label) in enumerate(zip(probabilities, labels, strict=True)):
+        results.append(
+            CaseResult(
+                f"case {number}",
+                test=NATURAL,
+                run_id=f"run {number // size}",
+                label=int(label),
+                scores=(int(probability >= 0.5),),
+                reasons=("",),
+                extra=Extra(probabilities=(float(probability),)),
+            )
+        )
+    return results
+
+
+def drawn(
+    rng: np.random.Generator, n: int, size: int, spread: float
+) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Probabilities that are true, and labels by them; half of what moves them is that of a run."""
+    shared = np.repeat(rng.normal(size=n // size), size) if size > 1 else rng.normal(size=n)
+    weight = 0.7 if size > 1 else 0.0
+    latent = weight * shared + np.sqrt(1 - weight**2) * rng.normal(size=n)
+    probabilities = 1 / (1 + np.exp(-spread * latent))
+    return probabilities, rng.random(n) < probabilities
+
+
+def folds_of(results: Sequence[CaseResult]) -> Iterator[npt.NDArray[np.bool_]]:
+    """Which cases are of each tenth of the runs."""
+    clusters = [repr(result.spec.cluster_id) for result in results]
+    names = sorted(set(clusters))
+    place = np.array([names.index(cluster) % FOLDS for cluster in clusters])
+    for fold in range(FOLDS):
+        yield place == fold
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_figures_are_those_of_scikit_learn(size: int) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    calibration = pytest.importorskip("sklearn.calibration")
+    values, labels = drawn(np.random.default_rng(size), 300, size, 4)
+    results = results_of(list(values), list(labels), size)
+    figures = probabilities_of(results)
+    assert figures is not None
+    assert figures.brier.value == pytest.approx(metrics.brier_score_loss(labels, values))
+    shares, _ = calibration.calibration_curve(labels, values, n_bins=10)
+    assert [share.value for share in figures.bins.values()] == pytest.approx(list(shares))
+
+    def at_few_alarms(among: npt.NDArray[np.bool_]) -> float:
+        alarms, _, thresholds = metrics.roc_curve(
+            labels[among], values[among], drop_intermediate=False
+        )
+        return float(thresholds[alarms <= 0.05].min())
+
+    right, sureness = (values >= 0.5) == labels, np.maximum(values, 1 - values)
+
+    def sure_enough(among: npt.NDArray[np.bool_]) -> float:
+        shares, _, thresholds = metrics.precision_recall_curve(right[among], sureness[among])
+        return float(thresholds[shares[:-1] >= 0.95 - 1e-12].min(initial=np.inf))
+
+    everybody = np.full(len(values), True)
+    assert figures.threshold == pytest.approx(at_few_alarms(everybody))
+    assert figures.sure == pytest.approx(sure_enough(everybody))
+    called, alone = np.zeros(len(values), bool), np.zeros(len(values), bool)
+    for fold in folds_of(results):
+        called[fold] = values[fold] >= at_few_alarms(~fold) - 1e-12
+        alone[fold] = sureness[fold] >= sure_enough(~fold) - 1e-12
+    assert (figures.found.count, figures.found.n) == (sum(called & labels), sum(labels))
+    assert (figures.alarms.count, figures.alarms.n) == (sum(called & ~labels), sum(~labels))
+    assert (figures.alone.count, figures.alone.n) == (sum(alone), len(values))
+    assert (figures.wrong.count, figures.wrong.n) == (sum(alone & ~right), sum(alone))
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "spread"), [(80, 1, 2), (80, 1, 6), (200, 4, 4), (200, 10, 4)]
+)
+def test_intervals_hold_the_truth_in_nine_of_ten_samples(n: int, size: int, spread: float) -> None:
+    """The truth is that of all cases: their quantiles, each with its share of violations."""
+    quantiles = [NormalDist().inv_cdf(1 - place / 20_000) for place in range(1, 20_000)]
+    every = 1 / (1 + np.exp(-spread * np.array(quantiles)))
+    alarms = np.cumsum(1 - every) / (1 - every).sum()
+    found = every[alarms <= 0.05].sum() / every.sum()
+    wrong = np.sort(np.minimum(every, 1 - every))
+    alone = np.mean(np.cumsum(wrong) / np.arange(1, len(wrong) + 1) <= 0.05)
+    rng = np.random.default_rng(n)
+    held, samples = np.zeros(2), 200
+    for _ in range(samples):
+        values, labels = drawn(rng, n, size, spread)
+        figures = probabilities_of(results_of(list(values), list(labels), size))
+        assert figures is not None
+        for place, (share, truth) in enumerate(((figures.found, found), (figures.alone, alone))):
+            assert share.lower is not None
+            assert share.upper is not None
+            held[place] += share.lower <= truth <= share.upper
+    assert min(held) >= 0.9 * samples
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [([], []), ([0, 1], [0, 1]), ([0.2, 0.9], [1, 1])],
+    ids=["none", "verdicts", "one label"],
+)
+def test_nothing_is_said_where_there_is_nothing_to_say(
+    values: list[float], labels: list[int]
+) -> None:
+    assert probabilities_of(results_of(values, labels)) is None
+
+
+def test_cases_of_one_run_say_nothing() -> None:
+    assert probabilities_of(results_of([0.2, 0.9], [0, 1], size=2)) is None
+
+
+def test_a_threshold_that_no_case_reaches_is_infinite() -> None:
+    """The surest verdicts are all false alarms."""
+    figures = probabilities_of(results_of([0.9] * 5 + [0.6] * 5, [0] * 5 + [1] * 5))
+    assert figures is not None
+    assert (figures.threshold, figures.sure) == (np.inf, np.inf)
+    assert (figures.found.value, figures.alone.value) == (0, 0)
+
+
+def test_they_stand_in_the_ledger_under_their_own_name() -> None:
+    [result] = results_of([0.75], [1])
+    line = ledger_line(result)
+    assert json.loads(line)["extra"] == {"probabilities": [0.75]}
+    assert json.loads(line)["scores"] == [1]
+    assert result_from(line) == result
+
+
+GRADED = [0.93, 0.6, 0.2, 0.41, 0.07, 0.5, 0.88, 0.02, 0.3, 1e-05, 1, 0]
+LABELS = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
+
+
+def written(path: Path, values: Sequence[object], labels: Sequence[object] = LABELS) -> Path:
+    lines = ["case,label,score"]
+    for label, value in zip(labels, values, strict=True):
+        lines.append(f"c{len(lines)},{label},{value}")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def of_judge(checked: CheckedTable) -> Any:
+    [figures] = checked.session.probabilities.values()
+    return figures
+
+
+def test_verdicts_are_those_of_the_threshold(tmp_path: Path) -> None:
+    path = written(tmp_path / "graded.csv", GRADED)
+    checked = check_table(path, one="violated", threshold=0.5)
+    verdicts = [int(value >= 0.5) for value in GRADED]
+    plain = check_table(written(tmp_path / "plain.csv", verdicts), one="violated")
+    assert [result.scores for result in checked.results] == [(score,) for score in verdicts]
+    assert checked.judges["score"].figures == plain.judges["score"].figures
+    assert plain.session.probabilities == {}
+    # The probability of a pass is that of no violation.
+    passed = [1 - value for value in GRADED], [1 - label for label in LABELS]
+    turned = check_table(written(tmp_path / "p.csv", *passed), one="passed", threshold=0.5 + 1e-9)
+    assert [result.scores for result in turned.results] == [(score,) for score in verdicts]
+    assert of_judge(turned).brier.value == pytest.approx(of_judge(checked).brier.value)
+    assert of_judge(turned).found == of_judge(checked).found
+
+
+def test_a_baseline_decides_by_thresholded_verdicts(tmp_path: Path) -> None:
+    path = tmp_path / "lost.csv"
+    rows = [f"c{n},{int(n < 30)},{0.4 + n % 2 / 100},{0.9 if n < 30 else 0.1}" for n in range(60)]
+    path.write_text("\n".join(["case,label,verdict,old", *rows]), encoding="utf-8")
+    checked = check_table(path, one="violated", threshold=0.5, baseline="old")
+    assert checked.decision is not None
+    assert (checked.decision.word, len(checked.decision.regressions)) == ("FAIL", 30)
+
+
+def test_the_command_prints_them_beside_missed_and_false_alarms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values, labels = drawn(np.random.default_rng(5), 200, 1, 4)
+    written(Path("t.csv"), [round(value, 2) for value in values], [int(one) for one in labels])
+    command = ["check", "t.csv", "--one=violated", "--threshold=0.5", "--error=0.1"]
+    assert main([*command, "-v", "--report=r.json", "--report=r.md", "--report=r.html"]) == 0
+    printed = capsys.readouterr().out
+    checked = check_table("t.csv", one="violated", threshold=0.5, error=0.1)
+    figures = of_judge(checked)
+    assert "0, below 0.5 = satisfied; 1, from 0.5 = violated" in printed
+    [row] = [line for line in printed.splitlines() if line.startswith("t  ")]
+    missed = f"{1 - figures.found.value:.1%}"
+    assert row.split()[1:4:2] == [missed, f"{figures.threshold:.4g}"]
+    assert "alone at 10%" in printed
+    assert "Probabilities of t\nprobability  violated\n0%-10% " in printed
+    [of_table] = json.loads(Path("r.json").read_text("utf-8"))["suites"]["t"]["judges"].values()
+    data = of_table["probabilities"]
+    assert data["threshold"] == figures.threshold
+    assert data["alone"]["value"] == figures.alone.value
+    assert data["bins"]["0.9"]["n"] == figures.bins[9].n
+    assert f"| {missed} (" in MarkdownReport().text(checked.session)
+
+
+def test_a_repeat_counts_by_the_mean_and_a_tie_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    rows = ["a,1,1,0.9", "a,2,1,0.4", "a,3,1,0.8", "b,1,0,0.9", "b,2,0,0.1", "c,1,0,0.25"]
+    path.write_text("\n".join(["case,repeat,label,verdict", *rows]), encoding="utf-8")
+    checked = check_table(path, one="violated", threshold=0.5)
+    assert checked.results[0].extra.probabilities == (0.9, 0.4, 0.8)
+    assert [result.score for result in checked.results] == [1, None, 0]
+    assert of_judge(checked).brier.value == pytest.approx((0.3**2 + 0.25**2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "said"),
+    [
+        (["0.7", "0.2"], {}, "needs --threshold 0.5: from which one on"),
+        (["85", "0.2"], {"threshold": 0.5}, 'score: got "85"'),
+        (["nan", "0.2"], {"threshold": 0.5}, 'score: got "nan"'),
+        (["-0.1", "0.2"], {"threshold": 0.5}, "a number from 0 to 1"),
+        (["0,7", "0.2"], {"threshold": 0.5}, 'got "0'),
+    ],
+)
+def test_what_is_no_probability_is_refused(
+    tmp_path: Path, values: list[str], settings: dict[str, Any], said: str
+) -> None:
+    path = written(tmp_path / "t.csv", [f'"{value}"' for value in values], ["fail", "pass"])
+    with pytest.raises(InputError, match=r"t.csv:\d") as caught:
+        check_table(path, one="violated", **settings)
+    assert said in str(caught.value)
+
+
+def test_words_stay_verdicts_and_labels_are_no_probabilities(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", ["fail", 0.7, "", 0.2], ["fail", "fail", "pass", "pass"])
+    checked = check_table(path, one="violated", threshold=0.5, map={"": None})
+    assert [result.scores for result in checked.results] == [(1,), (1,), (), (0,)]
+    assert [result.extra.probabilities for result in checked.results] == [(), (0.7,), (), (0.2,)]
+    soft = written(tmp_path / "soft.csv", [0.7, 0.2], [0.9, 0.1])
+    with pytest.raises(InputError, match=r'label: got "0\.9"'):
+        check_table(soft, one="violated", threshold=0.5)
+
+
+@pytest.mark.parametrize("options", [["--threshold=1.5"], ["--threshold=0.5", "--scale=1-5"]])
+def test_options_that_mean_nothing_are_refused(tmp_path: Path, options: list[str]) -> None:
+    path = written(tmp_path / "t.csv", GRADED)
+    with pytest.raises(SystemExit) as left:
+        main(["check", str(path), "--one=violated", *options])
+    assert left.value.code == 4
