@@ -42,7 +42,6 @@ KEY = "suite.format"
 # By fields that they have at the top.
 _OTHER_FORMATS = {
     ("schema_version", "steps"): "an ATIF trajectory, which belongs in a .json file of its own",
-    ("resource_spans",): "a trace of OpenTelemetry, whose JSON (OTLP) begins with `resourceSpans`",
 }
 _ANSWER = "/response/choices/0/message"
 _UNREAD_ANSWER = (

@@ -120,6 +120,10 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
             before = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
             after = _messages(call, _AFTER)
         keys = [*map(_key, before)]
+        is_asked = bool(before) and before[-1]["role"] in ("user", "tool")
+        if is_asked and moments and moments[-1][1]["role"] == "assistant":
+            # What is asked last is new, also where it was said before.
+            known[keys[-1]] = min(known[keys[-1]], keys.count(keys[-1]) - 1)
         new = [m for n, m in enumerate(before) if keys[: n + 1].count(keys[n]) > known[keys[n]]]
         known.update(map(_key, new + after))
         moments += [(call["start"], m) for m in new] + [(call["end"], m) for m in after]
@@ -135,11 +139,10 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
             if call_id in answered or (called and not call_id) or not (arguments or result):
                 continue
             call = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-            given = {"tool_use_id": call_id, "name": name, "content": as_text(result)}
-            parts = [call, {"type": "tool_result", **given}]
-            message = {"role": "assistant", "content": parts}
+            given = {"type": "tool_result", "tool_use_id": call_id, "content": as_text(result)}
+            message = {"role": "assistant", "content": [call, given]}
             if call_id in called:
-                message = {"role": "tool", "content": parts[1:]}
+                message = {"role": "tool", "content": [given]}
             check_message(message)
             moments.append((tool["end"], message))
     return [message for _, message in sorted(moments, key=lambda moment: moment[0])]
@@ -161,8 +164,7 @@ def _messages(span: Json, keys: tuple[str, ...], role: str | None = None) -> lis
         with inside(key, number):
             parts = _in_order(entry.get("parts", entry.get("contents", entry.get("content"))))
             content = [*map(_part, parts)] if isinstance(parts, list) else parts
-            names = ("tool_call_id", "name", "tool_calls")
-            message = {name: _in_order(entry.get(name)) for name in names}
+            message = {k: _in_order(entry.get(k)) for k in ("tool_call_id", "name", "tool_calls")}
             message |= {"role": entry.get("role", role), "content": content}
             check_message(message)
             messages.append(message)
@@ -170,7 +172,6 @@ def _messages(span: Json, keys: tuple[str, ...], role: str | None = None) -> lis
 
 
 def _json(value: Any) -> Any:
-    """A value, or what it is the JSON of."""
     value = parsed(value) if isinstance(value, str) else value
     check_depth(value)
     return value

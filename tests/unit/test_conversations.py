@@ -307,8 +307,8 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
 
 def test_a_file_of_another_tool_is_named_with_the_way_in(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text('{"resource_spans": []}', encoding="utf-8")
-    with pytest.raises(InputError, match="is a trace of OpenTelemetry") as caught:
+    path.write_text('{"schema_version": "ATIF-v1.0", "steps": []}', encoding="utf-8")
+    with pytest.raises(InputError, match="is an ATIF trajectory, which belongs in") as caught:
         open_source(path).summaries()
     assert "write conversations, one a line" in str(caught.value)
 

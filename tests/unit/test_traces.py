@@ -158,6 +158,20 @@ def test_what_only_spans_of_tools_have_stands_in_its_time(tmp_path: Path) -> Non
     assert tuple(messages_of(source, other)) == read_messages(sent)[0]
 
 
+def test_what_is_said_twice_counts_twice_and_what_is_asked_again_once(tmp_path: Path) -> None:
+    """Where the provider keeps the conversation, a call has only what is new; one that fails is
+    made again."""
+    yes, sure = {"role": "user", "content": "Yes."}, {"role": "assistant", "content": "Sure?"}
+    batches = model_call("attributes", TRACE, 1, [SYSTEM, ASKED], sure)
+    [record] = batches[0]["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    record["attributes"].pop()
+    for number, asked in enumerate((ASKED, yes, yes, yes), start=2):
+        batches += model_call("attributes", TRACE, number, [SYSTEM, asked], sure)
+    source = written(tmp_path / "t.jsonl", batches)
+    said = [SYSTEM, ASKED, sure, yes, sure, yes, sure, yes, sure]
+    assert tuple(messages_of(source)) == read_messages(said)[0]
+
+
 def test_calls_below_a_tool_or_a_call_are_left_out_and_said(tmp_path: Path) -> None:
     chat = CHATS[1]
     batches = as_trace("attributes", TRACE, chat)
