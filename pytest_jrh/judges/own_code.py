@@ -204,11 +204,10 @@ class OwnCodeJudge(SuiteJudge):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over its code, or its version, its parts, its map and its model's settings."""
+        """SHA-256 of its code or version, its parts, map or threshold, and its model's settings."""
         section = self.settings.section
-        threshold = getattr(section, "threshold", None)
-        made_of = {} if threshold is None else {"threshold": threshold}
-        return _sha256({**self._asked_with, **made_of, "score_map": section.score_map})
+        score_map = section.score_map or getattr(section, "threshold", None)
+        return _sha256({**self._asked_with, "score_map": score_map})
 
     @property
     def _asked_with(self) -> Mapping[str, Any]:
@@ -284,9 +283,8 @@ class OwnCodeJudge(SuiteJudge):
 
     def scale(self, default: Mapping[str, int] | None = None) -> Scale:
         """How its values become scores; `default` is the map where its section has none."""
-        section = self.settings.section
-        threshold = getattr(section, "threshold", None)
-        return Scale(f"The judge {self.label}", section.score_map or default, threshold)
+        section, who = self.settings.section, f"The judge {self.label}"
+        return Scale(who, section.score_map or default, getattr(section, "threshold", None))
 
 
 def _sha256(content: Mapping[str, Any]) -> str:

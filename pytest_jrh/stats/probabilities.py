@@ -32,6 +32,8 @@ ERROR = 0.05
 BINS = 10
 _FOLDS = 10
 _ROUNDING = 1e-9
+# Where probabilities are few a choice is one or another, and the share itself varies at both.
+_AT_END = 0.65
 _SQUARE = NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2
 
 
@@ -77,7 +79,6 @@ def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Pro
     is_graded = any(0 < case.sure < 1 for case in violations)
     if not is_graded or 1 in (len({*clusters}), len({case.is_wrong for case in violations})):
         return None
-    squares = [(case.sure - (not case.is_wrong)) ** 2 for case in violations]
     worth = effective_size([case.is_wrong for case in verdicts], clusters) / len(clusters)
     threshold, found, called = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
     sure, share, alone = _chosen(verdicts, error, worth)
@@ -90,7 +91,7 @@ def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Pro
         alone=share,
         wrong=_wrong(alone),
         sure=sure,
-        brier=estimate_mean(squares, clusters),
+        brier=estimate_mean([(one.sure - 1 + one.is_wrong) ** 2 for one in violations], clusters),
         bins={tenth: _wrong(cases).complement() for tenth, cases in sorted(bins.items())},
     )
 
@@ -111,11 +112,11 @@ def _chosen(
     share = estimate_share(marks, [case.cluster for case in counted])
     value, lower, upper = share.value, share.lower, share.upper
     if value is not None and lower is not None and upper is not None:
-        least = fmean(case.sure >= strict for case in counted)
-        most = fmean(case.sure >= loose for case in counted)
-        lower = max(0.0, value - math.hypot(value - lower, max(0.0, value - least)))
-        upper = min(1.0, value + math.hypot(upper - value, max(0.0, most - value)))
-        share = replace(share, lower=lower, upper=upper)
+        ends = []
+        for sign, own, choice in ((-1, value - lower, strict), (1, upper - value, loose)):
+            moved = max(0.0, sign * (fmean(case.sure >= choice for case in counted) - value))
+            ends.append(value + sign * max(math.hypot(own, moved), moved + _AT_END * own))
+        share = replace(share, lower=max(0.0, ends[0]), upper=min(1.0, ends[1]))
     return lowest, share, [case for case in cases if case.sure >= apart[case.cluster]]
 
 
