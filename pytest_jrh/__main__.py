@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "check", help="check a table of verdicts against its labels: figures, gate, reports"
         )
     )
+    _declare_label(commands.add_parser("label", help="label cases in the browser, without a suite"))
     schema = commands.add_parser(
         "schema", help="write the JSON schemas of configs and rubric files for editors"
     )
@@ -148,6 +149,22 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     init.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
+def _declare_label(label: argparse.ArgumentParser) -> None:
+    label.add_argument("file", metavar="FILE", help="conversations, a log, a table, or results")
+    label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="a text, or ID: TEXT")
+    label.add_argument("--sample", type=int, metavar="N", help="so many, drawn at random")
+    label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
+    label.add_argument("--out", type=Path, default=Path("labels.csv"), metavar="CSV")
+    label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
+    label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
+
+
+def _label(options: argparse.Namespace) -> int:
+    from pytest_jrh.cli.label import label_file
+
+    return label_file(_local(options.file), options)
+
+
 def _init(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import start_suite
 
@@ -213,6 +230,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "check": check_file,
     "init": _init,
+    "label": _label,
     "merge": _merge,
     "schema": _schema,
 }

@@ -30,7 +30,7 @@ from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.labels import LabelRow, read_rows
 from pytest_jrh.sources.source import Source, refused
-from pytest_jrh.sources.tables import WORDS, whole_number
+from pytest_jrh.sources.tables import CANNOT_TELL, WORDS, whole_number
 from pytest_jrh.sources.tables import as_text as as_label_text
 
 
@@ -53,7 +53,7 @@ class LabelFile:
                 f"{config}.",
             )
         words: dict[str, int] = {}
-        for text in (as_label_text(row.label) for row in self.rows):
+        for text in (as_label_text(row.label) for row in self.rows if row.label != CANNOT_TELL):
             if text and text.casefold() not in WORDS and whole_number(text) is None:
                 # Which of them is violated nobody has said; one is, so that the other cannot be.
                 words.setdefault(text, 0 if words else 1)

@@ -34,7 +34,7 @@ from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
-from pytest_jrh.store.people import Decision, PersonLabel, has_decisions, open_stores
+from pytest_jrh.store.people import Decision, LabelBook, PersonLabel, has_decisions, open_stores
 
 if TYPE_CHECKING:
     from pytest_jrh.review.blind import LabelBoard
@@ -412,7 +412,9 @@ class Reviewing:
             from pytest_jrh.review.blind import LabelBoard
 
             reviewer, redact = self._session.options.reviewer, self._session.redactor.text
-            self._labels = LabelBoard(suites, people, reviewer=reviewer, redact=redact)
+            settings = {suite.name: suite.config.blind for suite in suites}
+            book = LabelBook(suites, people, redact=redact)
+            self._labels = LabelBoard(settings, book, reviewer=reviewer)
         desk = self.desk
         assert desk is not None
         for suite in suites:

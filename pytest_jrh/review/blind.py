@@ -12,10 +12,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_jrh.config.suite import Suite
+from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import DEFAULT_SEED, Case
@@ -104,9 +104,9 @@ class Assigned:
 class LabelBoard(Board):
     """The cases of some suites on their way to people's labels.
 
-    `people` are the labels that their files hold already; `reviewer` is the only one who labels,
-    where the command line names one. Reviewers and cases go by keys that are drawn at random, the
-    same case by another one for each reviewer.
+    `settings` are those of each suite, and `book` keeps the labels; `reviewer` is the only one who
+    labels, where the command line names one. Reviewers and cases go by keys that are drawn at
+    random, the same case by another one for each reviewer.
 
     Nothing is ever revealed here: who has finished reads the report, so that no label that he or
     she gives after `finish` is blind.
@@ -116,15 +116,14 @@ class LabelBoard(Board):
 
     def __init__(
         self,
-        suites: Sequence[Suite],
-        people: Iterable[PersonLabel],
+        settings: Mapping[str, BlindSection],
+        book: LabelBook,
         *,
         reviewer: str | None = None,
-        redact: Callable[[str], str] = str,
     ) -> None:
         super().__init__()
-        self._settings = {suite.name: suite.config.blind for suite in suites}
-        self._book = LabelBook(suites, people, redact=redact)
+        self._settings = settings
+        self._book = book
         self.reviewer = reviewer
         # A digest of what a reviewer may not know would say it to whoever can compute it.
         self._secret = secrets.token_bytes(32)

@@ -24,6 +24,7 @@ from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummar
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
 from pytest_jrh.sources.tables import (
+    CANNOT_TELL,
     NoLabelError,
     as_text,
     chosen,
@@ -180,7 +181,7 @@ class Joiner:
             if left_out[reason]:
                 joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
         if no_label and not joined.problems:
-            joined.notices.append(f"{file}: values that map makes no label: {no_label:,}.")
+            joined.notices.append(f"{file}: values that are no label: {no_label:,}.")
         joined.problems = first_problems(joined.problems, file)
         return joined
 
@@ -228,6 +229,8 @@ class Joiner:
         """The label of a row; None where the mapping says that there is none."""
         scale = self._rubrics[rubric_id].scores if self.ordinal else ()
         raw, hint = row.label, None
+        if raw == CANNOT_TELL:
+            return None
         try:
             if mapping:
                 raw = mapped(raw, mapping)

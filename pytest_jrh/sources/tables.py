@@ -31,6 +31,7 @@ LEDGER_FORMAT = 2
 _TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
+_NO_FORMULA = ("'=", "'+", "'-", "'@")
 _BLANKS = re.compile(r"[\s-]+")
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
@@ -210,7 +211,8 @@ def _csv_rows(
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                yield line, {name: cell for name, cell in zip_longest(names, cells) if name}
+                texts = (cell[1:] if cell[:2] in _NO_FORMULA else cell for cell in cells)
+                yield line, {name: text for name, text in zip_longest(names, texts) if name}
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
@@ -253,6 +255,7 @@ _PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect
 WORDS: Mapping[str, int] = {word: index % 2 for index, word in enumerate(_PAIRS.split())}
 """What a binary label may be, whatever its case: 1 is violated, 0 is satisfied; C and I are
 Inspect's."""
+CANNOT_TELL = "cannot tell"
 
 
 class NoLabelError(ValueError):
@@ -379,21 +382,21 @@ def choose_columns(
         chosen.setdefault("judge", "judge")
     verdicts = [column for role, column in named if role == "verdict"]
     chosen.pop("verdict", "")
-    label = chosen.get("label") or _only(table, "label", ())
+    label = chosen.get("label") or only_column(table, "label")
     if label and label in (*verdicts, chosen.get("baseline")):
         message = f"the column {shown(label)} cannot be label and verdict at once"
         raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
     taken = {label, *chosen.values(), *verdicts}
     chosen["label"] = label
     for role in ("case", "rubric", "epoch", "annotator", "repeat", "reasoning"):
-        chosen[role] = chosen.get(role) or _only(table, role, taken)
+        chosen[role] = chosen.get(role) or only_column(table, role, taken)
         taken.add(chosen[role])
     parts: Sequence[str] = ()
     if "cluster" not in chosen:
         chosen["cluster"], *parts = _clusters(table, taken)
         taken.update((chosen["cluster"], *parts))
     if "verdict" in needed and not verdicts:
-        verdicts = [_only(table, "verdict", taken)]
+        verdicts = [only_column(table, "verdict", taken)]
         taken.update(verdicts)
         if not verdicts[0]:
             raise _missing(table, "verdict", taken)
@@ -405,7 +408,7 @@ def choose_columns(
     return Columns(verdicts=tuple(verdicts), parts=tuple(parts), **chosen)
 
 
-def _only(table: Table, role: str, taken: Collection[str]) -> str:
+def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
     """The column with a name of the role that is not `taken`; empty where there is none."""
     columns = [name for name in table.named(ROLES[role].split()) if name not in taken]
     if len(columns) > 1 and role in OPTIONS:
@@ -517,7 +520,7 @@ class Values:
             if self.threshold is not None and column in self.graded and _SHARE.fullmatch(text):
                 number = float(text)
                 bare = int(number >= self.threshold)
-        if value is None or value == "":
+        if value in (None, "", CANNOT_TELL):
             return None
         if bare is None:
             score = label_value(value, self.scale)

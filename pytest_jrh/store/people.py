@@ -25,7 +25,7 @@ from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.sources.tables import NoLabelError, label_value
+from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError, label_value
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import BY_HAND
 
@@ -330,7 +330,6 @@ def _parsed(line: bytes) -> Decision | _Withdrawn:
     return Decision.model_validate_json(line)
 
 
-CANNOT_TELL = "cannot tell"
 _RESTORE = "restore the line from git, or delete it"
 RUN_LABELS = "run_labels.jsonl"
 """Beside the labels: those of natural runs, in the form that `labels: {path: ...}` reads."""
@@ -403,11 +402,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
                 raise InputError(Problem(message, str(path), number, "label")) from None
             if label.withdrawn:
                 person = (label.case_digest, label.reviewer)
-                labels = [
-                    earlier
-                    for earlier in labels
-                    if (earlier.case_digest, earlier.reviewer) != person
-                ]
+                labels = [one for one in labels if (one.case_digest, one.reviewer) != person]
             labels.append(label)
     return tuple(labels)
 
@@ -497,14 +492,18 @@ class LabelBook:
         changed then.
         """
         label = replace(label, note=self._redact(storable(label.note.strip())[0]))
+        self._write(case, label)
+        self._count(label)
+        if case.spec.natural:
+            folder = self._folders[case.spec.suite, case.spec.test]
+            self._write_run_label(folder, case, label)
+
+    def _write(self, case: Case, label: PersonLabel) -> None:
         folder = self._folders[case.spec.suite, case.spec.test]
         attributes = labels_path(folder).with_name(".gitattributes")
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
         append_line(labels_path(folder), _line(label))
-        self._count(label)
-        if case.spec.natural:
-            self._write_run_label(folder, case, label)
 
     def _count(self, label: PersonLabel) -> None:
         people = self._labels.setdefault(label.case_digest, {})

@@ -187,7 +187,7 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     page.wait_for_selector("#end[open]")
     page.focus(FINISH)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#banner:has-text('its report shows your labels')")
+    page.wait_for_selector("#banner:has-text('your labels are kept')")
     assert board.finalized
     people = read_people(suite)
     assert sorted(blind_labels(people).values()) == [(1,)] * 3

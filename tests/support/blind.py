@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard
+from pytest_jrh.store.people import LabelBook
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
@@ -95,10 +96,15 @@ def all_kinds(number: int) -> list[Case]:
 
 
 def labelling(
-    suite: Suite, cases: Iterable[Case], people: Any = (), reviewer: str | None = None
+    suite: Suite,
+    cases: Iterable[Case],
+    people: Any = (),
+    reviewer: str | None = None,
+    redact: Callable[[str], str] = str,
 ) -> LabelBoard:
     """The board of a session that has made these cases."""
-    board = LabelBoard([suite], people, reviewer=reviewer)
+    book = LabelBook([suite], people, redact=redact)
+    board = LabelBoard({suite.name: suite.config.blind}, book, reviewer=reviewer)
     made = list(cases)
     board.announce({generation_id(case.spec) for case in made})
     for case in made:

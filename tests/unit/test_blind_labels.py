@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
@@ -419,10 +418,7 @@ def test_a_label_that_is_none_changes_nothing(tmp_path: Path, body: bytes) -> No
 
 def test_what_people_type_is_stored_as_text_without_secrets(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path)
-    board = LabelBoard([suite], (), reviewer=None, redact=Redactor(("s3cret-value",)).text)
-    case = confirmed(0)
-    board.announce([generation_id(case.spec)])
-    board.end(generation_id(case.spec), case)
+    board = labelling(suite, [confirmed(0)], redact=Redactor(("s3cret-value",)).text)
     note = 'a\u2028b "quoted"\n{"label": 1} \ud800 s3cret-value'
     board.give(*first_label(board), 1, note)
     [said] = read_people(suite)

@@ -1,6 +1,6 @@
 // ---- Blind labelling: the same page with nothing on it but rubric and transcript
 
-const ENDED = "Finished: the run goes on, and its report shows your labels beside what the cases were made for.";
+const ENDED = "Finished: your labels are kept. What was started in the terminal goes on.";
 root.classList.add("blind");
 let progress = null;
 // Who labels: {reviewer, name}, and who labels on once he or she has finished.
@@ -139,7 +139,7 @@ function wantEnd() {
   const left = source.rows.filter(isOpen).length;
   const text = left ? `${left} of your cases have no label. Cases come rubric by rubric: what is labelled then stands for its rubrics alone. To label the rest another day, close this page instead.` : "All your cases are labelled.";
   const wait = others.length ? `${others.join(", ")} still label. ` : "";
-  askForEnd(`${wait}${text} The report then shows your labels beside what the cases were made for: no later label of yours is blind.`, others.length > 0);
+  askForEnd(`${wait}${text} What comes then may show the answers: no later label of yours is blind.`, others.length > 0);
 }
 finish = async (choice) => {
   const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});

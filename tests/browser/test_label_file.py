@@ -1,0 +1,97 @@
+"""A file labelled without a suite in Chromium, by two people, and what takes the labels."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.cli.checking import check_table
+from pytest_jrh.engine.suite import make_ready
+from tests.browser.opened import LabelPages
+from tests.browser.test_blind_labelling import wait_count, wait_number
+from tests.support.label_command import label_process
+
+RUBRIC = "polite: The answer is polite."
+NUMBER = 30
+
+
+def seconds_used(process: int) -> float:
+    """The processor time that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def write_cases() -> None:
+    """A table of verdicts, and a log of the same cases."""
+    with Path("cases.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "question", "answer", "verdict", "reasoning"])
+        for number in range(NUMBER):
+            word = "satisfied" if number % 2 else "violated"
+            said = f"The judge thinks of {number}"
+            writer.writerow([f"run-{number}", f"question {number}", f"answer {number}", word, said])
+    with Path("runs.jsonl").open("w", encoding="utf-8") as log:
+        for number in range(NUMBER):
+            turns = [{"role": "assistant", "content": f"answer {number}"}]
+            log.write(json.dumps({"id": f"run-{number}", "messages": turns}) + "\n")
+
+
+def is_violated(person: str, number: int) -> bool:
+    """Every third is; on the first five the second person is of another opinion."""
+    return (number % 3 == 0) != (person == "ben" and number < 5)
+
+
+def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
+    pages: LabelPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pages.folder)
+    write_cases()
+    for person in ("ann", "ben"):
+        command = ("cases.csv", "--rubric", RUBRIC, "--reviewer", person)
+        with label_process(pages.folder, *command) as (process, url):
+            page = pages.page(url, name="")
+            wait_number(page, 1)
+            assert seconds_used(process.pid) < 2
+            for place in range(NUMBER):
+                wait_number(page, place + 1)
+                shown = page.inner_text("#turns")
+                [number] = re.findall(r"answer (\d+)", shown)
+                assert f"question {number}" in shown
+                assert "The judge thinks" not in page.content()
+                page.keyboard.press("v" if is_violated(person, int(number)) else "s")
+                wait_count(page, place + 1, NUMBER)
+            page.wait_for_selector("#end[open]")
+            page.focus("#end button:text-is('Finish')")
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#banner:has-text('your labels are kept')")
+            assert process.wait(15) == 0
+            page.close()
+    # The page asks on for a server that has ended.
+    pages.complaints.clear()
+    with Path("labels.csv").open(newline="", encoding="utf-8") as file:
+        said = {(row["annotator"], row["case_id"]): row["label"] for row in csv.DictReader(file)}
+    assert len(said) == 2 * NUMBER
+    for (person, case), word in said.items():
+        is_so = is_violated(person, int(case.removeprefix("run-")))
+        assert word == ("violated" if is_so else "satisfied")
+    # By hand, of those on which both agree: 8 violated, of which 4 are odd, and 17 satisfied, of
+    # which 8 are even.
+    checked = check_table("cases.csv", labels="labels.csv")
+    counts = Counter((result.label, result.score) for result in checked.results)
+    assert (counts[1, 0], counts[1, 1], counts[0, 1], counts[0, 0]) == (4, 4, 8, 9)
+    Path("judges.py").write_text("def words(case):\n    return 0, ''\n", encoding="utf-8")
+    suite = ["--log=runs.jsonl", "--labels=labels.csv", f"--rubric={RUBRIC}"]
+    assert main(["init", "desk", *suite, "--judge=python:judges.py:words"]) == 0
+    config = Path("inputs/configs/desk.yml").resolve()
+    ready = make_ready(config, cwd=pages.folder, rootdir=pages.folder)
+    votes = {run: sorted(label.votes) for (_, run, _), label in ready.labels.items()}
+    assert len(votes) == NUMBER
+    assert votes["run-0"] == [0, 1]
+    assert votes["run-6"] == [1, 1]
