@@ -249,7 +249,10 @@ def test_a_name_that_cannot_stand_in_a_path_is_refused(
     ("arguments", "message"),
     [
         (["--log=s3://b/runs.eval"], "remote files are not supported; copy it to this machine"),
-        (["--labels=given.csv"], "given.csv:1: has no column run_id or id; its columns are run"),
+        (
+            ["--labels=given.csv"],
+            "given.csv:1: has no column run_id or id or case_id",
+        ),
         (["--rubric=a", "--rubric=a: Be kind."], "duplicate"),
         (["--rubric=a b"], "a_b would do"),
         (["--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),

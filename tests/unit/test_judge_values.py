@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Verdict
 from pytest_jrh.engine.own_code import _judged
 from pytest_jrh.judges.inspect_code import ScorerJudge
 from pytest_jrh.judges.judge import OwnCode, judged_case
@@ -62,7 +63,7 @@ def test_a_score_of_inspect_may_be_no_verdict(value: Any, explanation: str, said
     assert said in caught.value.cause
 
 
-def _verdict(value: object, threshold: float | None = None) -> Verdict:
+def _verdict(value: Any, threshold: float | None = None) -> Verdict:
     return Scale("The judge j", None, threshold).verdict((value, "why"), CASE)
 
 
