@@ -12,7 +12,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.engine.own_code import _judged
 from pytest_jrh.judges.inspect_code import ScorerJudge
-from pytest_jrh.judges.judge import OwnCode, judged_case
+from pytest_jrh.judges.judge import OwnCode, Said, judged_case
 from pytest_jrh.judges.own_code import Scale, said_by
 from tests.support.made_cases import make_case
 
@@ -64,7 +64,7 @@ def test_a_score_of_inspect_may_be_no_verdict(value: Any, explanation: str, said
 
 
 def _verdict(value: Any, threshold: float | None = None) -> Verdict:
-    return Scale("The judge j", None, threshold).verdict((value, "why"), CASE)
+    return Scale("The judge j", None, threshold).verdict(Said(value, "why"), CASE)
 
 
 @pytest.mark.parametrize(
