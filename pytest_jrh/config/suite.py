@@ -15,6 +15,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.places import argument
+from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.model import UNSCORED, Mode, Objective, Rubric, StageModel
 from pytest_jrh.judges.judge import JudgeSettings
@@ -164,6 +165,10 @@ class Commands:
 
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
         command = ["pytest", *self._chosen(suites), *extra]
+        baseline = self._options.baseline
+        if baseline is not None and not exists(baseline):
+            # The session that was to write it has not.
+            command += [f"--jrh-baseline={self._relative(baseline)}", "--jrh-update-baseline"]
         for suite in suites:
             # What `--jrh-config` names is among the options already.
             if suite.config_file not in self._options.configs:
@@ -177,8 +182,9 @@ class Commands:
                 chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
         if self._options.frozen:
             chosen.append("--jrh-frozen")
-        if self._options.baseline is not None:
-            chosen.append(f"--jrh-baseline={self._relative(self._options.baseline)}")
+        baseline = self._options.baseline
+        if baseline is not None and exists(baseline):
+            chosen.append(f"--jrh-baseline={self._relative(baseline)}")
         return chosen
 
 

@@ -161,11 +161,17 @@ def test_a_failed_gate_masks_no_other_exit_code(
     assert project.cases == before
 
 
-def test_a_baseline_that_is_not_there_is_a_usage_error(
+def test_a_baseline_that_is_not_there_is_a_usage_error_or_written_next(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     result = pytester.runpytest(project.suite.option, "--jrh-baseline=none.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"]
+    )
+    for cassette in pytester.path.rglob("*.judge-*.yaml"):
+        cassette.unlink()
+    result = pytester.runpytest(project.suite.option, "--jrh-baseline=none.json", UPDATE)
+    result.stdout.fnmatch_lines(
+        ["next*=new_episodes --jrh-baseline=none.json --jrh-update-baseline"]
     )
