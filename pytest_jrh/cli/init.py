@@ -214,6 +214,7 @@ _ATTRIBUTES = (
     "*.yaml linguist-generated\n"
 )
 _WORKFLOW = ".github/workflows/judge-gate.yml"
+_ACTION = ".github/actions/judge/action.yml"
 _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
@@ -264,8 +265,8 @@ def start_suite(
     `rubrics` are `ID: TEXT`, or an id alone for an entry to fill in; without any the rubric file
     has an example, which is complete. The log is copied under `inputs/data/NAME/` unless it is
     under `inputs/` already; one of more than 20 MB is used where it is, and the suite is then
-    replayed frozen. The workflow of an earlier suite is kept unless `force` is set. With `labels`,
-    a file of them, the suite judges the runs as they are. `judge` names one that is no prompt, as
+    replayed frozen. The gate of an earlier suite is kept unless `force` is set. With `labels`, a
+    file of them, the suite judges the runs as they are. `judge` names one that is no prompt, as
     `KEY:TEXT`. Raises `InputError`, before anything is written, for names that cannot stand in
     paths, for a log that cannot be used, and for files that are there already.
     """
@@ -303,9 +304,9 @@ def start_suite(
     attributes = f"{values['cassettes']}/.gitattributes"
     texts = {**_texts(values, entries, ordinal=ordinal), attributes: _ATTRIBUTES}
     copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
-    keeps_workflow = not force and (folder / _WORKFLOW).exists()
-    if keeps_workflow:
-        del texts[_WORKFLOW]
+    kept = [file for file in (_WORKFLOW, _ACTION) if not force and (folder / file).exists()]
+    for file in kept:
+        del texts[file]
     if not force:
         spared = {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes}
         for file in (*texts, *copies):
@@ -321,8 +322,9 @@ def start_suite(
     is_here = folder == Path.cwd()
     written = [f"Written {'here' if is_here else f'in {folder}'}:"]
     written += [f"  {file}" for file in (*texts, *copies)]
-    if keeps_workflow:
-        written += ["Unchanged; add the new suite's --jrh-config to it:", f"  {_WORKFLOW}"]
+    if kept:
+        written.append("Unchanged; the gate's arguments take the new suite's --jrh-config, too:")
+        written += [f"  {file}" for file in kept]
     about = [*runs.about]
     if about_labels:
         about.append(about_labels)
@@ -363,7 +365,7 @@ under inputs/, name it in the config, and leave --jrh-frozen out."""
 
 def _add_command(log: LogPlace, judge_file: str) -> str:
     """The `git add` of all that a clone needs."""
-    command = ["git", "add", ".gitignore", _WORKFLOW]
+    command = ["git", "add", ".gitignore", ".github"]
     if judge_file and not judge_file.startswith("inputs/"):
         command.append(judge_file)
     command.append("inputs")
@@ -456,7 +458,10 @@ def _texts(
             schema=Path(_CONFIG_SCHEMA).name,
         ),
         values["rubrics"]: _rubrics(values, entries, "ordinal" if ordinal else "binary"),
-        _WORKFLOW: _filled("judge-gate.yml", values),
+        _WORKFLOW: _filled(
+            "judge-gate.yml", values, frozen_line=values["frozen"].replace(" ", "\n" + 12 * " ")
+        ),
+        _ACTION: _filled("action.yml", values),
         **_schemas(f"{_CONFIGS}/.jrh-"),
     }
     if values["judge_section"].startswith(_JUDGE_PROMPT):

@@ -19,7 +19,7 @@ from examples.scripted_model.script import LENIENT, load_script
 from examples.scripted_model.script import Request as Scripted
 from pytest_jrh.reports.json_values import decision_data
 from tests.plugin.recorded import run_pytest
-from tests.plugin.workflow_jobs import Jobs
+from tests.plugin.workflow_jobs import Jobs, Ran, github
 from tests.support.exchange import AnswerFunction, Reply, envelope, reply_with
 from tests.support.model_server import ModelServer, Request
 from tests.unit.test_decision import FAIL, UNCLEAR, decided
@@ -28,21 +28,12 @@ from tests.unit.test_workflows import ROOT
 ASKED = 54
 OPENED, ADDED = ["issue", "create"], ["issue", "comment"]
 NOT_DECIDED = "::error title=Judge drift is not decided::"
-REPORT = "judge-drift.md"
+DRIFTED = {"drifted": "true"}
+NOT_DRIFTED = {"drifted": ""}
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("bash", "iconv", "jq"))), reason="needs bash, iconv and jq"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Week:
-    """What the job that asks came to: its exit code, what its step printed, and what it told the
-    other job."""
-
-    code: int
-    printed: str
-    output: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +43,21 @@ class Repository:
     folder: Path
     jobs: Jobs
 
-    def ask(self, values: Mapping[str, str | None]) -> Week:
+    def ask(self, values: Mapping[str, str | None]) -> Ran:
         """Run the first job, in the folder of the week before."""
-        output = self.jobs.tools / "output"
-        output.write_text("", encoding="utf-8")
-        step = self.jobs.step("ask", "Ask the judge again")
-        done = self.jobs.run(step, self.folder, {**values, "GITHUB_OUTPUT": str(output)})
-        return Week(done.returncode, done.stdout, output.read_text("utf-8"))
+        shutil.rmtree(self.jobs.artifacts, ignore_errors=True)
+        return self.jobs.run("ask", self.folder, github("schedule"), values)
 
-    def report(self) -> tuple[list[list[str]], str]:
+    def report(self, asked: Ran) -> tuple[list[list[str]], str]:
         """Run the job that writes an issue, in a folder of its own; gives its calls of `gh`, and
         the text of the issue or comment.
         """
         (self.jobs.tools / "calls.jsonl").write_text("", encoding="utf-8")
         job = self.folder.parent / "job"
-        (job / "results").mkdir(parents=True, exist_ok=True)
-        shutil.copy(self.folder / REPORT, job / "results")
-        values = {"GH_REPO": "o/r", "RUN": "https://github.com/o/r/actions/runs/7"}
-        step = self.jobs.step("issue", "Open an issue, or add to the one that is open")
-        done = self.jobs.run(step, job, values)
-        assert done.returncode == 0, done.stderr
+        shutil.rmtree(job, ignore_errors=True)
+        job.mkdir()
+        done = self.jobs.run("issue", job, github("schedule"), needs={"ask": asked})
+        assert done.result == "success", done.printed
         lines = (self.jobs.tools / "calls.jsonl").read_text(encoding="utf-8").splitlines()
         calls = [json.loads(line) for line in lines]
         return [call["words"] for call in calls], calls[-1]["text"]
@@ -148,8 +134,8 @@ class Weeks:
     """Two weeks in one checkout: the judge flickers in the first, and is another in the second."""
 
     repository: Repository
-    first: Week
-    second: Week
+    first: Ran
+    second: Ran
 
 
 @pytest.fixture(scope="module")
@@ -170,14 +156,21 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Weeks:
 
 
 def test_a_week_of_flicker_is_green(weeks: Weeks) -> None:
-    assert (weeks.first.code, weeks.first.output) == (0, ""), weeks.first.printed
+    assert weeks.first.result == "success", weeks.first.printed
+    assert weeks.first.outputs == NOT_DRIFTED
+    assert (
+        weeks.repository.jobs.run(
+            "issue", weeks.repository.folder, github("schedule"), needs={"ask": weeks.first}
+        ).result
+        == "skipped"
+    )
     assert "answered as" not in weeks.first.printed
     assert "PASS  the judge is not shown to be worse than before: " in weeks.first.printed
 
 
 def test_a_judge_that_got_worse_opens_an_issue(weeks: Weeks) -> None:
-    assert (weeks.second.code, weeks.second.output) == (1, "drifted=true\n")
-    calls, text = weeks.repository.report()
+    assert (weeks.second.code, weeks.second.outputs) == (1, DRIFTED)
+    calls, text = weeks.repository.report(weeks.second)
     assert [call[:2] for call in calls] == [["api", "--paginate"], OPENED]
     marker = "<!-- pytest-jrh: judge drift -->"
     assert text.startswith(f"{marker}\nhttps://github.com/o/r/actions/runs/7")
@@ -202,9 +195,12 @@ def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -
 
 
 def test_a_later_week_adds_to_the_issue_that_is_open(repository: Repository) -> None:
-    (repository.folder / REPORT).write_text("The report", encoding="utf-8")
-    repository.report()
-    calls, text = repository.report()
+    kept = repository.jobs.artifacts / "judge-drift"
+    kept.mkdir(parents=True)
+    (kept / "judge-summary.md").write_text("The report", encoding="utf-8")
+    asked = Ran(repository.folder, "failure", outputs=DRIFTED)
+    repository.report(asked)
+    calls, text = repository.report(asked)
     assert [call[:2] for call in calls] == [["api", "--paginate"], ADDED]
     assert calls[1][2] == "12"
     assert text.endswith("The report")
@@ -214,17 +210,17 @@ ROWS = {row.name: row for row in (*FAIL, *UNCLEAR)}
 
 
 @pytest.mark.parametrize(
-    ("name", "output"),
+    ("name", "outputs"),
     [
-        ("violations are missed", "drifted=true\n"),
-        ("min_recall", "drifted=true\n"),
-        ("a model gives no answer", ""),
-        ("the baseline is another suite's", ""),
-        ("labels of one class", ""),
+        ("violations are missed", DRIFTED),
+        ("min_recall", DRIFTED),
+        ("a model gives no answer", NOT_DRIFTED),
+        ("the baseline is another suite's", NOT_DRIFTED),
+        ("labels of one class", NOT_DRIFTED),
     ],
 )
 def test_what_verdicts_say_is_drift_and_all_else_an_error(
-    repository: Repository, name: str, output: str
+    repository: Repository, name: str, outputs: dict[str, str]
 ) -> None:
     row = ROWS[name]
     decision = decided(row.now, row.before, {**row.rules, "unclear": "fail"}, **row.held)
@@ -233,13 +229,13 @@ def test_what_verdicts_say_is_drift_and_all_else_an_error(
     repository.jobs.command("pytest", "cp decided judge-drift.json; exit 1 #")
     (repository.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
     week = repository.ask({})
-    assert (week.code, week.output) == (1, output), week.printed
-    assert (NOT_DECIDED in week.printed) is (not output)
+    assert (week.code, week.outputs) == (1, outputs), week.printed
+    assert (NOT_DECIDED in week.printed) is (outputs != DRIFTED)
 
 
 def test_a_week_in_which_nothing_was_asked_is_not_green(repository: Repository) -> None:
     repository.jobs.command("pytest", "exit 0 #")
     (repository.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
     week = repository.ask({})
-    assert (week.code, week.output) == (1, ""), week.printed
+    assert (week.code, week.outputs) == (1, NOT_DRIFTED), week.printed
     assert NOT_DECIDED in week.printed

@@ -1,29 +1,28 @@
-"""`examples/github/judge-gate.yml`, its steps run as they are written, on a pull request that
-changes the judge's prompt, and on its next push; and those of the action beside it."""
+"""`examples/github/judge-gate.yml` on a pull request that changes the judge's prompt, on its next
+push and on labels; and the action that it uses, on what it may be given."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.plugin.workflow_jobs import Jobs
-from tests.support.fork_server import python
-from tests.unit.test_workflows import ACTION, COMMENTS, ROOT
+from tests.plugin.workflow_jobs import COMMIT, RUN, SECRETS, SOURCE, Jobs, Ran, github
+from tests.unit.test_workflows import ROOT
 
 CONFIG = "inputs/configs/refund_agent.yml"
-RUN = "https://github.com/o/r/actions/runs/7"
 LAX = "examples/prompt_change/refund_agent.yml"
 TABLE = "examples/strong_judges/llmbar-gpt4.csv"
 # GitHub as far as the workflow sees it: the comments of a pull request.
 GH = """
-import json, pathlib, subprocess, sys
+import json, os, pathlib, subprocess, sys
 comments = pathlib.Path(__file__).with_name("comments.json")
 words = sys.argv[1:]
+assert os.environ["GH_TOKEN"] == "a token"
 if "--paginate" in words:
     subprocess.run(["jq", "-r", words[words.index("--jq") + 1], str(comments)], check=True)
 else:
@@ -39,118 +38,161 @@ else:
         known[number - 1]["body"] = body
     comments.write_text(json.dumps(known), "utf-8")
 """
+# What a stranger writes is never changed, whatever it begins with.
+STRANGER = f"<!-- pytest-jrh: judge, {CONFIG} --> me first"
+PUSHED = github("pull_request", action="synchronize")
+REJUDGE = github("pull_request", action="labeled", label="rejudge")
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("bash", "iconv", "jq"))), reason="needs bash, iconv and jq"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PullRequest:
-    """A checkout of its branch, and the comments on it."""
-
-    folder: Path
-    jobs: Jobs
-
-    def replay(self) -> tuple[int, str, Path]:
-        """Run the job that replays; gives its exit code, its lines, and what it has kept."""
-        step = self.jobs.step("replay", "Replay the recorded verdicts")
-        done = self.jobs.run(step, self.folder, self._values(self.folder))
-        kept = self.jobs.step("replay", "Keep the results")["with"]
-        artifact = self.folder.parent / "job" / "results" / kept["name"]
-        artifact.mkdir(parents=True)
-        for path in kept["path"].split():
-            shutil.copy(self.folder / path, artifact)
-        return done.returncode, done.stdout, artifact
-
-    def comments(self) -> list[str]:
-        """Run the job that comments, and give all comments in the order in which they were made."""
-        job = self.folder.parent / "job"
-        step = self.jobs.step("comment", "Write the comment, or bring it up to date")
-        posted = self.jobs.run(step, job, {"NUMBER": "5", **self._values(job)})
-        assert posted.returncode == 0, posted.stderr
-        known = json.loads((self.jobs.tools / "comments.json").read_text("utf-8"))
-        return [comment["body"] for comment in known]
-
-    def _values(self, folder: Path) -> dict[str, str]:
-        return {
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_WORKSPACE": str(folder),
-            "GITHUB_SERVER_URL": "https://github.com",
-            "GITHUB_REPOSITORY": "o/r",
-            "GITHUB_RUN_ID": "7",
-        }
-
-
-def test_a_pull_request_has_an_annotation_and_one_comment_that_follows_it(tmp_path: Path) -> None:
+@pytest.fixture
+def jobs(tmp_path: Path) -> Jobs:
     jobs = Jobs("judge-gate.yml", tmp_path / "bin")
     jobs.install(GH)
-    # What a stranger writes is never changed, whatever it begins with.
-    stranger = "<!-- pytest-jrh: judge gate --> me first"
-    known = [{"id": 1, "body": stranger, "user": {"login": "mallory"}}]
+    known = [{"id": 1, "body": STRANGER, "user": {"login": "mallory"}}]
     (jobs.tools / "comments.json").write_text(json.dumps(known), "utf-8")
-    checkout = tmp_path / "checkout"
+    return jobs
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    return folder
+
+
+def comments(jobs: Jobs) -> list[str]:
+    """The action's comments, in the order in which they were made."""
+    stranger, *known = json.loads((jobs.tools / "comments.json").read_text("utf-8"))
+    assert stranger["body"] == STRANGER
+    return [comment["body"] for comment in known]
+
+
+def kept(jobs: Jobs) -> dict[str, list[str]]:
+    """The files of each artifact."""
+    folders = sorted(jobs.artifacts.iterdir())
+    return {folder.name: sorted(file.name for file in folder.iterdir()) for folder in folders}
+
+
+def whole_run(jobs: Jobs, folder: Path, event: Mapping[str, Any]) -> tuple[Ran, Ran]:
+    """Run the workflow on an event, in a checkout that has what the runs before have left."""
+    shutil.rmtree(jobs.artifacts, ignore_errors=True)
+    replay = jobs.run("replay", folder, event)
+    return replay, jobs.run("rejudge", folder, event, needs={"replay": replay})
+
+
+def test_a_pull_request_has_an_annotation_and_a_comment(jobs: Jobs, checkout: Path) -> None:
     for name in ("inputs", "examples/prompt_change"):
         shutil.copytree(ROOT / name, checkout / name)
     shutil.copy(ROOT / LAX, checkout / CONFIG)
-    pull_request = PullRequest(checkout, jobs)
-    code, printed, artifact = pull_request.replay()
-    assert code == pytest.ExitCode.TESTS_FAILED
-    [annotation] = [line for line in printed.splitlines() if line.startswith("::")]
+    replay, rejudge = whole_run(jobs, checkout, PUSHED)
+    assert (replay.code, rejudge.result) == (pytest.ExitCode.TESTS_FAILED, "skipped")
+    [annotation] = [line for line in replay.printed.splitlines() if line.startswith("::")]
     assert annotation.startswith("::error file=examples/prompt_change/judge.md,line=")
-    first, comment = pull_request.comments()
-    assert first == stranger
+    [comment] = comments(jobs)
+    assert comment.startswith(f"<!-- pytest-jrh: judge, {CONFIG} -->\n{COMMIT}\n\n")
     assert "FAIL: the new prompt misses 6 of 25 violations that it found before" in comment
     assert f"[run]({RUN}) · [report]({RUN}#artifacts)" in comment
-    (artifact / "judge-summary.md").write_text("PASS, after the next push", "utf-8")
-    first, comment = pull_request.comments()
-    assert first == stranger
-    assert comment.endswith("PASS, after the next push")
+    files = ["judge-junit.xml", "judge-report.html", "judge-summary.md"]
+    assert kept(jobs) == {"judge-replay": files}
 
 
-def test_the_action_fails_by_the_word_and_keeps_one_comment(tmp_path: Path) -> None:
-    jobs = Jobs(ACTION, tmp_path / "bin")
-    jobs.install(GH)
-    jobs.command("python", shlex.join(python()))
-    comments = jobs.tools / "comments.json"
-    comments.write_text("[]", "utf-8")
-    checkout = tmp_path / "checkout"
+# A pytest whose report is what it was given, and which is red.
+STUB = """printf '%s\\n' "$@" > judge-summary.md
+mkdir -p inputs/cassettes/refund_agent
+exit 1 #"""
+
+
+@pytest.mark.parametrize(
+    ("event", "commented", "rejudged"),
+    [
+        (github("push"), "", False),
+        (PUSHED, "--jrh-record-mode=none", False),
+        (github("pull_request", action="opened", repository="fork/r"), "", False),
+        (github("pull_request", action="labeled", label="bug"), "", False),
+        (REJUDGE, "--jrh-judge-record-mode=new_episodes", True),
+        (github("pull_request", action="labeled", label="rejudge", repository="f/r"), "", False),
+        (github("workflow_dispatch"), "", True),
+    ],
+)
+def test_each_event_has_its_jobs_and_its_comment(
+    jobs: Jobs, checkout: Path, event: Mapping[str, Any], commented: str, rejudged: bool
+) -> None:
+    jobs.command("pytest", STUB)
+    replay, rejudge = whole_run(jobs, checkout, event)
+    assert replay.result == "failure"
+    assert rejudge.result == ("failure" if rejudged else "skipped")
+    artifacts = ["judge-cassettes", "judge-rejudge", "judge-replay"]
+    assert sorted(kept(jobs)) == (artifacts if rejudged else artifacts[-1:])
+    said = [commented in comment.splitlines() for comment in comments(jobs)]
+    assert said == ([True] if commented else [])
+    # The key is where the judge is asked, and in no job that a fork or a push can start.
+    key = SECRETS["OPENAI_API_KEY"]
+    assert key not in str(replay.environments)
+    assert (rejudge.environments.get("Run", {}).get("OPENAI_API_KEY") == key) is rejudged
+    assert "GH_TOKEN" not in replay.environments["Run"]
+
+
+def test_one_comment_follows_a_pull_request(jobs: Jobs, checkout: Path) -> None:
+    jobs.command("pytest", STUB)
+    rejudged = "--jrh-judge-record-mode=new_episodes"
+    for event, in_comment in [
+        (PUSHED, False),
+        (REJUDGE, True),
+        # The replay of what is not recorded is red, and no news.
+        (github("pull_request", action="labeled", label="bug"), True),
+        (PUSHED, False),
+    ]:
+        whole_run(jobs, checkout, event)
+        [comment] = comments(jobs)
+        assert (rejudged in comment) is in_comment
+    # Another suite, or another name, has a comment of its own.
+    for inputs in ({"suite": "other.yml"}, {"suite": CONFIG, "comment": "lax"}):
+        jobs.use(checkout, PUSHED, package=SOURCE, **inputs)
+    first, *others = comments(jobs)
+    assert (first, len(others)) == (comment, 2)
+
+
+def test_the_action_fails_by_the_word(jobs: Jobs, checkout: Path) -> None:
     for name in ("inputs", "examples/strong_judges"):
         shutil.copytree(ROOT / name, checkout / name)
-
-    def judged(suite: str, check: str, *arguments: str) -> tuple[int, str]:
-        values = {"SUITE": suite, "CHECK": check, "ARGUMENTS": "\n".join([*arguments, ""])}
-        done = jobs.run(jobs.step("action", "Run"), checkout, values)
-        of_comment = {"NUMBER": "5", "GITHUB_REPOSITORY": "o/r", "MARKER": "<!-- a judge -->"}
-        posted = jobs.run(jobs.step("action", COMMENTS), checkout, of_comment)
-        assert posted.returncode == 0, posted.stderr
-        return done.returncode, done.stdout
-
-    prompts = ("--verdict=vanilla_norules", "--baseline=vanilla", "--one=violated")
-    assert judged("", TABLE, *prompts)[0] == pytest.ExitCode.TESTS_FAILED
-    [comment] = json.loads(comments.read_text("utf-8"))
-    assert comment["body"].startswith("<!-- a judge -->")
-    assert "FAIL: the judge misses 33 of 349 violations that it found before" in comment["body"]
+    prompts = "--verdict=vanilla_norules\n--baseline=vanilla\n\n--one=violated\n"
+    lost = jobs.use(checkout, PUSHED, package=SOURCE, check=TABLE, arguments=prompts)
+    assert lost.code == pytest.ExitCode.TESTS_FAILED, lost.printed
+    assert f"-m pip install {SOURCE}\n" in lost.printed
+    [comment] = comments(jobs)
+    assert comment.startswith(f"<!-- pytest-jrh: judge, {TABLE} -->")
+    assert "FAIL: the judge misses 33 of 349 violations that it found before" in comment
     baseline = "--jrh-baseline=inputs/baselines/refund_agent.json"
-    assert judged(CONFIG, "", baseline)[0] == pytest.ExitCode.OK
-    [comment] = json.loads(comments.read_text("utf-8"))
-    assert "PASS: the judge is as good as before on 54 cases" in comment["body"]
-    assert (checkout / "judge-report.html").exists()
-    code, printed = judged("", "")
-    assert code == pytest.ExitCode.USAGE_ERROR
-    assert printed.startswith("::error title=Nothing to run::")
+    suite = {"package": SOURCE, "suite": CONFIG, "arguments": baseline}
+    assert jobs.use(checkout, PUSHED, **suite).result == "success"
+    assert "PASS: the judge is as good as before on 54 cases" in comments(jobs)[1]
+    # A comment that cannot be written is said, and decides nothing.
+    jobs.command("gh", "exit 1 #")
+    unwritten = jobs.use(checkout, PUSHED, **suite)
+    assert unwritten.result == "success"
+    assert "::warning title=The comment is not written::" in unwritten.printed
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "message"),
+    [
+        ({"package": SOURCE}, 4, "::error title=What is to be run?::"),
+        ({"package": SOURCE, "suite": CONFIG, "check": TABLE}, 4, "::error title=What is to be"),
+        ({"package": SOURCE, "check": "nowhere.csv"}, 4, "nowhere.csv: no such file"),
+        ({"package": "", "check": TABLE}, 1, "say where pytest-jrh comes from"),
+    ],
+)
+def test_a_mistake_is_red_and_the_comment_says_that_nothing_was_tested(
+    jobs: Jobs, checkout: Path, inputs: dict[str, str], code: int, message: str
+) -> None:
     # What was there before is no report of this run.
-    assert json.loads(comments.read_text("utf-8")) == [comment]
-    assert not (checkout / "judge-summary.md").exists()
-
-
-def test_the_action_installs_nothing_that_nobody_has_named(tmp_path: Path) -> None:
-    jobs = Jobs(ACTION, tmp_path / "bin")
-    jobs.install(GH)
-    jobs.command("python", "echo")
-    step = jobs.step("action", "Install")
-    nothing = jobs.run(step, tmp_path, {"PACKAGE": ""})
-    assert nothing.returncode != 0
-    assert "say where pytest-jrh comes from" in nothing.stderr
-    source = "git+https://forge.example/o/r.git@0123"
-    assert jobs.run(step, tmp_path, {"PACKAGE": source}).stdout == f"-m pip install {source}\n"
+    (checkout / "judge-summary.md").write_text("PASS", "utf-8")
+    ran = jobs.use(checkout, PUSHED, **inputs)
+    assert ran.code == code
+    assert message in ran.printed
+    assert comments(jobs)[0].endswith(f"**The judge was not tested:** [the run]({RUN}) says why.\n")
+    assert kept(jobs) == {"judge-mine": []}

@@ -24,6 +24,7 @@ from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template, messages
 from pytest_jrh.sources import open_sources
 from tests.plugin.recorded import run_pytest
+from tests.plugin.workflow_jobs import Jobs, github
 from tests.support.model_server import ModelServer
 from tests.support.sessions import as_claude_code, as_text
 from tests.support.suites import built_log, run
@@ -31,9 +32,9 @@ from tests.support.trajectories import HELLO, trajectory, write_trial
 from tools.schema import config_schema, rubrics_schema
 
 CONFIG = "inputs/configs/first.yml"
-WORKFLOW = ".github/workflows/judge-gate.yml"
+GATE = (".github/actions/judge/action.yml", ".github/workflows/judge-gate.yml")
 SUITE = (
-    WORKFLOW,
+    *GATE,
     "inputs/cassettes/first/.gitattributes",
     "inputs/configs/.jrh-config.schema.json",
     "inputs/configs/.jrh-rubrics.schema.json",
@@ -186,23 +187,12 @@ def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
     said = capsys.readouterr().out
     assert "neither copied nor committed" in said
     assert read_yaml(project / CONFIG)["suite"]["log"] == place
-    run = [words for words in commands_of(project / WORKFLOW) if words[:1] == ["pytest"]]
-    assert len(run) >= 2
-    for words in run:
-        assert words[1:3] == [f"--jrh-config={CONFIG}", "--jrh-frozen"]
+    for job in read_yaml(project / GATE[1])["jobs"].values():
+        judged = job["steps"][1]["with"]
+        assert judged["suite"] == CONFIG
+        assert judged["arguments"].splitlines()[-1] == "--jrh-frozen"
     (add,) = [line for line in said.splitlines() if "git add" in line]
     assert add.endswith(f" inputs ':!{place}'")
-
-
-def commands_of(workflow: Path) -> list[list[str]]:
-    """The words of every line that a workflow runs."""
-    jobs = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values()
-    scripts = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
-    return [
-        shlex.split(line, comments=True)
-        for script in scripts
-        for line in script.replace("\\\n", " ").splitlines()
-    ]
 
 
 def test_existing_files_are_listed_and_left_alone(
@@ -222,16 +212,23 @@ def test_existing_files_are_listed_and_left_alone(
     assert "prompt of the judge" in (project / there[-1]).read_text("utf-8")
 
 
-def test_a_second_suite_leaves_the_workflow_as_it_is(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("changed", [*GATE, None])
+def test_a_second_suite_leaves_the_gate_as_it_is(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str], changed: str | None
 ) -> None:
     init("first", "--log", log)
-    workflow = (project / WORKFLOW).read_bytes()
+    written = {file: (project / file).read_text("utf-8") for file in GATE}
+    if changed is not None:
+        (project / changed).write_text("mine", "utf-8")
+    before = {file: (project / file).read_text("utf-8") for file in GATE}
     capsys.readouterr()
     assert init("second", "--log", log) == 0
-    assert (project / WORKFLOW).read_bytes() == workflow
+    assert {file: (project / file).read_text("utf-8") for file in GATE} == before
     said = capsys.readouterr().out
-    assert "Unchanged; add the new suite's --jrh-config to it:\n  .github" in said
+    assert "Unchanged; the gate's arguments take the new suite's --jrh-config, too:\n" in said
+    assert said.count("  .github") == 2
+    assert init("first", "--log", log, "--force") == 0
+    assert {file: (project / file).read_text("utf-8") for file in GATE} == written
 
 
 @pytest.mark.parametrize("name", ["../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}"])
@@ -286,8 +283,8 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
 
 def test_schemas_can_be_written_anew(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
-    assert files(project) == list(SUITE[2:4])
-    assert capsys.readouterr().out.split() == list(SUITE[2:4])
+    assert files(project) == list(SUITE[3:5])
+    assert capsys.readouterr().out.split() == list(SUITE[3:5])
 
 
 ASKING = """
@@ -321,7 +318,7 @@ def test_a_suite_begins_with_a_scorer_of_inspect(
     (project / "own").mkdir()
     (project / "own/judges.py").write_text(SCORER, encoding="utf-8")
     assert init("first", "--log", log, "--judge", "inspect_scorer:own/judges.py@graded") == 0
-    assert f"git add .gitignore {WORKFLOW} own/judges.py inputs" in capsys.readouterr().out
+    assert "git add .gitignore .github own/judges.py inputs" in capsys.readouterr().out
     assert not (project / "inputs/prompts").exists()
     assert read_yaml(project / CONFIG)["judge"]["inspect_scorer"] == "own/judges.py@graded"
     assert make_ready(project / CONFIG, cwd=project, rootdir=project).judges
@@ -372,5 +369,7 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
     clone = project / "clone"
     subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
-    replay = next(words for words in commands_of(clone / WORKFLOW) if words[:1] == ["pytest"])
-    run_command(clone, shlex.join(replay), NO_KEY)
+    jobs = Jobs(str(clone / GATE[1]), project / "bin")
+    jobs.install("")
+    replay = jobs.run("replay", clone, github("push"), NO_KEY)
+    assert replay.result == "success", replay.printed
