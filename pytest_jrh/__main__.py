@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -71,10 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     options.words = words
     try:
-        return _COMMANDS[options.command](options)
+        code = _COMMANDS[options.command](options)
+        sys.stdout.flush()
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 4
+    except BrokenPipeError:
+        # What reads along, such as `head`, has read enough; nor is the rest written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
 
 
 def _documentation() -> str:

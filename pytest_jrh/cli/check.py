@@ -158,8 +158,9 @@ def check_file(options: argparse.Namespace) -> int:
     previous = ""
     first = [*_columns_lines(checked, options.baseline, display.width), ""]
     more: list[str] = []
-    # By these names `init` finds the runs that labels are of.
-    if checked.columns.case in ("id", "run_id"):
+    # By these names `init` finds labels and their runs.
+    is_label_file = checked.columns.label in ("label", "target") and not options.labels
+    if is_label_file and checked.columns.case in ("id", "run_id"):
         more = ["", *wrapped(_next_step(checked), display.width)]
     concluded = Concluded(checked.session, checked.passed, tuple(written))
     for line in ending_lines(concluded, display, first=first, notices=problems, more=more):
@@ -283,7 +284,6 @@ def _next_step(checked: CheckedTable) -> str:
     init = ["python", "-m", "pytest_jrh", "init", file_name_part(Path(file).stem)]
     init += ["--ordinal"] if checked.table.values.scale else []
     return log_line(
-        "To judge the runs anew, where RUNS is their Inspect log or conversations and the table "
-        f"has the columns run_id and label: {shlex.join(init)} --labels {shlex.quote(file)} "
-        "--log RUNS"
+        "To judge the runs anew, where RUNS is their Inspect log or conversations: "
+        f"{shlex.join(init)} --labels {shlex.quote(file)} --log RUNS"
     )

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -167,6 +168,17 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     assert main(["check", ONE, "verdicts.csv"]) == 0
     command = "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"
     assert command in capsys.readouterr().out
+
+
+def test_a_reader_that_has_read_enough_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, "case,label,verdict\na,1,1\n")
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert main(["check", ONE, str(path)]) == 1
 
 
 def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
