@@ -249,7 +249,7 @@ def _judges(
             kind = PYTHON if own_judge else kind_of(entry)
             # A server is that of a model, and a map that of the values of a kind of judge.
             tied = set() if entry.model is None else {"model", "api_base", "rate_limit"}
-            tied |= set() if kind is base_kind else {"score_map"}
+            tied |= set() if kind is base_kind else {"score_map", "threshold"}
             section = _filled(entry, base, JudgeStage.model_fields.keys() - tied)
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
@@ -260,6 +260,10 @@ def _judges(
         if section.score_map is not None:
             owner = base_place if entry.score_map is None else place
             _check_score_map(section, kind, mode, (*owner, "score_map"), findings)
+        has_use = kind.keys is not None and mode == "binary" and not section.score_map
+        if section.threshold is not None and not has_use:
+            message = "is for code that judges a binary suite, without score_map"
+            findings.add((*place, "threshold"), message)
         owner = base_place if entry.prompt_path is None else place
         stage = _stage(JUDGE.name, section, owner, places, findings)
         values: dict[str, Any] = {

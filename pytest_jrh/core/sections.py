@@ -160,6 +160,9 @@ class JudgeStage(StageSection):
     ] = None
     """The scores that the judge's values stand for, where they are not scores themselves: text,
     true and false, numbers. A prompt of your own then asks for these values."""
+    threshold: Share | None = None
+    """Code that judges gives numbers from 0 to 1: from this one on the verdict is a violation, or a
+    pass by a scorer of Inspect, whose 1 is right. For binary suites, without score_map."""
     images: Annotated[Literal["send", "describe"] | None, Takes("send or describe")] = None
     """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
     WebP images whose data are in the transcript are sent with the prompt, to a model that takes

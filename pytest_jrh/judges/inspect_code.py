@@ -93,7 +93,7 @@ class ScorerJudge(OwnCodeJudge):
         """Score a case; raises `Unscored` where no score on offer comes back."""
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scale = self.scale(None if judged.levels else _BINARY_MAP)
+        scale = self.scale(None if judged.levels else _BINARY_MAP, one_passes=True)
         return await self.judged(
             judged,
             calls,

@@ -49,7 +49,7 @@ from pytest_jrh.core.model import (
     UnscoredKind,
     Verdict,
 )
-from pytest_jrh.core.sections import ConfigSection, Share, Takes, Text
+from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.judges.judge import (
@@ -98,11 +98,14 @@ def no_verdict(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scores on offer, and what is made of a judge's values; `who` is the judge."""
+    """What is made of a judge's values; `who` is the judge. Of numbers that a `threshold` is for,
+    1 is a violation, or a pass where `one_passes`.
+    """
 
     who: str
     score_map: Mapping[str, int] | None
     threshold: float | None = None
+    one_passes: bool = False
 
     def verdict(self, said: Said, case: JudgedCase) -> Verdict:
         """The verdict that a judge's value is; raises `Unscored` (invalid_response) where it is
@@ -115,18 +118,18 @@ class Scale:
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
         probability = None
-        if self.threshold is not None and not case.levels:
+        offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
+        if self.threshold is not None:
             if type(value) is bool or not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise self.invalid(f"gave {_shown(value)}; `threshold` needs a number from 0 to 1")
-            probability, value = float(value), int(value >= self.threshold)
-        offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
-        if self.score_map is not None:
-            score = self.score_map.get(key_of(value))
-            if score is None:
+            probability, score = float(value), int(value >= self.threshold)
+            if self.one_passes:
+                probability, score = 1 - probability, 1 - score
+        elif self.score_map is not None:
+            if key_of(value) not in self.score_map:
                 values = ", ".join(self.score_map)
-                raise self.invalid(
-                    f"gave {_shown(value)}, which `score_map` does not have: {values}"
-                )
+                raise self.invalid(f"gave {_shown(value)}; `score_map` has no value but {values}")
+            score = self.score_map[key_of(value)]
         elif type(value) is int:
             score = value
         else:
@@ -206,8 +209,7 @@ class OwnCodeJudge(SuiteJudge):
     def fingerprint(self) -> str:
         """SHA-256 of its code or version, its parts, map or threshold, and its model's settings."""
         section = self.settings.section
-        score_map = section.score_map or getattr(section, "threshold", None)
-        return _sha256({**self._asked_with, "score_map": score_map})
+        return _sha256({**self._asked_with, "score_map": section.score_map or section.threshold})
 
     @property
     def _asked_with(self) -> Mapping[str, Any]:
@@ -241,9 +243,7 @@ class OwnCodeJudge(SuiteJudge):
 
     @property
     def version(self) -> str | None:
-        """The version that its section names: recorded verdicts are then replayed without running
-        it.
-        """
+        """The version in its section: with one, recorded verdicts are replayed without its code."""
         section = self.settings.section
         assert isinstance(section, OwnCodeKeys)
         return section.version
@@ -281,10 +281,10 @@ class OwnCodeJudge(SuiteJudge):
         )
         return await calls.run(code)
 
-    def scale(self, default: Mapping[str, int] | None = None) -> Scale:
+    def scale(self, default: Mapping[str, int] | None = None, *, one_passes: bool = False) -> Scale:
         """How its values become scores; `default` is the map where its section has none."""
         section, who = self.settings.section, f"The judge {self.label}"
-        return Scale(who, section.score_map or default, getattr(section, "threshold", None))
+        return Scale(who, section.score_map or default, section.threshold, one_passes)
 
 
 def _sha256(content: Mapping[str, Any]) -> str:
@@ -458,9 +458,6 @@ class PythonKeys(OwnCodeKeys):
 
     python: Annotated[Text | None, Takes(_TAKES)] = None
     """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
-    threshold: Share | None = None
-    """The function gives the probability that the rubric is violated, from 0 to 1; from this number
-    on its verdict is a violation. For binary suites, without score_map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,12 +523,10 @@ class PythonJudge(OwnCodeJudge):
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
-    del instruction
+    del mode, instruction
     section = settings.section
     assert isinstance(section, PythonKeys)
     assert section.python is not None
-    if section.threshold is not None and (mode == "ordinal" or section.score_map):
-        raise InputError(Problem("is for binary suites without score_map", key="judge.threshold"))
     path = section.python.strip()
     function = imported(path, key=_IN_CONFIG)
     # Imported before, with its mistakes named.

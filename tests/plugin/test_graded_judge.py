@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ judge: {python: judges.py:graded, threshold: 0.5}
 JUDGE = """\
 def graded(case):
     return float(case.messages[-1]["content"].split()[0]), "As it says."
+"""
+SCORER = """\
+from inspect_ai.scorer import Score, Scorer, mean, scorer
+
+
+@scorer(metrics=[mean()])
+def graded() -> Scorer:
+    async def score(state, target) -> Score:
+        return Score(value=1 - float(state.output.completion.split()[0]))
+
+    return score
 """
 SAID = {"a": "0.9", "b": "0.55", "c": "0.1", "d": "0.52", "e": "1.5"}
 LABELS = "run_id,label\na,violated\nb,violated\nc,satisfied\nd,satisfied\ne,satisfied\n"
@@ -39,68 +51,70 @@ def folder(pytester: pytest.Pytester) -> Path:
     return pytester.path
 
 
-def results_below(folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[float, ...]]]:
-    """The scores and the probabilities of each run."""
+def configure(folder: Path, old: str, new: str) -> None:
+    """Write the config with another text in place of one."""
+    (folder / "desk.yml").write_text(CONFIG.replace(old, new), encoding="utf-8")
+
+
+BY_HALF = [(1,), (1,), (0,), (1,), ()]
+BY_MORE = [(1,), (0,), (0,), (0,), ()]
+
+
+def scores_below(folder: Path) -> list[tuple[int, ...]]:
+    """The scores of each run, whose probabilities are those that it says."""
     [path] = folder.rglob("results.jsonl")
-    results = results_in(path.parent)
-    return {result.run_id: (result.scores, result.extra.probabilities) for result in results}
+    results = sorted(results_in(path.parent), key=attrgetter("run_id"))
+    probabilities = [round(sum(result.extra.probabilities), 9) for result in results]
+    assert probabilities == [0.9, 0.55, 0.1, 0.52, 0]
+    return [result.scores for result in results]
 
 
 def test_its_verdicts_are_those_of_the_threshold(folder: Path, pytester: pytest.Pytester) -> None:
     done = pytester.runpytest(*OPTIONS, "--jrh-update-baseline", "--jrh-report=r.json")
-    assert results_below(folder) == {
-        "a": ((1,), (0.9,)),
-        "b": ((1,), (0.55,)),
-        "c": ((0,), (0.1,)),
-        "d": ((1,), (0.52,)),
-        "e": ((), ()),
-    }
+    assert scores_below(folder) == BY_HALF
     assert "gave 1.5; `threshold` needs a number from 0 to 1" in " ".join(done.stdout.str().split())
     assert "probabilities" not in (folder / "base.json").read_text("utf-8")
     [suite] = json.loads((folder / "r.json").read_text("utf-8"))["suites"].values()
     assert suite["judges"]["default"]["probabilities"]["brier"]["n"] == 4
     # Another threshold is another judge, whose verdicts are held against those of before.
-    config = (folder / "desk.yml").read_text("utf-8")
-    (folder / "desk.yml").write_text(config.replace("0.5}", "0.6}"), encoding="utf-8")
+    configure(folder, "0.5}", "0.6}")
     changed = pytester.runpytest(*OPTIONS, "-v")
-    changed.stdout.fnmatch_lines(["*missed at 5%*threshold*Brier*alone at 5%*"])
-    assert [scores for scores, _ in results_below(folder).values()] == [
-        (1,),
-        (0,),
-        (0,),
-        (0,),
-        (),
-    ]
+    changed.stdout.fnmatch_lines(["*missed at 5%*threshold*Brier*"])
+    assert scores_below(folder) == BY_MORE
+
+
+def test_a_scorer_of_inspect_gives_the_probability_of_a_pass(
+    folder: Path, pytester: pytest.Pytester
+) -> None:
+    (folder / "judges.py").write_text(SCORER, encoding="utf-8")
+    configure(folder, "python: judges.py:", "inspect_scorer: judges.py@")
+    pytester.runpytest(OPTIONS[0])
+    assert scores_below(folder) == BY_HALF
 
 
 def test_a_recorded_probability_is_judged_by_another_threshold_without_the_judge(
     folder: Path, pytester: pytest.Pytester
 ) -> None:
-    config = CONFIG.replace("0.5}", '0.5, version: "1"}')
-    (folder / "desk.yml").write_text(config, encoding="utf-8")
+    configure(folder, "0.5}", '0.5, version: "1"}')
     pytester.runpytest(OPTIONS[0], "--jrh-judge-record-mode=once")
     (folder / "judges.py").write_text("def graded(case):\n    raise ValueError\n", "utf-8")
-    (folder / "desk.yml").write_text(config.replace("0.5,", "0.6,"), encoding="utf-8")
+    configure(folder, "0.5}", '0.6, version: "1"}')
     pytester.runpytest(OPTIONS[0])
-    assert results_below(folder)["b"] == ((0,), (0.55,))
+    assert scores_below(folder) == BY_MORE
 
 
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        ("{python: judges.py:graded, threshold: 2}", "must be a number from 0 to 1"),
-        ("{model: m, threshold: 0.5}", "threshold has no meaning for a judge that is a prompt"),
-        (
-            "{python: judges.py:graded, threshold: 0.5, score_map: {a: 1, b: 0}}",
-            "is for binary suites without score_map",
-        ),
+        ("python: judges.py:graded, threshold: 2", "must be a number from 0 to 1"),
+        ("model: m, threshold: 0.5", "is for code that judges a binary suite"),
+        ("python: judges.py:graded, threshold: 0.5, score_map: {a: 1}", "without score_map"),
     ],
 )
 def test_a_threshold_without_a_meaning_is_refused(
     folder: Path, pytester: pytest.Pytester, judge: str, said: str
 ) -> None:
-    config = CONFIG.replace("{python: judges.py:graded, threshold: 0.5}", judge)
-    (folder / "desk.yml").write_text(config, encoding="utf-8")
+    configure(folder, "python: judges.py:graded, threshold: 0.5", judge)
     done = pytester.runpytest(OPTIONS[0])
     assert done.ret == 4
     assert said in " ".join(done.stderr.str().split())
