@@ -214,10 +214,7 @@ def probability_data(figures: Probabilities) -> dict[str, Any]:
     """The figures of a judge that gives probabilities; a number that no case reaches is null."""
     data: dict[str, Any] = {}
     for name, value in figures._asdict().items():
-        if isinstance(value, Estimate):
-            data[name] = _rate(value)
-        elif isinstance(value, float):
-            data[name] = value if math.isfinite(value) else None
+        data[name] = _rate(value) if isinstance(value, Estimate) else value
     return {**data, "bins": {f"{n / BINS}": _rate(of) for n, of in figures.bins.items()}}
 
 

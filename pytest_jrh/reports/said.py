@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -387,18 +387,18 @@ def _probability_table(session: Session) -> Iterator[Table]:
     """What judges that give probabilities would miss at few false alarms, and decide alone."""
     rows = []
     for (suite, judge), of_judge in session.probabilities.items():
-        missed, brier, alone = of_judge.found.complement(), of_judge.brier, of_judge.alone
+        missed, threshold, alone = of_judge.missed, of_judge.threshold, of_judge.alone
         cells = (
             Cell(figures.percent(missed.value), figures.range_text(missed)),
-            Cell(f"{of_judge.threshold:.4g}".replace("inf", figures.NONE)),
-            Cell(figures.decimal(brier.value), figures.range_text(brier, "number")),
+            Cell(figures.NONE if threshold is None else f"{threshold:.4g}"),
+            Cell(figures.decimal(of_judge.brier.value)),
             Cell(figures.percent(alone.value), figures.range_text(alone)),
         )
         rows.append(Row(one_line(judge or suite), cells))
     if rows:
-        alone_at = f"alone at {100 * session.error:.3g}%"
-        titles = (f"missed at {FALSE_ALARMS:.0%}", "threshold", "Brier", alone_at)
-        yield Table("judge", titles, tuple(rows))
+        missed_at = f"missed at {FALSE_ALARMS:.0%} false alarms"
+        alone_at = f"decides alone, {100 * session.error:.3g}% wrong"
+        yield Table("judge", (missed_at, "threshold", "Brier", alone_at), tuple(rows))
 
 
 def _calibration(session: Session) -> Iterator[Section]:
@@ -406,13 +406,19 @@ def _calibration(session: Session) -> Iterator[Section]:
     for (suite, judge), of_judge in session.probabilities.items():
         rows = []
         for tenth, violated in of_judge.bins.items():
-            name = f"{tenth / BINS:.0%}-{(tenth + 1) / BINS:.0%}"
-            rows.append(Row(name, (_share_cell(violated, None),)))
-        alarms, wrong, sure = of_judge.alarms, of_judge.wrong, of_judge.sure
+            low, high = tenth / BINS, (tenth + 1) / BINS
+            cell = _share_cell(violated, None)
+            first, last = cell.interval or (low, high)
+            weight: Weight = "strong" if first <= high and low <= last else "bad"
+            rows.append(Row(f"{low:.0%}-{high:.0%}", (replace(cell, weight=weight),)))
+        alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (
-            f"By a threshold from other runs {alarms.count:,} of {alarms.n:,} satisfied cases are "
-            f"false alarms. At least {sure:.4g} sure, it errs in {wrong.count:,} of {wrong.n:,}."
+            f"By thresholds chosen on other runs {alarms.count:,} of {alarms.n:,} satisfied cases "
+            "are false alarms."
         )
+        if sure is not None:
+            mistakes = f"{wrong.count:,} of {wrong.n:,} verdicts given alone are wrong"
+            text += f" It decides alone where it is at least {sure:.4g} sure: {mistakes}."
         table = Table("probability", ("violated",), tuple(rows))
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
 

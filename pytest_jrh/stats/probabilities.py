@@ -1,9 +1,10 @@
 """What a judge's probabilities say beside the verdicts that a threshold makes of them: what it
 misses at few false alarms, whether its numbers mean what they say, how much it may decide alone.
 
-Each case is counted by a threshold that was chosen without its cluster (cross-fitting). How far
-chance may move the choice is read from Wilson's bounds of the rate that it keeps to, and joined
-with the interval of the share itself (Zou and Donner 2008, Stat Med 27:1693-1702).
+Each case is counted by a threshold that was chosen without its cluster (cross-fitting). As chance
+may have chosen others, an interval holds those of the share at the strictest and the loosest one,
+where Wilson's bounds of the rate that the choice keeps to meet the limit. Each end is missed by a
+bound of the choice or by one of the share, each in 2.5 of 100 samples: by both ends in at most 10.
 """
 
 from __future__ import annotations
@@ -31,26 +32,25 @@ FALSE_ALARMS = 0.05
 ERROR = 0.05
 BINS = 10
 _FOLDS = 10
-_ROUNDING = 1e-9
-# Where probabilities are few a choice is one or another, and the share itself varies at both.
-_AT_END = 0.65
+# So that 1 - 0.07 is 0.93.
+_DIGITS = 9
 _SQUARE = NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2
 
 
 class Probabilities(NamedTuple):
     """The figures of one judge.
 
-    `found` are violations by a `threshold` that raises few false alarms, of which it raised
-    `alarms`. `alone` are verdicts that may stand without a person, at least so `sure`, and `wrong`
-    mistakes among them. What no case reaches is infinite; `bins` are violations by tenths.
+    `missed` are violations below a `threshold` that raises few `false_alarms`. `alone` are verdicts
+    that may stand without a person, at least so `sure`, and `wrong` the mistakes among them. What
+    no case reaches is None; `bins` are violations by tenths.
     """
 
-    found: Estimate
-    alarms: Estimate
-    threshold: float
+    missed: Estimate
+    false_alarms: Estimate
+    threshold: float | None
     alone: Estimate
     wrong: Estimate
-    sure: float
+    sure: float | None
     brier: Estimate
     bins: Mapping[int, Estimate]
 
@@ -72,35 +72,37 @@ def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Pro
         repeats, label, score = result.extra.probabilities, result.label, result.score
         if label is None or score is None or len(repeats) != len(result.scores):
             continue
-        value, cluster = fmean(repeats), result.spec.cluster_id
+        value, cluster = round(fmean(repeats), _DIGITS), result.spec.cluster_id
+        of_verdict = value if score else round(1 - value, _DIGITS)
         violations.append(_Case(value, label == 0, cluster))
-        verdicts.append(_Case(value if score else 1 - value, score != label, cluster))
+        verdicts.append(_Case(of_verdict, score != label, cluster))
     clusters = [case.cluster for case in violations]
     is_graded = any(0 < case.sure < 1 for case in violations)
     if not is_graded or 1 in (len({*clusters}), len({case.is_wrong for case in violations})):
         return None
     worth = effective_size([case.is_wrong for case in verdicts], clusters) / len(clusters)
-    threshold, found, called = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
+    threshold, caught, raised = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
     sure, share, alone = _chosen(verdicts, error, worth)
-    alarms, satisfied = sum(case.is_wrong for case in called), len(clusters) - found.n
-    bins = grouped((min(int(case.sure * BINS + _ROUNDING), BINS - 1), case) for case in violations)
+    alarms, satisfied = sum(case.is_wrong for case in raised), len(clusters) - caught.n
+    squares = [(case.sure - 1 + case.is_wrong) ** 2 for case in violations]
+    bins = grouped((min(int(case.sure * BINS), BINS - 1), case) for case in violations)
     return Probabilities(
-        found=found,
-        alarms=Estimate(alarms / satisfied, count=alarms, n=satisfied, why="a count alone"),
+        missed=caught.complement(),
+        false_alarms=Estimate(alarms / satisfied, count=alarms, n=satisfied, why="a count alone"),
         threshold=threshold,
         alone=share,
         wrong=_wrong(alone),
         sure=sure,
-        brier=estimate_mean([(one.sure - 1 + one.is_wrong) ** 2 for one in violations], clusters),
+        brier=estimate_mean(squares, clusters),
         bins={tenth: _wrong(cases).complement() for tenth, cases in sorted(bins.items())},
     )
 
 
 def _chosen(
     cases: Sequence[_Case], limit: float, worth: float, *, of_wrong: bool = False
-) -> tuple[float, Estimate, list[_Case]]:
+) -> tuple[float | None, Estimate, list[_Case]]:
     """How sure a case must be (see `_lowest`), which share is, `of_wrong` of others; and which."""
-    lowest, strict, loose = _lowest(cases, limit, worth, of_wrong=of_wrong)
+    lowest, loosest, strictest = _lowest(cases, limit, worth, of_wrong=of_wrong)
     names = sorted({case.cluster for case in cases}, key=repr)
     apart: dict[Hashable, float] = {}
     for first in range(_FOLDS):
@@ -108,39 +110,33 @@ def _chosen(
         others = [case for case in cases if case.cluster not in fold]
         apart |= dict.fromkeys(fold, _lowest(others, limit, worth, of_wrong=of_wrong)[0])
     counted = [case for case in cases if not (of_wrong and case.is_wrong)]
-    marks = [case.sure >= apart[case.cluster] for case in counted]
-    share = estimate_share(marks, [case.cluster for case in counted])
-    value, lower, upper = share.value, share.lower, share.upper
-    if value is not None and lower is not None and upper is not None:
-        ends = []
-        for sign, own, choice in ((-1, value - lower, strict), (1, upper - value, loose)):
-            moved = max(0.0, sign * (fmean(case.sure >= choice for case in counted) - value))
-            ends.append(value + sign * max(math.hypot(own, moved), moved + _AT_END * own))
-        share = replace(share, lower=max(0.0, ends[0]), upper=min(1.0, ends[1]))
-    return lowest, share, [case for case in cases if case.sure >= apart[case.cluster]]
+    clusters = [case.cluster for case in counted]
+    share = estimate_share([case.sure >= apart[case.cluster] for case in counted], clusters)
+    lower = estimate_share([case.sure >= strictest for case in counted], clusters).lower
+    upper = estimate_share([case.sure >= loosest for case in counted], clusters).upper
+    if share.value is not None and lower is not None and upper is not None:
+        share = replace(share, lower=min(lower, share.value), upper=max(upper, share.value))
+    reached = lowest if lowest < math.inf else None
+    return reached, share, [case for case in cases if case.sure >= apart[case.cluster]]
 
 
-def _lowest(
-    cases: Iterable[_Case], limit: float, worth: float, *, of_wrong: bool
-) -> tuple[float, float, float]:
+def _lowest(cases: Iterable[_Case], limit: float, worth: float, *, of_wrong: bool) -> list[float]:
     """The lowest sureness so that of the cases that are so sure no larger share than the limit is
-    wrong, or `of_wrong` ones no larger share is so sure; then by the upper and the lower bound of
+    wrong, or `of_wrong` ones no larger share is so sure; then by the lower and the upper bound of
     that share, of cases that are `worth` so many each. Infinite where there is none.
     """
     ordered = sorted(cases, key=attrgetter("sure"), reverse=True)
     whole = sum(case.is_wrong for case in ordered) if of_wrong else 0
-    lowest = strict = loose = math.inf
+    lowest = [math.inf] * 3
     n = wrong = 0
     for sure, equal in groupby(ordered, attrgetter("sure")):
         for case in equal:
             n += 1
             wrong += case.is_wrong
         share = wrong / (whole or n)
-        lower, upper = wilson(share, _SQUARE / ((whole or n) * worth))
-        lowest = sure if share <= limit else lowest
-        strict = sure if upper <= limit else strict
-        loose = sure if lower <= limit else loose
-    return lowest, strict, loose
+        rates = (share, *wilson(share, _SQUARE / ((whole or n) * worth)))
+        lowest = [sure if rate <= limit else old for rate, old in zip(rates, lowest, strict=True)]
+    return lowest
 
 
 def _wrong(cases: Sequence[_Case]) -> Estimate:

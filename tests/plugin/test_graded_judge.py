@@ -79,7 +79,7 @@ def test_its_verdicts_are_those_of_the_threshold(folder: Path, pytester: pytest.
     # Another threshold is another judge, whose verdicts are held against those of before.
     configure(folder, "0.5}", "0.6}")
     changed = pytester.runpytest(*OPTIONS, "-v")
-    changed.stdout.fnmatch_lines(["*missed at 5%*threshold*Brier*"])
+    changed.stdout.fnmatch_lines(["*missed at 5%*threshold*Brier*decides alone, 5% wrong"])
     assert scores_below(folder) == BY_MORE
 
 

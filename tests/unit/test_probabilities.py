@@ -4,7 +4,8 @@ simulation, and what `check` makes of a table of them."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -17,12 +18,12 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import NATURAL, CaseResult, Extra
+from pytest_jrh.reports.json_values import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.stats.probabilities import probabilities_of
 from pytest_jrh.store.ledger import ledger_line, result_from
 
 Numbers = npt.NDArray[np.float64]
-FOLDS = 10
 
 
 def results_of(
@@ -46,30 +47,37 @@ def results_of(
 
 
 def drawn(
-    rng: np.random.Generator, n: int, size: int, spread: float
+    rng: np.random.Generator, n: int, size: int, spread: float, *, is_tied: bool = False
 ) -> tuple[Numbers, npt.NDArray[np.bool_]]:
     """Probabilities that are true, and labels by them; half of what moves them is that of a run."""
-    shared = np.repeat(rng.normal(size=n // size), size) if size > 1 else rng.normal(size=n)
     weight = 0.7 if size > 1 else 0.0
+    shared = np.repeat(rng.normal(size=n // size), size)
     latent = weight * shared + np.sqrt(1 - weight**2) * rng.normal(size=n)
     probabilities = 1 / (1 + np.exp(-spread * latent))
-    return probabilities, rng.random(n) < probabilities
+    labels = rng.random(n) < probabilities
+    return in_tenths(probabilities) if is_tied else probabilities, labels
 
 
-def folds_of(results: Sequence[CaseResult]) -> Iterator[npt.NDArray[np.bool_]]:
-    """Which cases are of each tenth of the runs."""
-    clusters = [repr(result.spec.cluster_id) for result in results]
-    names = sorted(set(clusters))
-    place = np.array([names.index(cluster) % FOLDS for cluster in clusters])
-    for fold in range(FOLDS):
-        yield place == fold
+def in_tenths(values: Numbers) -> Numbers:
+    """The probabilities of a judge that knows ten of them."""
+    return np.floor(values * 10) / 10 + 0.05
 
 
-@pytest.mark.parametrize("size", [1, 3])
-def test_the_figures_are_those_of_scikit_learn(size: int) -> None:
+def surer(values: Numbers) -> Numbers:
+    """How sure a judge is of its verdicts by a threshold of 0.5, without what rounding adds."""
+    return np.maximum(values, 1 - values).round(9)
+
+
+def as_sure(sure: Numbers, counts: Numbers) -> Numbers:
+    """How much there is of cases that are at least as sure as each one."""
+    return np.array([counts[sure >= least].sum() for least in sure])
+
+
+@pytest.mark.parametrize(("size", "is_tied"), [(1, False), (3, False), (3, True)])
+def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     calibration = pytest.importorskip("sklearn.calibration")
-    values, labels = drawn(np.random.default_rng(size), 300, size, 4)
+    values, labels = drawn(np.random.default_rng(size), 300, size, 4, is_tied=is_tied)
     results = results_of(list(values), list(labels), size)
     figures = probabilities_of(results)
     assert figures is not None
@@ -83,7 +91,7 @@ def test_the_figures_are_those_of_scikit_learn(size: int) -> None:
         )
         return float(thresholds[alarms <= 0.05].min())
 
-    right, sureness = (values >= 0.5) == labels, np.maximum(values, 1 - values)
+    right, sureness = (values >= 0.5) == labels, surer(values)
 
     def sure_enough(among: npt.NDArray[np.bool_]) -> float:
         shares, _, thresholds = metrics.precision_recall_curve(right[among], sureness[among])
@@ -93,33 +101,40 @@ def test_the_figures_are_those_of_scikit_learn(size: int) -> None:
     assert figures.threshold == pytest.approx(at_few_alarms(everybody))
     assert figures.sure == pytest.approx(sure_enough(everybody))
     called, alone = np.zeros(len(values), bool), np.zeros(len(values), bool)
-    for fold in folds_of(results):
+    names = sorted({repr(result.spec.cluster_id) for result in results})
+    tenths = np.array([names.index(repr(result.spec.cluster_id)) % 10 for result in results])
+    for fold in (tenths == tenth for tenth in range(10)):
         called[fold] = values[fold] >= at_few_alarms(~fold) - 1e-12
         alone[fold] = sureness[fold] >= sure_enough(~fold) - 1e-12
-    assert (figures.found.count, figures.found.n) == (sum(called & labels), sum(labels))
-    assert (figures.alarms.count, figures.alarms.n) == (sum(called & ~labels), sum(~labels))
+    assert (figures.missed.count, figures.missed.n) == (sum(~called & labels), sum(labels))
+    alarms = figures.false_alarms
+    assert (alarms.count, alarms.n) == (sum(called & ~labels), sum(~labels))
     assert (figures.alone.count, figures.alone.n) == (sum(alone), len(values))
     assert (figures.wrong.count, figures.wrong.n) == (sum(alone & ~right), sum(alone))
 
 
 @pytest.mark.parametrize(
-    ("n", "size", "spread"), [(80, 1, 2), (80, 1, 6), (200, 4, 4), (200, 10, 4)]
+    ("n", "size", "spread", "is_tied"),
+    [(80, 1, 6, False), (200, 10, 4, False), (200, 1, 1, True)],
 )
-def test_intervals_hold_the_truth_in_nine_of_ten_samples(n: int, size: int, spread: float) -> None:
+def test_intervals_hold_the_truth_in_nine_of_ten_samples(
+    n: int, size: int, spread: float, is_tied: bool
+) -> None:
     """The truth is that of all cases: their quantiles, each with its share of violations."""
-    quantiles = [NormalDist().inv_cdf(1 - place / 20_000) for place in range(1, 20_000)]
+    quantiles = [NormalDist().inv_cdf(place / 4_000) for place in range(1, 4_000, 2)]
     every = 1 / (1 + np.exp(-spread * np.array(quantiles)))
-    alarms = np.cumsum(1 - every) / (1 - every).sum()
-    found = every[alarms <= 0.05].sum() / every.sum()
-    wrong = np.sort(np.minimum(every, 1 - every))
-    alone = np.mean(np.cumsum(wrong) / np.arange(1, len(wrong) + 1) <= 0.05)
+    given = in_tenths(every) if is_tied else every
+    alarms = as_sure(given, 1 - every) / (1 - every).sum()
+    missed = every[alarms > 0.05].sum() / every.sum()
+    wrong = as_sure(surer(given), np.minimum(every, 1 - every))
+    alone = np.mean(wrong / as_sure(surer(given), np.ones(len(every))) <= 0.05)
     rng = np.random.default_rng(n)
     held, samples = np.zeros(2), 200
     for _ in range(samples):
-        values, labels = drawn(rng, n, size, spread)
+        values, labels = drawn(rng, n, size, spread, is_tied=is_tied)
         figures = probabilities_of(results_of(list(values), list(labels), size))
         assert figures is not None
-        for place, (share, truth) in enumerate(((figures.found, found), (figures.alone, alone))):
+        for place, (share, truth) in enumerate(((figures.missed, missed), (figures.alone, alone))):
             assert share.lower is not None
             assert share.upper is not None
             held[place] += share.lower <= truth <= share.upper
@@ -127,26 +142,24 @@ def test_intervals_hold_the_truth_in_nine_of_ten_samples(n: int, size: int, spre
 
 
 @pytest.mark.parametrize(
-    ("values", "labels"),
-    [([], []), ([0, 1], [0, 1]), ([0.2, 0.9], [1, 1])],
-    ids=["none", "verdicts", "one label"],
+    ("values", "labels", "size"),
+    [([], [], 1), ([0, 1], [0, 1], 1), ([0.2, 0.9], [1, 1], 1), ([0.2, 0.9], [0, 1], 2)],
+    ids=["none", "verdicts", "one label", "one run"],
 )
 def test_nothing_is_said_where_there_is_nothing_to_say(
-    values: list[float], labels: list[int]
+    values: list[float], labels: list[int], size: int
 ) -> None:
-    assert probabilities_of(results_of(values, labels)) is None
+    assert probabilities_of(results_of(values, labels, size)) is None
 
 
-def test_cases_of_one_run_say_nothing() -> None:
-    assert probabilities_of(results_of([0.2, 0.9], [0, 1], size=2)) is None
-
-
-def test_a_threshold_that_no_case_reaches_is_infinite() -> None:
+@pytest.mark.parametrize(("surest", "rest"), [(0.9, 0.6), (0.5, 0.5)], ids=["wrong", "equal"])
+def test_a_threshold_that_no_case_reaches_is_none(surest: float, rest: float) -> None:
     """The surest verdicts are all false alarms."""
-    figures = probabilities_of(results_of([0.9] * 5 + [0.6] * 5, [0] * 5 + [1] * 5))
+    figures = probabilities_of(results_of([surest] * 5 + [rest] * 5, [0] * 5 + [1] * 5))
     assert figures is not None
-    assert (figures.threshold, figures.sure) == (np.inf, np.inf)
-    assert (figures.found.value, figures.alone.value) == (0, 0)
+    assert (figures.missed.value, figures.alone.value) == (1, 0)
+    data = probability_data(figures)
+    assert (data["threshold"], data["sure"]) == (None, None)
 
 
 def test_they_stand_in_the_ledger_under_their_own_name() -> None:
@@ -186,8 +199,7 @@ def test_verdicts_are_those_of_the_threshold(tmp_path: Path) -> None:
     passed = [1 - value for value in GRADED], [1 - label for label in LABELS]
     turned = check_table(written(tmp_path / "p.csv", *passed), one="passed", threshold=0.5 + 1e-9)
     assert [result.scores for result in turned.results] == [(score,) for score in verdicts]
-    assert of_judge(turned).brier.value == pytest.approx(of_judge(checked).brier.value)
-    assert of_judge(turned).found == of_judge(checked).found
+    assert of_judge(turned) == of_judge(checked)
 
 
 def test_a_baseline_decides_by_thresholded_verdicts(tmp_path: Path) -> None:
@@ -212,9 +224,9 @@ def test_the_command_prints_them_beside_missed_and_false_alarms(
     figures = of_judge(checked)
     assert "0, below 0.5 = satisfied; 1, from 0.5 = violated" in printed
     [row] = [line for line in printed.splitlines() if line.startswith("t  ")]
-    missed = f"{1 - figures.found.value:.1%}"
+    missed = f"{figures.missed.value:.1%}"
     assert row.split()[1:4:2] == [missed, f"{figures.threshold:.4g}"]
-    assert "alone at 10%" in printed
+    assert "decides alone, 10% wrong" in printed
     assert "Probabilities of t\nprobability  violated\n0%-10% " in printed
     [of_table] = json.loads(Path("r.json").read_text("utf-8"))["suites"]["t"]["judges"].values()
     data = of_table["probabilities"]
@@ -235,21 +247,21 @@ def test_a_repeat_counts_by_the_mean_and_a_tie_not_at_all(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("values", "settings", "said"),
+    ("value", "threshold", "said"),
     [
-        (["0.7", "0.2"], {}, "needs --threshold 0.5: from which one on"),
-        (["85", "0.2"], {"threshold": 0.5}, 'score: got "85"'),
-        (["nan", "0.2"], {"threshold": 0.5}, 'score: got "nan"'),
-        (["-0.1", "0.2"], {"threshold": 0.5}, "a number from 0 to 1"),
-        (["0,7", "0.2"], {"threshold": 0.5}, 'got "0'),
+        ("0.7", None, "needs --threshold 0.5: from which one on"),
+        ("85", 0.5, 'score: got "85"'),
+        ("nan", 0.5, 'score: got "nan"'),
+        ("-0.1", 0.5, "a number from 0 to 1"),
+        ("0,7", 0.5, 'got "0'),
     ],
 )
 def test_what_is_no_probability_is_refused(
-    tmp_path: Path, values: list[str], settings: dict[str, Any], said: str
+    tmp_path: Path, value: str, threshold: float | None, said: str
 ) -> None:
-    path = written(tmp_path / "t.csv", [f'"{value}"' for value in values], ["fail", "pass"])
+    path = written(tmp_path / "t.csv", [f'"{value}"', 0.2], ["fail", "pass"])
     with pytest.raises(InputError, match=r"t.csv:\d") as caught:
-        check_table(path, one="violated", **settings)
+        check_table(path, one="violated", threshold=threshold)
     assert said in str(caught.value)
 
 
@@ -263,9 +275,18 @@ def test_words_stay_verdicts_and_labels_are_no_probabilities(tmp_path: Path) -> 
         check_table(soft, one="violated", threshold=0.5)
 
 
-@pytest.mark.parametrize("options", [["--threshold=1.5"], ["--threshold=0.5", "--scale=1-5"]])
-def test_options_that_mean_nothing_are_refused(tmp_path: Path, options: list[str]) -> None:
-    path = written(tmp_path / "t.csv", GRADED)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--threshold=1.5"], "must be a number from 0"),
+        (["--threshold=0.5", "--scale=1-5"], "not allowed with argument --threshold"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    path = written(tmp_path / "t.csv", LABELS)
     with pytest.raises(SystemExit) as left:
-        main(["check", str(path), "--one=violated", *options])
+        sys.exit(main(["check", str(path), "--one=violated", *options]))
     assert left.value.code == 4
+    assert said in capsys.readouterr().err

@@ -45,7 +45,7 @@ function drawTable(block) {
 }
 
 function drawCell(cell, isBar, title, name) {
-  const colour = cell.share > 0 ? "bad" : cell.weight;
+  const colour = cell.weight || (cell.share > 0 ? "bad" : "");
   const range = cell.range && cell.range !== "-" ? make("small", {}, ` (${cell.range})`) : null;
   const number = make("td", { class: `${isBar ? "count" : "alone"} ${colour} heat-${cell.heat}`, "data-of": title, title: cell.reason || null }, cell.text, range);
   if (!isBar) return number;
@@ -73,7 +73,7 @@ function drawBar(cell, name) {
   const sure = interval ? `, interval ${percent(interval[0])} to ${percent(interval[1])}` : "";
   const was = before === null ? "" : `, before ${percent(before)}`;
   const text = `${name}: ${cell.text}${sure}${was}`;
-  const bar = draw("svg", { role: "img", "aria-label": text, class: share > (before ?? 0) ? "worse" : "" }, draw("title", {}, text));
+  const bar = draw("svg", { role: "img", "aria-label": text, class: cell.weight || (share > (before ?? 0) ? "bad" : "") }, draw("title", {}, text));
   bar.append(draw("line", { class: "track", x1: 0, x2: "100%", y1: 9, y2: 9 }));
   if (interval) bar.append(band(percent(interval[0]), percent(interval[1] - interval[0])));
   if (before !== null) {
