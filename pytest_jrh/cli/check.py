@@ -121,7 +121,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--error",
         metavar="X",
         type=_share,
-        default=0.05,
+        default=argparse.SUPPRESS,
         help="how much may be wrong of what such a judge decides alone (default: 0.05)",
     )
     numbers.add_argument(
@@ -185,10 +185,9 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings of `check_table` that were given."""
     given = vars(options)
     of_baseline = ("max_drop", *_OF_BASELINE)
-    for name in of_baseline:
-        if name in given and not options.baseline:
-            option = f"--{name.replace('_', '-')}"
-            raise _mistake(option, "needs a baseline to hold verdicts against", "add --baseline")
+    for name, needed in {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold"}.items():
+        if name in given and given[needed] in ("", None):
+            raise _mistake(f"--{name.replace('_', '-')}", f"has no meaning without --{needed}")
     of_values = ("one", "scale", "threshold", "error")
     names = (*_COLUMNS, "verdict", "labels", *of_values, "baseline", *of_baseline)
     return {name: given[name] for name in names if name in given} | {"map": dict(options.map)}
@@ -219,7 +218,7 @@ def _share(text: str) -> float:
     try:
         share = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(message) from None
+        share = -1
     if not 0 <= share < 1:
         raise argparse.ArgumentTypeError(message)
     return share

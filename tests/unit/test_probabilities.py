@@ -280,6 +280,7 @@ def test_words_stay_verdicts_and_labels_are_no_probabilities(tmp_path: Path) -> 
     [
         (["--threshold=1.5"], "must be a number from 0"),
         (["--threshold=0.5", "--scale=1-5"], "not allowed with argument --threshold"),
+        (["--error=0.05"], "--error: has no meaning without --threshold"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(
