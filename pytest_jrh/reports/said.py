@@ -407,10 +407,9 @@ def _calibration(session: Session) -> Iterator[Section]:
         rows = []
         for tenth, violated in of_judge.bins.items():
             low, high = tenth / BINS, (tenth + 1) / BINS
-            cell = _share_cell(violated, None)
-            first, last = cell.interval or (low, high)
-            weight: Weight = "strong" if first <= high and low <= last else "bad"
-            rows.append(Row(f"{low:.0%}-{high:.0%}", (replace(cell, weight=weight),)))
+            is_so = (violated.lower or 0) <= high and low <= (violated.upper or 1)
+            cell = replace(_share_cell(violated, None), weight="strong" if is_so else "bad")
+            rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
         alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (
             f"By thresholds chosen on other runs {alarms.count:,} of {alarms.n:,} satisfied cases "

@@ -72,12 +72,8 @@ def _verdict(value: Any, threshold: float | None = None) -> Verdict:
 )
 def test_a_probability_is_the_verdict_of_its_threshold(value: float, score: int) -> None:
     assert _verdict(value, 0.6) == Verdict(score, "why", float(value))
-
-
-@pytest.mark.parametrize(("value", "score"), [(0.75, 0), (0.74, 1), (1, 0), (0, 1)])
-def test_from_its_threshold_on_a_scorer_passes(value: float, score: int) -> None:
-    scale = Scale("The judge j", {"C": 0, "I": 1}, 0.75, one_passes=True)
-    assert scale.verdict(Said(value, "why"), CASE) == Verdict(score, "why", 1 - value)
+    scorer = Scale("The judge j", {"C": 0, "I": 1}, 0.6, one_passes=True)
+    assert scorer.verdict(Said(value, "why"), CASE) == Verdict(1 - score, "why", 1 - value)
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), -0.1, 1.01, "0.5", None, np.float32(0.5)])

@@ -21,7 +21,6 @@ from pytest_jrh.core.model import NATURAL, CaseResult, Extra
 from pytest_jrh.reports.json_values import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.stats.probabilities import probabilities_of
-from pytest_jrh.store.ledger import ledger_line, result_from
 
 Numbers = npt.NDArray[np.float64]
 
@@ -160,14 +159,6 @@ def test_a_threshold_that_no_case_reaches_is_none(surest: float, rest: float) ->
     assert (figures.missed.value, figures.alone.value) == (1, 0)
     data = probability_data(figures)
     assert (data["threshold"], data["sure"]) == (None, None)
-
-
-def test_they_stand_in_the_ledger_under_their_own_name() -> None:
-    [result] = results_of([0.75], [1])
-    line = ledger_line(result)
-    assert json.loads(line)["extra"] == {"probabilities": [0.75]}
-    assert json.loads(line)["scores"] == [1]
-    assert result_from(line) == result
 
 
 GRADED = [0.93, 0.6, 0.2, 0.41, 0.07, 0.5, 0.88, 0.02, 0.3, 1e-05, 1, 0]
