@@ -36,9 +36,9 @@ class JudgePair:
 class Panel:
     """The judges of one suite taken together.
 
-    `accuracy` is the majority's over all cases with a verdict of any judge: where there is no
-    majority the panel is not right. `without_majority` gives for such a case, by its id without a
-    judge, the reason.
+    `accuracy` is the majority's over all cases that each judge was asked about, with a verdict of
+    any: where there is no majority the panel is not right. `without_majority` gives for such a
+    case, by its id without a judge, the reason.
     """
 
     suite: str
@@ -53,17 +53,21 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
 
     Cases of probes are no part of it.
     """
-    suites = grouped(
-        (result.suite, result)
-        for result in results
-        if result.outcome in JUDGED and result.label is not None and not result.spec.derived
-    )
     compared = []
-    for suite, verdicts in suites.items():
+    suites = grouped((result.suite, result) for result in results if not result.spec.derived)
+    for suite, of_suite in suites.items():
+        judged = (result for result in of_suite if result.outcome in JUDGED)
+        verdicts = [result for result in judged if result.label is not None]
         judges = tuple(dict.fromkeys(result.judge for result in verdicts))
-        if len(judges) == 1:
+        if len(judges) <= 1:
             continue
-        cases = by_made_case(verdicts)
+        asked = by_made_case(of_suite)
+        cases = {}
+        for case, of_case in by_made_case(verdicts).items():
+            if {*judges} <= {result.judge for result in asked[case]}:
+                cases[case] = of_case
+        if not cases:
+            continue
         right, clusters, without_majority = [], [], {}
         for case, of_case in cases.items():
             votes = Counter(result.score for result in of_case if result.score is not None)
