@@ -144,8 +144,8 @@ def check_file(options: argparse.Namespace) -> int:
         reports = _report_paths(options.report, inputs)
         checked = check_table(options.table, **settings)
         if not checked.session.table.overall.counts.n:
-            if checked.table.results:
-                raise checked.table.results.without_labels(options.table)
+            if checked.table.table.results:
+                raise checked.table.table.results.without_labels(options.table)
             cases, without = checked.table.cases, checked.unlabelled
             message = "no row has both a label and a verdict"
             count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
@@ -239,10 +239,10 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
 
 def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str]:
     """What was taken for what."""
-    table, scale = checked.table, checked.table.values.scale
+    table, results, scale = checked.table, checked.table.table.results, checked.table.values.scale
     parts = []
     for role, column in checked.columns.taken().items():
-        if table.results and column.removesuffix("_id") == role:
+        if results and column.removesuffix("_id") == role:
             continue
         parts.append(f"{role}: {column}")
         if role == "cluster" and checked.columns.parts:
@@ -250,10 +250,10 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
             parts[-1] += f" ({names} by {column.removesuffix('_id')})"
     if baseline and not checked.columns.baseline:
         parts.append(f"baseline: {baseline}")
-    what = [f"{table.results.tool}'s results"] if table.results else []
+    what = [f"{results.tool}'s results"] if results else []
     what += [f"columns {', '.join(parts)}"] if parts else []
-    unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
-    lines = wrapped(log_line(f"{table.file}: {', '.join(what)}{unused}"), width)
+    unused = f"; not used: {listed(table.unused)}" if table.unused else ""
+    lines = wrapped(log_line(f"{table.table.file}: {', '.join(what)}{unused}"), width)
     meanings = f"scores from {scale[0]} to {scale[-1]}" if scale else "; ".join(_words(checked))
     lines += wrapped(log_line(meanings), width) if meanings else []
     if checked.unlabelled:
@@ -279,7 +279,7 @@ _MOST_WORDS = 6
 
 def _next_step(checked: CheckedTable) -> str:
     """How the table becomes a suite that asks the judge anew; `init` says what it needs beside."""
-    file = checked.table.file
+    file = checked.table.table.file
     init = ["python", "-m", "pytest_jrh", "init", file_name_part(Path(file).stem)]
     init += ["--ordinal"] if checked.table.values.scale else []
     return log_line(

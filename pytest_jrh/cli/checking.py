@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.model import (
     NATURAL,
@@ -37,9 +37,9 @@ from pytest_jrh.sources.tables import (
     add_labels,
     cases_of,
     choose_columns,
-    chosen,
     read_table,
     table_of,
+    with_rows,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide
@@ -86,7 +86,7 @@ class CheckSettings:
         """The columns that are named, each behind its role."""
         verdicts = [self.verdict] if isinstance(self.verdict, str) else self.verdict
         named = [("verdict", column) for column in verdicts]
-        named += [(role, getattr(self, role)) for role in OPTIONS if role != "verdict"]
+        named += [(role, getattr(self, role)) for role in (*OPTIONS, "baseline")]
         return [(role, column) for role, column in named if column]
 
 
@@ -143,52 +143,46 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     what cannot be understood.
     """
     how = CheckSettings(**settings)
-    if not isinstance(rows, str | Path):
-        return _check(table_of(enumerate(rows, 1), "rows"), how)
-    return _check(read_table(Path(rows), str(rows)), how)
-
-
-def _check(table: Table, settings: CheckSettings) -> CheckedTable:
-    """Check a table that was read, with the labels and the baseline of other files."""
-    name = settings.baseline
-    tables: list[tuple[Table, tuple[str, ...]]] = [(table, ("label", "verdict"))]
-    if settings.labels:
-        labels = read_table(Path(settings.labels), str(settings.labels))
+    if isinstance(rows, str | Path):
+        table = read_table(Path(rows), str(rows))
+    else:
+        table = table_of(enumerate(rows, 1), "rows")
+    name = how.baseline
+    tables: list[tuple[Table, Sequence[str]]] = [(table, ("label", "verdict"))]
+    if how.labels:
+        labels = read_table(Path(how.labels), str(how.labels))
         tables = [(table, ("verdict",)), (labels, ("label",))]
     # Unlike a path's own question, false of a name that is too long for a file.
     is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
     if is_file:
         tables.append((read_table(Path(name), name), ("verdict",)))
-    named = settings.named()
-    earlier_metric = [("baseline", name)] if name and not is_file else []
-    tables = [(chosen(one, [*named, *earlier_metric], needed), needed) for one, needed in tables]
+    tables = [(with_rows(one, how.named(), needed), needed) for one, needed in tables]
+    table = tables[0][0]
     there = [*dict.fromkeys(column for one, _ in tables for column in one.columns)]
     for one, _ in tables:
         there += one.results.metrics if one.results else ()
-    for role, column in named:
-        if column not in there:
+    for role, column in how.named():
+        if column not in there and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(there)}"
             raise InputError(table.problem(message, key=f"--{role}"))
-    low, high = settings.scale or (0, -1)
-    values = Values(settings.map, range(low, high + 1), settings.one)
-    values.threshold = settings.threshold
-    read, *others = [_cases(one, needed, settings, values, len(tables)) for one, needed in tables]
-    values.refuse_unclear(table)
-    if settings.labels:
+    low, high = how.scale or (0, -1)
+    values = Values(how.map, range(low, high + 1), how.one, how.threshold)
+    read, *others = [_cases(one, needed, how, values, len(tables)) for one, needed in tables]
+    values.refuse_unclear(read)
+    if how.labels:
         read = add_labels(read, others[0])
     earlier = others[-1] if is_file else read
     if name and not is_file and name not in (read.columns.baseline, *read.judges):
         message = f"{shown(name)} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline"))
-    return _checked(read, earlier, "" if is_file else name, settings)
+    return _checked(read, earlier, "" if is_file else name, how)
 
 
 def _cases(
     table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, tables: int
 ) -> VerdictTable:
     """Read the cases of one of the `tables`, for the labels or verdicts that are `needed`."""
-    named = [*settings.named(), ("baseline", settings.baseline)]
-    named = [(role, column) for role, column in named if column in table.columns]
+    named = [(role, column) for role, column in settings.named() if column in table.columns]
     columns = choose_columns(table, named, needed)
     if settings.labels and "label" not in needed:
         columns = columns._replace(label="")
@@ -210,7 +204,8 @@ def _checked(
         judges = tuple(judge for judge in judges if not baseline or judge != baseline)
     elif baseline in judges:
         message = f"{baseline} is held against itself"
-        raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
+        hint = "name another one"
+        raise InputError(table.table.problem(message, key="--baseline", hint=hint))
     gone: list[str] = []
     if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
         # Of these the table has no row any more.
@@ -267,7 +262,8 @@ class _TableSuite:
 
     def __init__(self, table: VerdictTable, *, several: bool) -> None:
         self._table = table
-        self.name = Path(table.file).stem or table.file
+        self._file = table.table.file
+        self.name = Path(self._file).stem or self._file
         self.several = several
 
     def results(
@@ -286,8 +282,8 @@ class _TableSuite:
                 if judge in case.verdicts and (case.label is not None or is_rated):
                     result = _result(self._spec(case, judge), case, judge, case.label, "now")
                     results[case.key, judge] = result
-                    line = f":{case.line}" if self._table.has_lines else ""
-                    name = f"{self._table.file}{line}: {case.key.case}"
+                    line = f":{case.line}" if self._table.table.path is None else ""
+                    name = f"{self._file}{line}: {case.key.case}"
                     nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
         return results, nodes
 

@@ -98,7 +98,7 @@ def _texts(path: Path, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[M
 
 def _rows(table: Table, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
     """The rows of a table, each with a turn for every text, which is called as its column."""
-    table = tables.chosen(table, (), ("verdict",))
+    table = tables.with_rows(table, (), ("verdict",))
     if table.results and not table.lines:
         raise table.results.without_labels(table.file)
     names = options.text or [name for one in _TEXTS.split() for name in table.named((one,))]

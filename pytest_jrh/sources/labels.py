@@ -8,8 +8,8 @@ columns that mean nothing here are named.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,28 +24,24 @@ from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummar
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
 from pytest_jrh.sources.tables import (
+    BARE,
     CANNOT_TELL,
     NoLabelError,
     as_text,
-    chosen,
+    as_word,
     first_problems,
     label_value,
     mapped,
     read_table,
     whole_number,
+    with_rows,
 )
 
-# The columns of a label file, each with the names that it may have; the first two are needed.
-_COLUMNS: Mapping[str, tuple[str, ...]] = {
+# The columns that a label file needs, with the names that they may have.
+_NEEDED: Mapping[str, Sequence[str]] = {
     "run_id": ("run_id", "id", "case_id"),
     "label": ("label", "target"),
-    "rubric_id": ("rubric_id",),
-    "epoch": ("epoch",),
-    "annotator": ("annotator",),
-    "split": ("split",),
-    "note": ("note",),
 }
-_NEEDED = ("run_id", "label")
 # What Inspect's own scorers say of a right and of a wrong answer.
 _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 _LONGEST_WORD = 40
@@ -68,6 +64,9 @@ class LabelRow:
     """None for what the log says."""
 
 
+_COLUMNS = tuple(field.name for field in fields(LabelRow) if field.name != "line")
+
+
 class LabelFile(NamedTuple):
     """The rows of a file, the columns that mean nothing here, and sentences about what is left out.
 
@@ -82,12 +81,13 @@ class LabelFile(NamedTuple):
 
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
-    table = chosen(read_table(path, file), (), ("label",))
+    table = with_rows(read_table(path, file), (), ("label",))
     if table.results and not table.lines:
         raise table.results.without_labels(file)
     columns: dict[str, str] = {}
     problems = []
-    for role, names in _COLUMNS.items():
+    for role in _COLUMNS:
+        names = _NEEDED.get(role, (role,))
         there = [column for name in names for column in table.named((name,))]
         columns[role] = there[0] if there else ""
         if not there and role in _NEEDED:
@@ -107,7 +107,7 @@ def read_rows(path: Path, file: str) -> LabelFile:
         raise InputError(first_problems(problems, file))
     unused = [name for name in table.columns if name not in columns.values()]
     if table.results:
-        return LabelFile(rows, [], table.notices, table.results.is_raw)
+        return LabelFile(rows, [], table.notices, is_raw=True)
     return LabelFile(rows, unused)
 
 
@@ -324,7 +324,7 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
     file = places.name(path)
     read = read_rows(path, file)
     is_unclear = read.is_raw and not settings.map and not joiner.ordinal
-    if is_unclear and (problem := _unclear(file, read.rows)):
+    if is_unclear and (problem := _unclear(file, read.rows, BARE)):
         return JoinedLabels(problems=[problem])
     inside = relative_path(path, places.rootdir)
     # No name of a folder of this machine goes into a record.
@@ -370,12 +370,15 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
     return joined
 
 
-def _unclear(place: str, rows: Sequence[LabelRow]) -> Problem | None:
-    """Refuse values of the log of which nobody has said what they mean.
+def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -> Problem | None:
+    """Refuse values of which nobody has said what they mean: of the log, and words of another tool
+    that are `bare`.
 
     1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
     """
-    values = sorted({as_text(row.label) for row in rows if not isinstance(row.label, str)})
+    labels = [row.label for row in rows]
+    unclear = [one for one in labels if not isinstance(one, str) or as_word(one) in bare]
+    values = sorted({*map(as_text, unclear)})
     if not values:
         return None
     meanings = f"{values[0]}: satisfied"

@@ -12,7 +12,7 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -43,7 +43,7 @@ class Table:
     is None.
 
     Of a JSON document `path` is the list of its rows, and `lines` are their numbers. Of another
-    tool's `results` it has the rows that are chosen of them; `notices` say what is left out.
+    tool's `results` it has the rows that `with_rows` takes; `notices` say what is left out.
     """
 
     file: str
@@ -112,8 +112,7 @@ def read_table(path: Path, file: str) -> Table:
     values = [value for _, value in read]
     lines = [line for line, _ in read] if of_document is None else []
     if results := read_results(values, lines if values[1:] else []):
-        table = Table(file, (), {}, results=results)
-        return chosen(table, (), ("verdict", "label"))
+        return Table(file, (), {}, results=results)
     if len(values) == 1 and not _is_row(values[0]):
         message = "is a JSON document of no form that is known"
         hint = f"read are rows (JSON lines, or a list of objects), and results of {_TOOLS}"
@@ -125,9 +124,9 @@ def read_table(path: Path, file: str) -> Table:
     return replace(table_of(rows, file), path=of_document)
 
 
-def chosen(table: Table, named: Iterable[tuple[str, str]], needed: Collection[str]) -> Table:
-    """The table for what is `needed` of "label" and "verdict"; of another tool's results with the
-    metrics that are `named` behind their roles, where they are.
+def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
+    """The table for what is `needed` of "label" and "verdict": of another tool's results its rows,
+    of the metrics that are `named` behind their roles, where they are.
     """
     results = table.results
     if results is None:
@@ -135,15 +134,11 @@ def chosen(table: Table, named: Iterable[tuple[str, str]], needed: Collection[st
     if not results.scores:
         message = f"{results.tool}'s results hold no verdict and no label"
         raise InputError(Problem(message, table.file, hint="\n    ".join(results.notices())))
-    metrics: dict[str, list[str]] = {"verdict": [], "label": []}
-    for role, name in named:
-        if name in results.metrics and name not in table.columns:
-            metrics["label" if role == "label" else "verdict"].append(name)
-    places, notices = results.chosen(needed, metrics["verdict"], metrics["label"])
+    places, notices = results.rows(named, needed)
     rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
     path = None if results.lines else results.path
-    columns = table_of(rows, table.file)
-    return replace(columns, path=path, results=results, notices=tuple(notices))
+    taken = table_of(rows, table.file)
+    return replace(taken, path=path, results=results, notices=tuple(notices))
 
 
 def _is_row(value: Any) -> bool:
@@ -174,12 +169,9 @@ def _rows(read: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:
     """The table of rows with their numbers."""
-    numbered = list(rows)
+    numbered = [(line, storable(dict(row))[0]) for line, row in rows]
     names = dict.fromkeys(chain.from_iterable(row for _, row in numbered))
-    columns = {}
-    for name in names:
-        cells = [storable(row.get(name))[0] for _, row in numbered]
-        columns[storable(name)[0].strip()] = cells
+    columns = {name.strip(): [row.get(name) for _, row in numbered] for name in names}
     return Table(file, [line for line, _ in numbered], columns)
 
 
@@ -327,13 +319,13 @@ ROLES: Mapping[str, str] = {
     "baseline": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
-OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
-"""The roles that an option of the command names a column for."""
+OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
+"""The roles that an option of the command names one column for."""
 _LOOKED_AT = 50
 _MOST_WAYS = 5
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
-_BARE = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-_WORDS = {**_BARE, **WORDS}
+BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
+_WORDS = {**BARE, **WORDS}
 _ONE: Mapping[str, tuple[str, ...]] = {
     "violated": ("violated", "violation", "failed"),
     "passed": ("passed", "correct", "success"),
@@ -411,7 +403,7 @@ def choose_columns(
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
     """The column with a name of the role that is not `taken`; empty where there is none."""
     columns = [name for name in table.named(ROLES[role].split()) if name not in taken]
-    if len(columns) > 1 and role in OPTIONS:
+    if len(columns) > 1 and role in (*OPTIONS, "verdict"):
         raise _ambiguous(table, role, columns)
     return columns[0] if columns else ""
 
@@ -444,7 +436,8 @@ def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
     """That a table has no labels, or no verdicts, and which columns look like that."""
     if table.results:
         return table.results.without_labels(table.file)
-    alike = [name for name in table.columns if name not in taken and _holds_words(table, name)]
+    others = [name for name in table.columns if name not in taken]
+    alike = _holding(table, others, _WORDS.__contains__)
     if not alike:
         message = f"no column of {role}s; its columns are {listed(table.columns)}"
         return InputError(table.problem(message, 1, hint=f"name it: --{role} COL"))
@@ -454,9 +447,14 @@ def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
     return InputError(table.problem(f"no column of {role}s; {listed(alike)} {look}", 1, hint=hint))
 
 
-def _holds_words(table: Table, column: str) -> bool:
-    texts = [text.casefold() for text in table.texts(column)[:_LOOKED_AT] if text]
-    return 2 * sum(text in _WORDS for text in texts) > len(texts)
+def _holding(table: Table, names: Iterable[str], is_one: Callable[[str], object]) -> list[str]:
+    """The columns of these names in which most values are of a kind."""
+    columns = []
+    for name in names:
+        texts = [text.casefold() for text in table.texts(name)[:_LOOKED_AT] if text]
+        if 2 * len([*filter(is_one, texts)]) > len(texts):
+            columns.append(name)
+    return columns
 
 
 def quoted(text: str) -> str:
@@ -480,10 +478,12 @@ class Values:
     a 1; `probabilities` of a violation are by column and text.
     """
 
-    def __init__(self, mapping: Mapping[str, Any], scale: Sequence[int], one: str) -> None:
+    def __init__(
+        self, mapping: Mapping[str, Any], scale: Sequence[int], one: str, threshold: float | None
+    ) -> None:
         self.scale = tuple(scale)
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
-        self.threshold: float | None = None
+        self.threshold = threshold
         self.graded: Sequence[str] = ()
         self.probabilities: dict[tuple[str, str], float] = {}
         self._mapping = {as_text(word): value for word, value in mapping.items()}
@@ -511,7 +511,7 @@ class Values:
 
     def _score(self, text: str, column: str) -> int | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
-        bare = None if self.scale else _BARE.get(as_word(text))
+        bare = None if self.scale else BARE.get(as_word(text))
         number: float | None = None
         try:
             value, bare = mapped(text, self._mapping), None
@@ -551,13 +551,21 @@ class Values:
         meanings = f"{way}=0 (satisfied) or {way}=1 (violated)"
         return f"say what it means: {meanings}; {way}= counts it as missing"
 
-    def refuse_unclear(self, table: Table) -> None:
-        """Refuse columns of which nothing says what 1 means, once all are read."""
+    def refuse_unclear(self, read: VerdictTable) -> None:
+        """Refuse a threshold on words, and columns of which nothing says what 1 means, once all are
+        read.
+        """
+        if self.threshold is not None and not self.probabilities:
+            numbers = _holding(read.table, read.unused, _SHARE.fullmatch)
+            ways = " or ".join(f"--verdict {quoted(name)}" for name in numbers[:_MOST_WAYS])
+            hint = f"name a column of such numbers: {ways or '--verdict COL'}; or leave it out"
+            message = "no verdict is a number from 0 to 1"
+            raise InputError(read.table.problem(message, key="--threshold", hint=hint))
         if self._unclear:
             names = listed(self._unclear)
             message = f"{names}: the values are 0 and 1 (or no and yes), and nothing says"
             hint = "say it: --one=violated or --one=passed"
-            raise InputError(table.problem(f"{message} what 1 means", key="--one", hint=hint))
+            raise InputError(read.table.problem(f"{message} what 1 means", key="--one", hint=hint))
 
 
 def _meaning_of_one(column: str) -> str:
@@ -591,20 +599,16 @@ class TableCase:
 
 @dataclass(frozen=True, slots=True)
 class VerdictTable:
-    """The cases of a table, in its order; which columns are `unused`, and how `values` are read.
-
-    `notices` say what counts for nothing, `results` are those of another tool, and `has_lines` says
-    whether a case has a line.
+    """The cases of a `table`, in its order; which columns are `unused`, and how `values` are read.
+    `notices` say what counts for nothing.
     """
 
-    file: str
+    table: Table
     columns: Columns
     unused: tuple[str, ...]
     cases: Mapping[CaseKey, TableCase]
     values: Values
     notices: tuple[str, ...] = ()
-    results: Results | None = None
-    has_lines: bool = True
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -669,18 +673,12 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     notices = list(table.notices)
     if disputed:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
+    if columns.verdicts:
+        labels_alone = sum(case.label is not None and not case.verdicts for case in cases.values())
+        notices += _without_verdict(labels_alone)
     used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
     unused = tuple(column for column in table.columns if column not in used)
-    return VerdictTable(
-        table.file,
-        columns,
-        unused,
-        cases,
-        values,
-        tuple(notices),
-        table.results,
-        has_lines=table.path is None,
-    )
+    return VerdictTable(table, columns, unused, cases, values, tuple(notices))
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
@@ -691,17 +689,22 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
     rubrics = [{key.rubric for key in one.cases} for one in (table, labels)]
     # Where one of the two names no rubric, its cases are those of the only one of the other.
     is_same = {""} in rubrics and all(len(names) == 1 for names in rubrics)
-    by_key = {}
+    label_of, cases = {}, {}
     for key, case in labels.cases.items():
-        by_key[key._replace(rubric="") if is_same else key] = case.label
-    labelled = 0
+        label_of[key._replace(rubric="") if is_same else key] = case.label
     for key, case in table.cases.items():
-        there = key._replace(rubric="") if is_same else key
-        case.label = by_key.get(there)
-        labelled += there in by_key
-    if not labelled:
-        message = f"has no label of a case (with its rubric and epoch) of {table.file}"
+        cases[key._replace(rubric="") if is_same else key] = case
+    for key, case in cases.items():
+        case.label = label_of.get(key)
+    alone = [key for key, label in label_of.items() if key not in cases and label is not None]
+    if not cases.keys() & label_of.keys():
+        message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
         hint = "name the column that both have: --case COL"
-        raise InputError(Problem(message, labels.file, hint=hint))
+        raise InputError(Problem(message, labels.table.file, hint=hint))
     columns = table.columns._replace(label=labels.columns.label)
-    return replace(table, columns=columns, notices=(*table.notices, *labels.notices))
+    notices = (*table.notices, *labels.notices, *_without_verdict(len(alone)))
+    return replace(table, columns=columns, notices=notices)
+
+
+def _without_verdict(labels: int) -> list[str]:
+    return [f"{counted(labels, 'label')} of cases without a verdict: not used."] if labels else []

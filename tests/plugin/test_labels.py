@@ -32,6 +32,10 @@ run-3,0,bob,test
 run-4,0,ann,test
 """
 SCORES = {"right": "I", "wrong": "C"}
+SCORES_OF_LANGFUSE = """traceId,source,name,value
+run-1,ANNOTATION,kind,1
+run-2,ANNOTATION,kind,0
+"""
 
 
 def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> SuiteFiles:
@@ -210,6 +214,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "numbers without a map": (
         {"path": REMOVED, "metadata": "reward"},
         "has the values 0.0, 1.0, and no map says which of them ",
+    ),
+    "scores of another tool without a map": (
+        {"text": SCORES_OF_LANGFUSE},
+        "has the values 0, 1, and no map says which of them ",
     ),
     "a value that the map lacks": (
         {"path": REMOVED, "scorer": "right", "map": {"C": 0}},

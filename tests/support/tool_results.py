@@ -10,43 +10,39 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 Said: TypeAlias = "tuple[bool | None, bool | None]"
+TIME = "2026-05-01T10:00:00.000Z"
+# What graders of promptfoo say that fail, not all with a mark in the metadata.
+FAILURES = (
+    {"reason": "API error: 500 Internal Server Error"},
+    {"reason": "The server is down", "metadata": {"graderError": True}},
+    {"reason": "Factuality checker output did not match expected format: I won't."},
+    {"reason": "Model grader produced a malformed response:\nI won't."},
+)
 
 
 def promptfoo(said: Sequence[Said]) -> dict[str, Any]:
     """`promptfoo export eval ID -o results.json`, after somebody graded in its viewer."""
-    results = []
+    results: list[dict[str, Any]] = []
     for number, (verdict, label) in enumerate(said):
         rubric = {"type": "llm-rubric", "value": "is polite", "metric": "polite"}
-        part: dict[str, Any] = {
-            "assertion": rubric,
-            "pass": bool(verdict),
-            "score": int(bool(verdict)),
-        }
-        part["reason"] = (
-            "Because." if verdict is not None else "API error: 500 Internal Server Error"
-        )
-        if verdict is None and number % 2:
-            # Not all of its graders say so.
-            part["metadata"] = {"graderError": True}
+        score = {True: 0.9, False: 0.2, None: 0}[verdict]
+        part = {"assertion": rubric, "pass": bool(verdict), "score": score, "reason": "Because."}
+        if verdict is None:
+            part |= FAILURES[number % len(FAILURES)]
         parts = [part, {"assertion": {"type": "contains", "value": "x"}, "pass": True, "score": 1}]
         if label is not None:
-            human = {"assertion": {"type": "human"}, "pass": label, "score": int(label)}
-            parts.append({**human, "reason": "Manual result (overrides all other grading results)"})
+            parts.append({"assertion": {"type": "human"}, "pass": label, "score": int(label)})
         judge = {"id": "openai:chat:judge", "config": {"apiKey": "[REDACTED]"}}
-        results.append(
-            {
-                "testIdx": number,
-                "promptIdx": 0,
-                "id": f"result-{number}",
-                "vars": {"question": f"question {number}", "human": "pass" if label else "fail"},
-                "provider": {"id": "openai:chat:target", "label": ""},
-                "prompt": {"raw": f"Answer: question {number}", "label": "Answer: {{question}}"},
-                "response": {"output": f"answer {number}"},
-                "testCase": {"vars": {}, "options": {"provider": judge}, "metadata": {}},
-                "success": True,
-                "gradingResult": {"pass": True, "score": 1, "componentResults": parts},
-            }
-        )
+        result = {
+            "testIdx": number,
+            "promptIdx": 0,
+            "vars": {"question": f"question {number}", "human": "pass" if label else "fail"},
+            "prompt": {"raw": f"Answer: question {number}", "label": "Answer: {{question}}"},
+            "response": {"output": f"answer {number}"},
+            "testCase": {"vars": {}, "options": {"provider": judge}, "metadata": {}},
+            "gradingResult": {"pass": True, "score": 1, "componentResults": parts},
+        }
+        results.append(result)
     failed = {"testIdx": len(said), "promptIdx": 0, "vars": {}, "error": "API error: 500"}
     summary = {"version": 3, "prompts": [], "results": [*results, failed], "stats": {}}
     return {"evalId": "eval-x", "results": summary, "config": {}, "shareableUrl": None}
@@ -56,24 +52,17 @@ def deepeval(said: Sequence[Said]) -> dict[str, Any]:
     """A file of `DEEPEVAL_RESULTS_FOLDER`; the label is metadata of the test case."""
     cases = []
     for number, (verdict, label) in enumerate(said):
-        metric = {
-            "name": "polite [GEval]",
-            "threshold": 0.5,
-            "success": bool(verdict),
-            "evaluationModel": "judge",
-        }
+        metric = {"name": "polite [GEval]", "success": bool(verdict), "evaluationModel": "judge"}
         if verdict is None:
             metric["error"] = "RetryError: it is down"
         else:
-            metric |= {"score": 0.9 if verdict else 0.1, "reason": "Because."}
+            metric |= {"score": 0.9 if verdict else 0.2, "reason": "Because."}
         plain = {"name": "Exact Match", "threshold": 1.0, "success": True, "score": 1.0}
-        case = {
+        texts = {"input": f"question {number}", "actualOutput": f"answer {number}"}
+        case: dict[str, Any] = {
             "name": f"test_case_{number}",
-            "input": f"question {number}",
-            "actualOutput": f"answer {number}",
-            "success": True,
+            **texts,
             "metricsData": [metric, plain],
-            "order": number,
         }
         if label is not None:
             case["metadata"] = {"human": "pass" if label else "fail"}
@@ -86,24 +75,22 @@ def langfuse(said: Sequence[Said]) -> list[dict[str, Any]]:
     scores = []
     for number, pair in enumerate(said):
         for source, passed in zip(("EVAL", "ANNOTATION"), pair, strict=True):
-            if passed is None:
-                continue
-            scores.append(
-                {
-                    "id": f"{source}-{number}",
-                    "traceId": f"trace-{number}",
-                    "sessionId": None,
-                    "observationId": f"span-{number}" if source == "EVAL" else None,
-                    "timestamp": "2026-05-01T10:00:00.000Z",
-                    "source": source,
-                    "name": "polite",
-                    "dataType": "BOOLEAN",
-                    "value": int(passed),
-                    "stringValue": str(passed),
-                    "comment": "Because." if source == "EVAL" else None,
-                    "authorUserName": None if source == "EVAL" else "ann",
-                }
-            )
+            is_judge = source == "EVAL"
+            score = {
+                "id": f"{source}-{number}",
+                "traceId": f"trace-{number}",
+                "observationId": f"span-{number}" if is_judge else None,
+                "timestamp": TIME,
+                "source": source,
+                "name": "polite",
+                "dataType": "BOOLEAN",
+                "value": int(passed or False),
+                "stringValue": str(passed),
+                "comment": "Because." if is_judge else None,
+                "authorUserName": None if is_judge else "ann",
+            }
+            if passed is not None:
+                scores.append(score)
     text = {**scores[0], "id": "text", "dataType": "TEXT", "value": None, "stringValue": "a text"}
     return [*scores, text]
 
@@ -119,15 +106,14 @@ def langfuse_v3(said: Sequence[Said]) -> dict[str, Any]:
     return {"data": scores, "meta": {"limit": 50}}
 
 
-def _assessment(trace: int, source: str, feedback: dict[str, Any]) -> dict[str, Any]:
+def _assessment(trace: int, source: str, name: str, **said: Any) -> dict[str, Any]:
     return {
         "assessment_id": f"{source}-{trace}",
-        "assessment_name": "polite",
-        "trace_id": f"tr-{trace}",
+        "assessment_name": name,
         "source": {"source_type": source, "source_id": source.lower()},
-        "last_update_time": "2026-05-01T10:00:00.000Z",
-        "feedback": feedback,
+        "last_update_time": TIME,
         "valid": True,
+        **said,
     }
 
 
@@ -135,44 +121,29 @@ def mlflow(said: Sequence[Said]) -> list[dict[str, Any]]:
     """A list of `trace.to_dict()`. A person corrects the judge where they differ."""
     traces = []
     for number, (verdict, label) in enumerate(said):
-        assessments: list[dict[str, Any]] = []
         is_corrected = None not in (verdict, label) and label != verdict
+        feedback: dict[str, Any] = {"value": verdict}
         if verdict is None:
-            feedback: dict[str, Any] = {"value": None, "error": {"error_code": "ValueError"}}
-        else:
-            feedback = {"value": verdict}
-        judge = _assessment(number, "LLM_JUDGE", feedback)
-        assessments.append({**judge, "rationale": "Because.", "valid": not is_corrected})
+            feedback["error"] = {"error_code": "ValueError"}
+        judge = _assessment(number, "LLM_JUDGE", "polite", feedback=feedback, rationale="Because.")
+        assessments = [{**judge, "valid": not is_corrected}]
         if label is not None:
-            human = _assessment(number, "HUMAN", {"value": label})
+            human = _assessment(number, "HUMAN", "polite", feedback={"value": label})
             if is_corrected:
                 human["overrides"] = judge["assessment_id"]
             assessments.append(human)
-        length = _assessment(number, "CODE", {"value": 12.0})
-        assessments.append({**length, "assessment_name": "length"})
-        expectation = {**assessments[0], "assessment_id": "e", "expectation": {"value": "x"}}
-        del expectation["feedback"]
-        info = {
-            "trace_id": f"tr-{number}",
-            "state": "OK",
-            "trace_metadata": {
-                "mlflow.traceInputs": f"question {number}",
-                "mlflow.traceOutputs": f"answer {number}",
-            },
-            "assessments": [*assessments, expectation],
-        }
+        assessments.append(_assessment(number, "CODE", "length", feedback={"value": 12.0}))
+        assessments.append(_assessment(number, "HUMAN", "polite", expectation={"value": "x"}))
+        metadata = {"mlflow.traceInputs": "question", "mlflow.traceOutputs": "answer"}
+        info = {"trace_id": f"tr-{number}", "trace_metadata": metadata, "assessments": assessments}
         traces.append({"info": info, "data": {"spans": []}})
     return traces
 
 
 def mlflow_rows(said: Sequence[Said]) -> list[dict[str, Any]]:
     """Rows of `mlflow.search_traces()`."""
-    rows = []
-    for trace in mlflow(said):
-        info = trace["info"]
-        row = {"trace_id": info["trace_id"], "state": "OK", "assessments": info["assessments"]}
-        rows.append({**row, "request": {"q": "question"}, "response": {"a": "answer"}})
-    return rows
+    texts = {"request": {"q": "question"}, "response": {"a": "answer"}}
+    return [{**trace["info"], **texts} for trace in mlflow(said)]
 
 
 def langsmith(said: Sequence[Said]) -> list[dict[str, Any]]:
@@ -183,7 +154,7 @@ def langsmith(said: Sequence[Said]) -> list[dict[str, Any]]:
             "id": f"feedback-{number}",
             "run_id": f"run-{number}",
             "trace_id": f"run-{number}",
-            "modified_at": "2026-05-01T10:00:00",
+            "modified_at": TIME,
             "key": "polite",
             "score": None if verdict is None else float(verdict),
             "value": None,
@@ -192,13 +163,13 @@ def langsmith(said: Sequence[Said]) -> list[dict[str, Any]]:
             "feedback_source": {"type": "model", "metadata": {}, "user_id": None},
             "extra": {"error": True} if verdict is None else None,
         }
+        entries.append(entry)
         if label is not None and number % 2:
             entry["correction"] = {"score": float(label)}
-        entries.append(entry)
-        if label is not None and not number % 2:
+        elif label is not None:
             source = {"type": "app", "metadata": {}, "user_id": "ann"}
-            person = {**entry, "id": f"p{number}", "score": float(label), "comment": None}
-            entries.append({**person, "feedback_source": source, "extra": None})
+            person = {**entry, "score": float(label), "comment": None, "extra": None}
+            entries.append({**person, "id": f"p{number}", "feedback_source": source})
     return entries
 
 

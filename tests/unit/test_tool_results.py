@@ -9,8 +9,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -18,8 +19,9 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.sources.labels import read_rows
-from tests.support.tool_results import FILES, Said, deepeval, langfuse, mlflow, promptfoo
+from tests.support.tool_results import FAILURES, FILES, Said, deepeval, langfuse, mlflow, promptfoo
 
+FILE = "results.json"
 # By hand: 3 of 5 violations missed, 1 false alarm on 4 satisfied cases, 2 judges that failed, and 2
 # verdicts without a label.
 SAID: list[Said] = [
@@ -32,7 +34,26 @@ SAID: list[Said] = [
     (True, None),
     (False, None),
 ]
+BY_HAND = {"1 disagree": 3, "1 agree": 2, "0 disagree": 1, "0 agree": 3, "None unlabelled": 2}
 LABEL = {"DeepEval": "metadata.human"}
+Check: TypeAlias = "Callable[..., str]"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def check(capsys: pytest.CaptureFixture[str]) -> Check:
+    """What `check` prints of a file where it ends with an exit code, on one line."""
+
+    def printed(value: Any, *options: str, code: int = 4) -> str:
+        assert main(["check", written(value), *options]) == code
+        printed = capsys.readouterr()
+        return " ".join((printed.err if code == 4 else printed.out).split())
+
+    return printed
 
 
 def as_lines(value: Any) -> str:
@@ -47,92 +68,69 @@ def as_csv(value: Sequence[dict[str, Any]]) -> str:
     return file.getvalue()
 
 
-WAYS: dict[str, Callable[[Any], str]] = {
-    "one line": json.dumps,
-    "pretty": lambda value: json.dumps(value, indent=2),
-    "lines": as_lines,
-    "csv": as_csv,
-}
+WAYS: list[Callable[[Any], str]] = [json.dumps, partial(json.dumps, indent=2), as_lines, as_csv]
+HOW_MANY = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}
 
 
-def written(tmp_path: Path, text: str, name: str = "results.json") -> str:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def written(value: Any, name: str = FILE) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    Path(name).write_text(text, encoding="utf-8")
+    return name
 
 
-def checked(tmp_path: Path, tool: str, text: str, **settings: Any) -> CheckedTable:
+def checked(tool: str, value: Any, **settings: Any) -> CheckedTable:
     settings = {"one": "passed", "label": LABEL.get(tool, ""), **settings}
-    return check_table(written(tmp_path, text), **settings)
+    return check_table(written(value), **settings)
 
 
 def counts(table: CheckedTable) -> dict[str, int]:
     """How many cases there are of each class and outcome."""
-    counted = Counter(f"{result.label} {result.outcome}" for result in table.results)
-    return dict(counted)
-
-
-def ways_of(tool: str) -> list[str]:
-    number = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}.get(tool, 2)
-    return [*WAYS][:number]
-
-
-@pytest.mark.parametrize(("tool", "way"), [(tool, way) for tool in FILES for way in ways_of(tool)])
-def test_figures_are_those_of_a_count_by_hand(tmp_path: Path, tool: str, way: str) -> None:
-    table = checked(tmp_path, tool, WAYS[way](FILES[tool](SAID)))
-    expected = {"1 disagree": 3, "1 agree": 2, "0 disagree": 1, "0 agree": 3}
-    found = counts(table)
-    assert {name: found[name] for name in expected} == expected
-    assert sum(result.outcome == "unlabelled" for result in table.results) == 2
-    # Langfuse keeps no word of a judge that failed.
-    unscored = [result for result in table.results if result.outcome == "invalid_response"]
-    assert len(unscored) == (0 if tool.startswith("Langfuse") else 2)
-    reasons = {reason for result in table.results for reason in result.reasons}
-    assert reasons == {"Because."}
-    assert {result.rubric_id.removesuffix(" [GEval]") for result in table.results} == {"polite"}
-
-
-def test_results_of_promptfoo_as_lines(tmp_path: Path) -> None:
-    results = promptfoo(SAID)["results"]["results"]
-    assert counts(checked(tmp_path, "promptfoo", as_lines(results)))["1 disagree"] == 3
+    return dict(Counter(f"{result.label} {result.outcome}" for result in table.results))
 
 
 @pytest.mark.parametrize("tool", FILES)
-def test_what_is_not_read_is_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: str
-) -> None:
-    path = written(tmp_path, json.dumps(FILES[tool](SAID)))
-    label = f"--label={LABEL[tool]}" if tool in LABEL else "-v"
-    assert main(["check", path, "--one=passed", label]) == 0
-    said = {
-        "promptfoo": "outputs with an error or without a grade (1), assertions that no model",
-        "DeepEval": "metrics that no model judges (13).",
-        "Langfuse": "texts and corrections (1).",
-        "Langfuse v3": "texts and corrections (1).",
-        "MLflow": "expectations and issues (13).",
-        "MLflow rows": "expectations and issues (13).",
-        "LangSmith": "2 judgements failed: unscored, and no verdict.",
-    }
-    out = " ".join(capsys.readouterr().out.split())
-    assert said[tool] in out
-    if tool not in ("Langfuse", "Langfuse v3"):
-        assert "2 judgements failed" in out
+def test_figures_are_those_of_a_count_by_hand(tool: str) -> None:
+    document = FILES[tool](SAID)
+    texts = [way(document) for way in WAYS[: HOW_MANY.get(tool, 2)]]
+    if tool == "promptfoo":
+        # As its JSON lines are; and with its default judge, which has no name.
+        texts += [as_lines(document["results"]["results"])]
+        texts += [json.dumps(with_value(..., "provider")(document))]
+    # Langfuse keeps no word of a judge that failed.
+    failed = {} if "Langfuse" in tool else {"0 invalid_response": 1, "1 invalid_response": 1}
+    for text in texts:
+        table = checked(tool, text)
+        assert counts(table) == {**BY_HAND, **failed}
+        assert {result.reasons for result in table.results if result.scores} == {("Because.",)}
+        rubrics = {result.rubric_id.removesuffix(" [GEval]") for result in table.results}
+        assert rubrics == {"polite"}
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What `check` says where it ends with exit code 4, on one line."""
-    assert main(["check", *arguments]) == 4
-    return " ".join(capsys.readouterr().err.split())
+NOT_READ = {
+    "promptfoo": "outputs with an error or without a grade (1), assertions that no model",
+    "DeepEval": "metrics that no model judges (13).",
+    "Langfuse": "texts and corrections (1). 2 labels of cases without a verdict: not used.",
+    "Langfuse v3": "texts and corrections (1). 2 labels of cases without a verdict: not used.",
+    "MLflow": "expectations and issues (13).",
+    "MLflow rows": "expectations and issues (13).",
+    "LangSmith": "",
+}
+
+
+@pytest.mark.parametrize("tool", FILES)
+def test_what_is_not_read_is_counted(check: Check, tool: str) -> None:
+    label = [f"--label={LABEL[tool]}"] if tool in LABEL else []
+    said = check(FILES[tool](SAID), "--one=passed", *label, code=0)
+    assert NOT_READ[tool] in said
+    assert ("2 judgements failed: unscored, and no verdict." in said) != ("Langfuse" in tool)
 
 
 def entries_of(document: Any) -> list[Any]:
     """The list of entries in a document."""
-    if isinstance(document, list):
-        return document
-    for name in ("results", "testCases", "data"):
-        if name in document:
-            return entries_of(document[name])
-    raise AssertionError(document)
+    while not isinstance(document, list):
+        [name] = {"results", "testCases", "data"} & document.keys()
+        document = document[name]
+    return document
 
 
 def everywhere(value: Any, change: Callable[[str, Any], Any]) -> Any:
@@ -145,37 +143,31 @@ def everywhere(value: Any, change: Callable[[str, Any], Any]) -> Any:
     return {name: inner for name, inner in changed.items() if inner is not ...}
 
 
-def without(*names: str) -> Callable[[Any], Any]:
-    return lambda value: everywhere(value, lambda name, inner: ... if name in names else inner)
-
-
 def with_value(other: object, *names: str) -> Callable[[Any], Any]:
     return lambda value: everywhere(value, lambda name, inner: other if name in names else inner)
 
 
-def emptied(value: Any) -> Any:
-    entries_of(value).clear()
-    return value
+def with_entries(*entries: object) -> Callable[[Any], Any]:
+    def changed(value: Any) -> Any:
+        entries_of(value)[:] = entries
+        return value
 
-
-def nulls(value: Any) -> Any:
-    entries_of(value)[:] = [None, None]
-    return value
+    return changed
 
 
 SUBJECTS = ("vars", "name", "traceId", "subject", "trace_id", "info", "run_id", "metricsData")
 VALUES = ("pass", "success", "score", "value", "stringValue", "feedback", "metricsData")
 SOURCES = ("componentResults", "evaluationModel", "source", "assessments", "feedback_source")
 BROKEN_VALUES: dict[str, Callable[[Any], Any]] = {
-    "no entries": emptied,
-    "entries that are nothing": nulls,
-    "no subject": without(*SUBJECTS),
+    "no entries": with_entries(),
+    "entries that are nothing": with_entries(None, None),
+    "no subject": with_value(..., *SUBJECTS),
     "subjects of another kind": with_value(7, *SUBJECTS),
     "subjects that are lists": with_value([], *SUBJECTS),
-    "no value": without(*VALUES),
+    "no value": with_value(..., *VALUES),
     "values that are lists": with_value([1], *VALUES),
     "values that are mappings": with_value({"a": {}}, *VALUES),
-    "no source": without(*SOURCES),
+    "no source": with_value(..., *SOURCES),
     "sources of an unknown word": with_value("SOMEBODY", *SOURCES),
     "sources that are numbers": with_value(7, *SOURCES),
 }
@@ -195,25 +187,20 @@ BROKEN_TEXTS: dict[str, Callable[[str], str]] = {
     "an unknown document": lambda _: json.dumps({"data": {"rows": []}, "version": 9}),
     "a page": lambda _: "<!DOCTYPE html>\n<p>Sign in</p>\n",
 }
-
-
 # Its judges are named as their models are.
 NO_DAMAGE = ("DeepEval", "sources of an unknown word")
 DAMAGES = [(tool, damage) for tool in FILES for damage in (*BROKEN_VALUES, *BROKEN_TEXTS)]
 
 
 @pytest.mark.parametrize(("tool", "damage"), [pair for pair in DAMAGES if pair != NO_DAMAGE])
-def test_a_damaged_file_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: str, damage: str
-) -> None:
+def test_a_damaged_file_is_refused(check: Check, tool: str, damage: str) -> None:
     document = FILES[tool](SAID)
     if damage in BROKEN_VALUES:
         text = json.dumps(BROKEN_VALUES[damage](document), indent=1)
     else:
         text = BROKEN_TEXTS[damage](json.dumps(document, indent=1))
-    label = [f"--label={LABEL[tool]}"] if tool in LABEL else []
-    said = refused(capsys, written(tmp_path, text), "--one=passed", *label)
-    assert "results.json" in said
+    said = check(text, "--one=passed", *(f"--label={LABEL[one]}" for one in LABEL if one == tool))
+    assert FILE in said
     assert len(said) < 2_000
 
 
@@ -221,63 +208,63 @@ ODD: tuple[Any, ...] = (None, 7, True, "x", "\ud800", [], [{}], {}, {"id": 1}, 1
 
 
 @pytest.mark.parametrize("tool", FILES)
-def test_no_value_of_a_file_ends_in_a_traceback(tmp_path: Path, tool: str) -> None:
+def test_no_value_of_a_file_ends_in_a_traceback(tool: str) -> None:
     document = FILES[tool]([(True, False), (None, True)])
-    names = {*re.findall(r'"(\w+)": ', json.dumps(document))}
-    for name in sorted(names):
+    for name in sorted({*re.findall(r'"(\w+)": ', json.dumps(document))}):
         for odd in ODD:
-            changed = with_value(odd, name)(document)
             with contextlib.suppress(InputError):
-                checked(tmp_path, tool, json.dumps(changed))
+                checked(tool, with_value(odd, name)(document))
 
 
-def test_results_without_a_label_say_what_they_support_and_what_is_next(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, json.dumps(promptfoo([(passed, None) for passed, _ in SAID])))
-    said = refused(capsys, "results.json")
+def test_results_without_a_label_say_what_they_support_and_what_is_next(check: Check) -> None:
+    said = check(promptfoo([(passed, None) for passed, _ in SAID]))
     assert "promptfoo's results hold no verdict beside a label of a person" in said
     assert "of judges: polite (13), on 13 cases" in said
-    assert "label cases: python -m pytest_jrh label results.json" in said
-    assert "python -m pytest_jrh check results.json --labels FILE" in said
+    assert f"label cases: python -m pytest_jrh label {FILE}" in said
+    assert f"python -m pytest_jrh check {FILE} --labels labels.csv" in said
+    assert "which column is the label (vars.question, vars.human): python -m" in said
     labels = "".join(f"test {number + 1},polite,violated,ann\n" for number in range(4))
-    written(tmp_path, f"case_id,rubric_id,label,annotator\n{labels}", "labels.csv")
-    assert counts(check_table("results.json", labels="labels.csv"))["1 agree"] == 1
-    written(tmp_path, "id,label\n" + "test 1,pass\n", "labels.csv")
-    assert counts(check_table("results.json", labels="labels.csv"))["0 agree"] == 1
+    written(f"case_id,rubric_id,label,annotator\n{labels}", "labels.csv")
+    assert counts(check_table(FILE, labels="labels.csv"))["1 agree"] == 1
+    written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
+    table = check_table(FILE, labels="labels.csv")
+    assert counts(table)["0 agree"] == 1
+    assert "1 label of cases without a verdict: not used." in table.table.notices
 
 
-def test_a_label_stands_in_a_variable_or_in_metadata(tmp_path: Path) -> None:
-    table = checked(tmp_path, "", json.dumps(promptfoo(SAID)), label="vars.human")
-    assert counts(table)["1 disagree"] == 3 + 1
-    assert table.columns.label == "vars.human"
-
-
-def outputs_with(parts: list[dict[str, Any]], number: int = 4) -> str:
+def outputs_with(*parts: dict[str, Any], number: int = 4) -> Any:
     """Results of promptfoo, each with these assertions."""
     document = promptfoo([(True, None)] * number)
     for entry in document["results"]["results"][:-1]:
         entry["gradingResult"]["componentResults"] = parts
-    return json.dumps(document)
+    return document
 
 
-def assertion(kind: str, value: str = "", *, passed: bool = True, **more: Any) -> dict[str, Any]:
+def assertion(kind: str, value: Any = "", *, passed: bool = True, **more: Any) -> dict[str, Any]:
     return {"assertion": {"type": kind, "value": value, **more}, "pass": passed, "score": 1}
 
 
-def test_each_question_of_promptfoo_is_a_rubric(tmp_path: Path) -> None:
-    parts = [
+def test_a_label_stands_in_a_variable_or_in_metadata() -> None:
+    results = outputs_with(assertion("llm-rubric"), assertion("g-eval"), assertion("human"))
+    # The label may be one of another file, too; a grade is not asked for.
+    for labels in ("", written(results, "labels.json")):
+        table = checked("", results, label="vars.human", labels=labels)
+        assert counts(table) == {"1 disagree": 3 * 4}
+        assert table.columns.label == "vars.human"
+
+
+def test_each_question_of_promptfoo_is_a_rubric() -> None:
+    results = outputs_with(
         assertion("llm-rubric", "is polite"),
         assertion("llm-rubric", "is polite"),
         assertion("not-llm-rubric", "is rude", metric="calm"),
-        {**assertion("g-eval"), "assertion": {"type": "g-eval", "value": ["a", "b"]}},
+        assertion("g-eval", ["a", "b"]),
         {"pass": True, "score": 1, "componentResults": [assertion("factuality", "in a set")]},
         assertion("factuality", "in a set", passed=False),
         assertion("promptfoo:redteam:harmful", metric="Harmful"),
         assertion("human", passed=False),
-    ]
-    table = checked(tmp_path, "promptfoo", outputs_with(parts))
+    )
+    table = checked("promptfoo", results)
     # A grade is about the whole output, and so is what all say.
     assert counts(table) == {"1 agree": 4}
     assert {result.rubric_id for result in table.results} == {"all judgements"}
@@ -286,41 +273,73 @@ def test_each_question_of_promptfoo_is_a_rubric(tmp_path: Path) -> None:
     assert f"{names}factuality: in a set (4), Harmful (4)" in notice
 
 
-def test_outputs_and_repeats_of_a_test_are_cases_that_go_together(tmp_path: Path) -> None:
+def test_outputs_and_repeats_of_a_test_are_cases_that_go_together() -> None:
     document = promptfoo([(True, True)] * 4)
     for number, entry in enumerate(document["results"]["results"][:-1]):
         entry |= {"testIdx": number // 2, "promptIdx": number % 2, "vars": {"id": "q"}}
-    table = checked(tmp_path, "promptfoo", json.dumps(document))
+    table = checked("promptfoo", document)
     names = ["q, output 1", "q, output 2", "q, output 1 (2)", "q, output 2 (2)"]
     assert [result.spec.run_id for result in table.results] == names
     assert {result.spec.cluster for result in table.results} == {"q"}
 
 
-def test_older_names_of_deepeval_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_grader_of_promptfoo_that_fails_is_no_verdict(failure: dict[str, Any]) -> None:
+    for passed in (True, False):
+        failed = {**assertion("not-factuality", passed=passed), **failure}
+        results = outputs_with(failed, assertion("human"))
+        assert counts(checked("promptfoo", results)) == {"0 invalid_response": 4}
+    said = {**failed, "reason": "The API error is shown.", "metadata": {}}
+    results = outputs_with(said, assertion("human"))
+    assert counts(checked("promptfoo", results)) == {"0 disagree": 4}
+
+
+@pytest.mark.parametrize("tool", ["promptfoo", "DeepEval"])
+def test_the_number_beside_a_verdict_is_read_at_a_threshold(check: Check, tool: str) -> None:
+    results = FILES[tool](SAID)
+    numbers = partial(checked, tool, results, verdict="metric_score")
+    assert counts(numbers(threshold=0.6)) == counts(checked(tool, results))
+    assert counts(numbers(threshold=0.2))["1 disagree"] == 5
+    said = check(results, "--threshold=0.6", f"--label={LABEL.get(tool, '')}")
+    assert "no verdict is a number from 0 to 1 name a column of such numbers: --verdict me" in said
+    said = check("id,label,verdict\n1,pass,fail\n", "--threshold=0.6")
+    assert "--verdict COL; or leave it out" in said
+
+
+def test_cases_of_one_name_are_not_one_case() -> None:
+    document = deepeval([(True, True)] * 4)
+    for case, name in zip(document["testCases"], ("a", "a (2)", "a", "a"), strict=True):
+        case["name"] = name
+    names = [result.spec.run_id for result in checked("DeepEval", document).results]
+    assert names == ["a", "a (2)", "a (3)", "a (4)"]
+
+
+def test_older_names_of_deepeval_are_read() -> None:
     text = json.dumps(deepeval(SAID)).replace('"metricsData"', '"metricsMetadata"')
     text = text.replace('"name": "polite', '"metric": "polite')
-    assert counts(checked(tmp_path, "DeepEval", text))["1 disagree"] == 3
-    wrapped = json.dumps({"testRunData": deepeval(SAID)})
-    assert counts(checked(tmp_path, "DeepEval", wrapped))["1 disagree"] == 3
+    for older in (text, {"testRunData": deepeval(SAID)}):
+        assert counts(checked("DeepEval", older))["1 disagree"] == 3
 
 
-def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_before(
-    tmp_path: Path,
-) -> None:
+def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_before() -> None:
+    before = deepeval([(True, True), (False, False)] * 20)
     document = deepeval([(True, True), (False, False)] * 20)
     for case in document["testCases"]:
         other = {**case["metricsData"][0], "evaluationModel": "other", "success": True}
         case["metricsData"].append(other)
-    table = checked(tmp_path, "DeepEval", json.dumps(document))
-    assert sorted({result.rubric_id for result in table.results}) == ["polite [GEval]"]
+    table = checked("DeepEval", document)
+    assert {result.rubric_id for result in table.results} == {"polite [GEval]"}
     assert table.judge_names == ("judge", "other")
-    before = written(
-        tmp_path, json.dumps(deepeval([(True, True), (False, False)] * 20)), "old.json"
-    )
-    lost = json.dumps(deepeval([(True, True), (True, False)] * 20))
-    decided = checked(tmp_path, "DeepEval", lost, baseline=before)
+    assert [panel.accuracy.n for panel in table.session.panels] == [40]
+    lost = deepeval([(True, True), (True, False)] * 20)
+    decided = checked("DeepEval", lost, baseline=written(before, "old.json"))
     assert decided.decision is not None
     assert not decided.passed
+    # Judges of other cases are no panel.
+    for number, case in enumerate(document["testCases"]):
+        case["metricsData"].pop(2 * (number % 2))
+    table = checked("DeepEval", document)
+    assert ({*table.judge_names}, table.session.panels) == ({"judge", "other"}, ())
 
 
 def scored(name: str, source: str, values: Sequence[bool]) -> list[dict[str, Any]]:
@@ -329,103 +348,84 @@ def scored(name: str, source: str, values: Sequence[bool]) -> list[dict[str, Any
     return [{**one, "id": name, "name": name, "source": source} for one in document]
 
 
-def test_what_is_the_label_of_what_is_named_where_names_differ(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = json.dumps(
-        scored("tone", "EVAL", [True, False, True])
-        + scored("tone-2", "API", [True, True, False])
-        + scored("reviewed", "ANNOTATION", [True, False, False])
-    )
-    said = refused(capsys, written(tmp_path, text), "--one=passed")
+def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> None:
+    results = scored("tone", "EVAL", [True, False, True])
+    results += scored("tone-2", "API", [True, True, False])
+    results += scored("reviewed", "ANNOTATION", [True, False, False])
+    said = check(results, "--one=passed")
     assert "of judges: tone (3), on 3 cases of people: reviewed (3), on 3 cases" in said
     assert "of unknown sources: tone-2 (3), on 3 cases" in said
     assert "--verdict tone --label reviewed" in said
-    table = checked(tmp_path, "", text, verdict=["tone", "tone-2"], label="reviewed")
+    table = checked("", results, verdict=["tone", "tone-2"], label="reviewed")
     assert table.judge_names == ("tone", "tone-2")
     assert counts(table) == {"0 agree": 2, "1 agree": 2, "1 disagree": 2}
-    assert checked(tmp_path, "", text, label="reviewed").judge_names == ("tone",)
-    held = checked(tmp_path, "", text, verdict="tone", label="reviewed", baseline="tone-2")
+    assert checked("", results, label="reviewed").judge_names == ("tone",)
+    held = checked("", results, verdict="tone", label="reviewed", baseline="tone-2")
     assert held.judge_names == ("tone",)
     with pytest.raises(InputError, match='has no column "tune"'):
-        checked(tmp_path, "", text, verdict="tune", label="reviewed")
+        checked("", results, verdict="tune", label="reviewed")
 
 
-def test_the_scale_of_a_score_is_not_guessed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path, json.dumps(langfuse(SAID)))
-    assert "nothing says what 1 means" in refused(capsys, path)
-    assert counts(check_table(path, one="violated"))["0 disagree"] == 3
-    words = json.dumps(langfuse(SAID)).replace("BOOLEAN", "CATEGORICAL").replace("True", "kind")
-    table = checked(tmp_path, "", words, map={"kind": 0, "False": 1}, one="")
+def test_the_scale_of_a_score_is_not_guessed(check: Check) -> None:
+    text = json.dumps(langfuse(SAID))
+    assert "nothing says what 1 means" in check(text)
+    assert counts(check_table(FILE, one="violated"))["0 disagree"] == 3
+    words = text.replace("BOOLEAN", "CATEGORICAL").replace("True", "kind")
+    table = checked("", words, map={"kind": 0, "False": 1}, one="")
     assert counts(table)["1 disagree"] == 3
-    text = (
-        json.dumps(langfuse(SAID))
-        .replace("BOOLEAN", "NUMERIC")
-        .replace('"value": 1', '"value": 0.5')
-    )
-    said = refused(capsys, written(tmp_path, text), "--one=passed")
-    assert 'results.json: [0].verdict: got "0.5"' in said
+    numbers = text.replace("BOOLEAN", "NUMERIC").replace('"value": 1', '"value": 0.5')
+    assert f'{FILE}: [0].verdict: got "0.5"' in check(numbers, "--one=passed")
 
 
-def test_a_score_of_the_only_observation_is_one_of_the_trace(tmp_path: Path) -> None:
+def test_a_score_of_the_only_observation_is_one_of_the_trace() -> None:
     document = langfuse(SAID)
     second = {**document[0], "observationId": "another", "id": "more", "source": "EVAL"}
-    table = checked(tmp_path, "Langfuse", json.dumps([*document, second]))
+    table = checked("Langfuse", [*document, second])
     assert counts(table)["1 disagree"] == 2
     assert len({result.spec.cluster for result in table.results}) == len(SAID) - 2
 
 
-def test_what_several_people_say_is_joined(tmp_path: Path) -> None:
+def test_what_several_people_say_is_joined() -> None:
     document = mlflow([(True, True)] * 3)
+    said = document[0]["info"]["assessments"][1]
     for number, trace in enumerate(document):
-        assessments = trace["info"]["assessments"]
         for name, value in (("ben", number == 0), ("cy", number != 2)):
             source = {"source_type": "HUMAN", "source_id": name}
-            said = {"assessment_id": name, "source": source, "feedback": {"value": value}}
-            assessments.append({**assessments[1], **said})
-    table = checked(tmp_path, "MLflow", json.dumps(document))
-    assert [result.label for result in table.results] == [0, 0, 1]
-    later = {**document[0]["info"]["assessments"][1], "feedback": {"value": False}}
-    later |= {"assessment_id": "later", "last_update_time": "2026-06-01T10:00:00.000Z"}
+            trace["info"]["assessments"].append(
+                {**said, "assessment_id": name, "source": source, "feedback": {"value": value}}
+            )
+    assert [result.label for result in checked("MLflow", document).results] == [0, 0, 1]
+    later = {**said, "feedback": {"value": False}, "assessment_id": "later"}
+    later["last_update_time"] = "2026-06-01T10:00:00.000Z"
     document[1]["info"]["assessments"].append(later)
-    table = checked(tmp_path, "MLflow", json.dumps(document))
-    assert [result.label for result in table.results] == [0, 1, 1]
+    assert [result.label for result in checked("MLflow", document).results] == [0, 1, 1]
 
 
-def test_labels_of_a_suite_come_from_results(tmp_path: Path) -> None:
-    read = read_rows(Path(written(tmp_path, json.dumps(promptfoo(SAID)))), "results.json")
+def test_labels_of_a_suite_come_from_results() -> None:
+    read = read_rows(Path(written(promptfoo(SAID))), FILE)
     assert Counter(row.label for row in read.rows) == {"satisfied": 5, "violated": 6}
     assert (read.rows[0].run_id, read.rows[0].rubric_id) == ("test 1", "polite")
-    assert not read.is_raw
-    read = read_rows(Path(written(tmp_path, json.dumps(mlflow(SAID)))), "results.json")
+    read = read_rows(Path(written(mlflow(SAID))), FILE)
     assert Counter(row.label for row in read.rows) == {True: 5, False: 6}
-    assert read.is_raw
     assert {row.annotator for row in read.rows} == {"human"}
-    no_labels = json.dumps(deepeval(SAID))
     with pytest.raises(InputError, match="hold no verdict beside a label"):
-        read_rows(Path(written(tmp_path, no_labels)), "results.json")
+        read_rows(Path(written(deepeval(SAID))), FILE)
+
+
+KEPT = ("type", "source", "source_type", "dataType", "kind", "pass")
 
 
 @pytest.mark.parametrize("tool", FILES)
 def test_no_text_of_a_file_reaches_the_terminal_as_more_than_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: str
+    capsys: pytest.CaptureFixture[str], tool: str
 ) -> None:
     evil = "\x1b]0;x\x07\n::error::x\u202e" + "long " * 200
-    text = json.dumps(
-        everywhere(
-            FILES[tool](SAID),
-            lambda name, inner: (
-                f"{inner}{evil}" if isinstance(inner, str) and name not in KEPT else inner
-            ),
-        )
-    )
-    main(["check", written(tmp_path, text), "--one=passed", f"--report={tmp_path / 'r.md'}"])
+
+    def worse(name: str, inner: Any) -> Any:
+        return f"{inner}{evil}" if isinstance(inner, str) and name not in KEPT else inner
+
+    main(["check", written(everywhere(FILES[tool](SAID), worse)), "--one=passed", "--report=r.md"])
     captured = capsys.readouterr()
     for line in (captured.out + captured.err).splitlines():
         assert line.isprintable()
         assert not line.lstrip().startswith("::")
-
-
-KEPT = ("type", "source", "source_type", "dataType", "kind", "pass")

@@ -4,35 +4,33 @@ module: what recognizes a file, and what reads its entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_jrh.sources.results import deepeval, langfuse, langsmith, mlflow, promptfoo
 from pytest_jrh.sources.results.scores import Results
+from pytest_jrh.sources.results.values import mapping, mappings
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a tool writes.
-
-    `entries` gives the path of the list in a document that holds its entries, and them, or None
-    where the values of a file are not of this form; `read` adds the scores of entries. With
-    `is_raw` values are those of the tool, of which nobody has said what 1 means.
+    """What a tool writes: entries, or a document with `lists` of them. `is_entry` knows an entry,
+    and `read` adds the scores of entries.
     """
 
     tool: str
-    entries: Callable[[Sequence[Any]], tuple[str, Sequence[Any]] | None]
+    lists: Sequence[str]
+    is_entry: Callable[[Mapping[str, Any]], bool]
     read: Callable[[Sequence[Any], Results], None]
-    is_raw: bool
 
 
 FORMS = (
-    Form("promptfoo", promptfoo.entries, promptfoo.read, is_raw=False),
-    Form("DeepEval", deepeval.entries, deepeval.read, is_raw=False),
-    Form("Langfuse", langfuse.entries, langfuse.read, is_raw=True),
-    Form("MLflow", mlflow.entries, mlflow.read, is_raw=True),
-    Form("LangSmith", langsmith.entries, langsmith.read, is_raw=True),
+    Form("promptfoo", ["results.results"], promptfoo.is_entry, promptfoo.read),
+    Form("DeepEval", deepeval.LISTS, deepeval.is_entry, deepeval.read),
+    Form("Langfuse", ["data"], langfuse.is_entry, langfuse.read),
+    Form("MLflow", ["traces"], mlflow.is_entry, mlflow.read),
+    Form("LangSmith", ["feedback"], langsmith.is_entry, langsmith.read),
 )
 
 
@@ -42,10 +40,22 @@ def read_results(values: Sequence[Any], lines: Sequence[int]) -> Results | None:
     None where they are of no form.
     """
     for form in FORMS:
-        found = form.entries(values)
-        if found is not None:
-            path, entries = found
-            results = Results(form.tool, form.is_raw, path, lines)
+        path, entries = _entries(values, form.lists)
+        if any(map(form.is_entry, mappings(entries))):
+            results = Results(form.tool, path, lines)
             form.read(entries, results)
             return results
     return None
+
+
+def _entries(values: Sequence[Any], lists: Sequence[str]) -> tuple[str, Sequence[Any]]:
+    """The entries of a file; those of lists in a document behind the path of the first of them."""
+    first = ""
+    entries: list[Any] = []
+    for path in lists if len(values) == 1 else ():
+        inner = values[0]
+        for name in path.split("."):
+            inner = mapping(inner).get(name)
+        if isinstance(inner, list) and inner:
+            first, entries = first or path, entries + inner
+    return first, entries or values

@@ -12,32 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import (
-    SATISFIED,
-    UNKNOWN,
-    Results,
-    Score,
-    distinct,
-    distinct_metrics,
-    mapping,
-    mappings,
-    plain_fields,
-    text,
-)
+from pytest_jrh.sources.results.scores import MEANING, UNKNOWN, Results, Score, distinct
+from pytest_jrh.sources.results.values import mapping, mappings, plain_fields, text
 
-_LISTS = ("testCases", "conversationalTestCases", "test_results")
+_NAMES = ("testCases", "conversationalTestCases", "test_results")
+LISTS = (*_NAMES, *(f"testRunData.{name}" for name in _NAMES))
 _METRICS = ("metricsData", "metrics_data", "metricsMetadata")
 
 
-def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
-    """The test cases of a file."""
-    run = mapping(values[0]) if len(values) == 1 else {}
-    run = mapping(run.get("testRunData", run))
-    lists = [run[name] for name in _LISTS if isinstance(run.get(name), list)]
-    if not lists:
-        return None
-    name = next(name for name in _LISTS if run.get(name) or name == _LISTS[-1])
-    return name, [entry for one in lists for entry in one]
+def is_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether it is a test case."""
+    return bool(entry.keys() & {*_METRICS})
 
 
 def read(entries: Sequence[Any], results: Results) -> None:
@@ -66,17 +51,18 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 by="judge",
                 who=model,
                 reasoning=text(metric.get("reason")),
+                number=metric.get("score"),
                 fields=_fields(entry),
             )
             judged.append(score)
-        results.scores += distinct_metrics(judged)
+        results.add(judged)
 
 
 def _verdict(metric: Mapping[str, Any]) -> str | None:
     """Whether a metric was passed; None where it failed, or gave no score."""
     score, passed = metric.get("score"), metric.get("success")
     is_scored = isinstance(score, int | float) and isinstance(passed, bool)
-    return SATISFIED[bool(passed)] if is_scored and not metric.get("error") else None
+    return MEANING[bool(passed)] if is_scored and not metric.get("error") else None
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:

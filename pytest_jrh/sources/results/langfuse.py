@@ -11,38 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import (
-    UNKNOWN,
-    By,
-    Results,
-    Score,
-    case_names,
-    is_plain,
-    mapping,
-    mappings,
-    text,
-)
+from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names
+from pytest_jrh.sources.results.values import is_plain, mapping, text
 
 _BY: Mapping[str, By] = {"EVAL": "judge", "ANNOTATION": "person", "API": "other"}
 _SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
 
 
-def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
-    """The scores of a file."""
-    path, scores = "", values
-    if len(values) == 1 and isinstance(mapping(values[0]).get("data"), list):
-        path, scores = "data", mapping(values[0])["data"]
-    for one in mappings(scores):
-        if {"name", "source", "value"} <= one.keys() and one.keys() & {*_SUBJECTS}:
-            return path, scores
-    return None
+def is_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether it is a score."""
+    return {"name", "source", "value"} <= entry.keys() and bool(entry.keys() & {*_SUBJECTS})
 
 
 def read(entries: Sequence[Any], results: Results) -> None:
     """Add the scores."""
-    cases = case_names(_subject(mapping(entry)) for entry in entries)
-    for place, (entry, case) in enumerate(zip(map(mapping, entries), cases, strict=True)):
-        subject, _ = _subject(entry)
+    subjects = [_subject(mapping(entry)) for entry in entries]
+    cases = case_names(subjects)
+    for place, entry in enumerate(map(mapping, entries)):
+        subject, _ = subjects[place]
         name, by, value = text(entry.get("name")), _BY.get(text(entry.get("source"))), _value(entry)
         if not subject or not name or by is None:
             results.leave_out(UNKNOWN, place)
@@ -53,7 +39,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
         else:
             score = Score(
                 place=place,
-                case=case,
+                case=cases[place],
                 metric=name,
                 value=value,
                 by=by,

@@ -12,34 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.sources.results.scores import (
-    UNKNOWN,
-    By,
-    Results,
-    Score,
-    is_plain,
-    mapping,
-    mappings,
-    text,
-)
+from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score
+from pytest_jrh.sources.results.values import is_plain, mapping, text
 
-_BY: Mapping[str, By] = {
-    "model": "judge",
-    "auto_eval": "judge",
-    "app": "person",
-    "api": "other",
-}
+_BY: Mapping[str, By] = {"model": "judge", "auto_eval": "judge", "app": "person", "api": "other"}
 
 
-def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
-    """The feedback of a file."""
-    path, entries = "", values
-    if len(values) == 1 and isinstance(mapping(values[0]).get("feedback"), list):
-        path, entries = "feedback", mapping(values[0])["feedback"]
-    for one in mappings(list(entries)):
-        if {"key", "run_id"} <= one.keys() and mapping(one.get("feedback_source")):
-            return path, entries
-    return None
+def is_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether it is feedback."""
+    return {"key", "run_id"} <= entry.keys() and bool(mapping(entry.get("feedback_source")))
 
 
 def read(entries: Sequence[Any], results: Results) -> None:

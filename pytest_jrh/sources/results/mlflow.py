@@ -13,17 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import (
-    UNKNOWN,
-    By,
-    Results,
-    Score,
-    case_names,
-    is_plain,
-    mapping,
-    mappings,
-    text,
-)
+from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names
+from pytest_jrh.sources.results.values import is_plain, mapping, mappings, text
 
 _BY: Mapping[str, By] = {
     "LLM_JUDGE": "judge",
@@ -33,14 +24,9 @@ _BY: Mapping[str, By] = {
 }
 
 
-def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
-    """The traces of a file."""
-    path, traces = "", values
-    if len(values) == 1 and isinstance(mapping(values[0]).get("traces"), list):
-        path, traces = "traces", mapping(values[0])["traces"]
-    if any(isinstance(_info(one).get("assessments"), list) for one in mappings(list(traces))):
-        return path, traces
-    return None
+def is_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether it is a trace with assessments."""
+    return isinstance(_info(entry).get("assessments"), list)
 
 
 def read(entries: Sequence[Any], results: Results) -> None:

@@ -14,39 +14,25 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_jrh.core.documents import printable
-from pytest_jrh.sources.results.scores import (
-    SATISFIED,
-    UNKNOWN,
-    Results,
-    Score,
-    distinct,
-    distinct_metrics,
-    is_plain,
-    mapping,
-    mappings,
-    plain_fields,
-    text,
-)
+from pytest_jrh.sources.results.scores import MEANING, UNKNOWN, Results, Score, distinct
+from pytest_jrh.sources.results.values import is_plain, mapping, mappings, plain_fields, text
 
 _JUDGED = re.compile(
     r"(not-)?(agent-rubric|answer-relevance|context-\w+|conversation-relevance|factuality|g-eval|"
     r"llm-rubric|model-graded-\w+|pi|search-rubric|trajectory:goal-success)$|promptfoo:redteam:"
 )
 _FAILED = re.compile(
-    r"No output$|API (call )?error: |Error parsing output: |Invalid option: |"
+    r"No output$|(\w+ ){0,2}(API|AI|Ollama) ((call|response) )?error( \d+)?: |"
+    r"Rate limit exceeded: |Error parsing output: |Invalid (option|category value): |"
+    r"Factuality checker output did not match|"
     r"Could not (extract|parse) JSON from|Could not perform remote grading|"
     r"\S+ produced malformed response|Model grader produced a malformed response"
 )
 
 
-def entries(values: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
-    """The results of a file."""
-    summary = mapping(mapping(values[0]).get("results")) if len(values) == 1 else {}
-    if isinstance(summary.get("results"), list):
-        return "results.results", summary["results"]
-    if any("vars" in one and {"gradingResult", "testIdx"} & one.keys() for one in mappings(values)):
-        return "", values
-    return None
+def is_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether it is the result of a test."""
+    return "vars" in entry and bool({"gradingResult", "testIdx"} & entry.keys())
 
 
 def read(entries: Sequence[Any], results: Results) -> None:
@@ -74,17 +60,16 @@ def read(entries: Sequence[Any], results: Results) -> None:
             if not isinstance(passed, bool):
                 results.leave_out("assertions without a verdict", place)
             elif kind == "human":
-                grade = SATISFIED[passed]
+                grade = MEANING[passed]
             elif _JUDGED.match(kind):
                 name = f"{kind}: {asked}" if asked and (kind, asked) in shared else kind
                 judged.append(_judged(entry, part, name, place=place, case=case, cluster=cluster))
             else:
                 results.leave_out("assertions that no model judges", place)
-        judged = distinct_metrics(judged)
         label = _label(judged, grade) if grade else []
         if grade and not label:
             results.leave_out("grades of people beside no verdict on the whole output", place)
-        results.scores += judged + label
+        results.add(judged + label)
 
 
 def _label(judged: list[Score], grade: str) -> list[Score]:
@@ -93,8 +78,8 @@ def _label(judged: list[Score], grade: str) -> list[Score]:
         return [replace(judged[0], value=grade, by="person", who="")]
     if not judged or not all(score.value for score in judged):
         return []
-    every = SATISFIED["violated" not in [score.value for score in judged]]
-    whole = replace(judged[0], metric="all judgements", value=every, reasoning="")
+    every = MEANING["violated" not in [score.value for score in judged]]
+    whole = replace(judged[0], metric="all judgements", value=every, reasoning="", number=None)
     return [whole, replace(whole, value=grade, by="person", who="")]
 
 
@@ -117,10 +102,11 @@ def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **wher
     return Score(
         **where,
         metric=printable(text(assertion.get("metric"))) or name,
-        value=None if has_failed else SATISFIED[part["pass"]],
+        value=None if has_failed else MEANING[part["pass"]],
         by="judge",
         who=ids[0] or ids[1],
         reasoning=reason,
+        number=part.get("score"),
         fields=_fields(entry),
     )
 

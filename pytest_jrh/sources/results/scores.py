@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeAlias
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import counted
+from pytest_jrh.sources.results.values import is_plain
 
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
-SATISFIED = {True: "satisfied", False: "violated"}
+MEANING = {True: "satisfied", False: "violated"}
 UNKNOWN = "entries of an unknown form"
 
 
@@ -27,9 +28,9 @@ UNKNOWN = "entries of an unknown form"
 class Score:
     """What somebody said of a case by a metric.
 
-    `value` is None of a judge that failed, and `who` the judge or the person, where that is known.
-    `place` is the entry of the file, and `fields` are columns beside, such as `input`. Of scores of
-    one person the one of the latest `time` counts.
+    `value` is None of a judge that failed, `number` a score that it has beside, and `who` the judge
+    or the person, where that is known. `place` is the entry of the file, and `fields` are columns
+    beside, such as `input`. Of scores of one person the one of the latest `time` counts.
     """
 
     place: int
@@ -41,6 +42,7 @@ class Score:
     reasoning: str = ""
     cluster: str = ""
     time: str = ""
+    number: Any = None
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -48,55 +50,66 @@ class Score:
 class Results:
     """The scores of a file of a `tool`, and what of it is not read, with the first place.
 
-    `is_raw` says that values are those of the tool, of which nobody has said what 1 means. `path`
-    is the list in the document that holds the entries; where they are lines of the file, `lines`
-    are their numbers.
+    `path` is the list in the document that holds the entries; where they are lines of the file,
+    `lines` are their numbers.
     """
 
     tool: str
-    is_raw: bool
     path: str = ""
     lines: Sequence[int] = ()
     scores: list[Score] = field(default_factory=list)
-    _left_out: Counter[str] = field(default_factory=Counter)
-    _first: dict[str, int] = field(default_factory=dict)
+    _left_out: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def metrics(self) -> dict[str, None]:
         """The names of all metrics, in the order of the file."""
         return dict.fromkeys(score.metric for score in self.scores)
 
+    def add(self, scores: Sequence[Score]) -> None:
+        """Add the scores of a case; one more of a judge by a metric of the same name is of another
+        one.
+        """
+        counts: Counter[tuple[str, ...]] = Counter()
+        for score in scores:
+            key = (score.metric, score.by, score.who)
+            counts[key] += 1
+            number = counts[key]
+            metric = f"{score.metric} ({number})" if number > 1 else score.metric
+            self.scores.append(replace(score, metric=metric))
+
     def leave_out(self, what: str, place: int) -> None:
         """Count what is not read."""
-        self._left_out[what] += 1
-        self._first.setdefault(what, place)
-
-    def where(self, place: int) -> str:
-        """Where an entry stands."""
-        return f"line {self.lines[place]}" if self.lines else f"{self.path}[{place}]"
+        self._left_out.setdefault(what, []).append(place)
 
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
         if self._left_out:
             parts = []
-            for what, count in self._left_out.items():
-                first = f", first {self.where(self._first[what])}" if what == UNKNOWN else ""
-                parts.append(f"{what} ({count:,}{first})")
+            for what, places in self._left_out.items():
+                place = places[0]
+                where = f"line {self.lines[place]}" if self.lines else f"{self.path}[{place}]"
+                first = f", first {where}" if what == UNKNOWN else ""
+                parts.append(f"{what} ({len(places):,}{first})")
             yield f"Not read of {self.tool}'s results: {', '.join(parts)}."
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
         if failed:
             yield f"{counted(failed, 'judgement')} failed: unscored, and no verdict."
 
-    def chosen(
-        self, needed: Collection[str], verdicts: Collection[str] = (), labels: Collection[str] = ()
+    def rows(
+        self, named: Collection[tuple[str, str]], needed: Collection[str]
     ) -> tuple[list[tuple[int, dict[str, Any]]], list[str]]:
         """The rows of a table with their places, and what was left out of it.
 
-        `needed` says whether "verdict" or "label" is read; `verdicts` and `labels` are metrics that
-        options name. Without them a metric that people scored is held against its labels alone.
+        `needed` says whether "verdict" or "label" is read; `named` may have metrics behind these
+        roles. Without them a metric that people scored is held against its labels alone.
         """
-        judged = [score for score in self.scores if _is_verdict(score, verdicts)]
-        said = [score for score in self.scores if _is_label(score, labels)]
+        metrics = self.metrics
+        verdicts = [name for role, name in named if role != "label" and name in metrics]
+        labels = [name for role, name in named if role == "label" and name in metrics]
+        if any(role == "label" and self._has_column(name) for role, name in named):
+            # Rows of verdicts have it.
+            needed = ("verdict",)
+        judged, said = self._of("judge", verdicts), self._of("person", labels)
         if any(score.by == "person" for score in said):
             said = [score for score in said if score.by == "person"]
         notices = list(self.notices())
@@ -115,15 +128,24 @@ class Results:
             rows += _label_rows(said)
         return rows, notices
 
+    def _has_column(self, name: str) -> bool:
+        return any(name in score.fields for score in self.scores)
+
+    def _of(self, who: By, metrics: Collection[str]) -> list[Score]:
+        """The scores of judges, or of people; of metrics that are named also those of others."""
+        sources = {who, "other"} if metrics else {who}
+        scores = [score for score in self.scores if score.by in sources]
+        return [score for score in scores if not metrics or score.metric in metrics]
+
     def _verdict_rows(
         self, scores: Sequence[Score], labels: Collection[str]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """A row for each verdict; of a metric that is held against a label of another name, the
         judge is the metric.
         """
-        judges: dict[tuple[str, str], set[str]] = {}
+        judges: dict[str, set[str]] = {}
         for score in scores:
-            judges.setdefault((score.case, score.metric), set()).add(score.who)
+            judges.setdefault(score.metric, set()).add(score.who)
         # Where each metric has a model of its own they are rubrics, and not judges to compare.
         has_several = any(len(names) > 1 for names in judges.values())
         is_known = has_several or len({score.who for score in scores}) == 1
@@ -136,7 +158,9 @@ class Results:
                 key = (score.case, rubric, judge)
                 repeats[key] += 1
                 row = _row(score, rubric) | {"judge": judge, "verdict": score.value}
-                row |= {"reasoning": score.reasoning}
+                row["reasoning"] = score.reasoning
+                if score.value is not None and is_plain(score.number):
+                    row["metric_score"] = score.number
                 if repeats[key] > 1:
                     row["repeat"] = repeats[key]
                 yield score.place, row
@@ -156,27 +180,23 @@ class Results:
         judged, people = by["judge"] or by["other"], by["person"] or by["other"]
         shared = {score.metric for score in by["judge"]} & {score.metric for score in by["person"]}
         if shared:
-            hint = "where people scored what a judge scored, they disagree, or the judge failed"
+            hint = "no case has both: labels are of other traces or spans, people contradict each"
+            hint += " other, or the judge failed"
         elif by["judge"] and not people:
             hint = f"label cases: python -m pytest_jrh label {shlex.quote(file)}"
-            hint += f"\n    and hold the verdicts against them: {check} --labels FILE"
+            hint += f"\n    and hold the verdicts against them: {check} --labels labels.csv"
+            columns = (name for score in by["judge"] for name in score.fields if "." in name)
+            if names := listed(dict.fromkeys(columns), 5):
+                hint += f"\n    or say which column is the label ({names}): {check} --label COL"
         elif not judged:
             hint = "hold verdicts against these labels: python -m pytest_jrh check VERDICTS"
             hint += f" --labels {shlex.quote(file)}"
         else:
             verdict = judged[0].metric
             label = next((one.metric for one in people if one.metric != verdict), "NAME")
-            names = f"--verdict {shlex.quote(verdict)} --label {shlex.quote(label)}"
-            hint = f"say which is the label of which: {check} {names}"
+            hint = f"say which is the label of which: {check} --verdict {shlex.quote(verdict)}"
+            hint += f" --label {shlex.quote(label)}"
         return InputError(Problem(message, file, hint=hint))
-
-
-def _is_verdict(score: Score, names: Collection[str]) -> bool:
-    return score.metric in names and score.by != "person" if names else score.by == "judge"
-
-
-def _is_label(score: Score, names: Collection[str]) -> bool:
-    return score.metric in names and score.by != "judge" if names else score.by == "person"
 
 
 def _counts(scores: Iterable[Score]) -> str:
@@ -205,52 +225,17 @@ def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]
         yield score.place, row
 
 
-def text(value: object) -> str:
-    """A value where it is text, else nothing."""
-    return value.strip() if isinstance(value, str) else ""
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """A value where it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def mappings(value: object) -> list[Mapping[str, Any]]:
-    """The mappings in a value where it is a list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def is_plain(value: object) -> bool:
-    """Whether a value is a word, a number or a truth."""
-    return isinstance(value, bool | int | float) or bool(text(value))
-
-
-def plain_fields(prefix: str, values: object) -> dict[str, Any]:
-    """The words, numbers and truths of a mapping, as columns with a prefix."""
-    named = mapping(values).items()
-    return {f"{prefix}.{name}": value for name, value in named if is_plain(value)}
-
-
 def distinct(names: Iterable[str]) -> list[str]:
     """Names, those that were there before with their number."""
     counts: Counter[str] = Counter()
-    numbered = []
+    numbered: dict[str, None] = {}
     for name in names:
-        counts[name] += 1
-        numbered.append(f"{name} ({counts[name]})" if counts[name] > 1 else name)
-    return numbered
-
-
-def distinct_metrics(scores: Sequence[Score]) -> list[Score]:
-    """The scores of a case; one more of a judge by a metric of the same name is of another one."""
-    counts: Counter[tuple[str, str]] = Counter()
-    numbered = []
-    for score in scores:
-        counts[score.metric, score.who] += 1
-        number = counts[score.metric, score.who]
-        name = f"{score.metric} ({number})" if number > 1 else score.metric
-        numbered.append(replace(score, metric=name))
-    return numbered
+        new = name
+        while new in numbered:
+            counts[name] += 1
+            new = f"{name} ({counts[name] + 1})"
+        numbered[new] = None
+    return [*numbered]
 
 
 def case_names(subjects: Iterable[tuple[str, str]]) -> list[str]:
