@@ -17,12 +17,12 @@ from pytest_jrh.core.documents import DamagedError, KeyPath, check_depth, inside
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.chat import (
     as_text,
-    check_message,
     data_url,
     has_results,
     parts_of,
     provider_call,
     read_call,
+    read_message,
 )
 from pytest_jrh.sources.source import LINES, Conversation, Form, Head, texts_in
 
@@ -133,7 +133,7 @@ class _Reader:
 
     def _add_message(self, item: Json) -> None:
         role, content = item.get("role"), item.get("content")
-        check_message({"role": role, "content": content})
+        read_message({"role": role, "content": content})
         if role != "assistant":
             self._open = None
             # The results of a chat stand among items where a program keeps both.
@@ -322,12 +322,12 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
     message: Any = line.get("message")
     if kind in _MESSAGES:
         with inside("message"):
-            check_message({"role": message["role"], "content": message["content"]})
+            read_message({"role": message["role"], "content": message["content"]})
         return cast("Json", message)
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         queued = {"role": "user", "content": attachment.get("prompt")}
         with inside("attachment", "prompt"):
-            check_message(queued)
+            read_message(queued)
         return queued
     if kind not in _OTHERS:
         if isinstance(message, dict):

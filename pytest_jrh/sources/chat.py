@@ -268,9 +268,11 @@ def read_messages(
     return tuple(reader.messages), tuple(reader.unusual)
 
 
-def check_message(turn: Any) -> None:
-    """Raise DamagedError for a message that cannot be read, in words that follow its place."""
-    _Reader().add(turn)
+def read_message(turn: Any) -> list[Block]:
+    """Convert one message; raises DamagedError, in words that follow its place."""
+    reader = _Reader()
+    reader.add(turn)
+    return reader.messages
 
 
 class _Reader:

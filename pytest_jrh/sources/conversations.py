@@ -24,7 +24,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
-from pytest_jrh.sources.chat import check_message
+from pytest_jrh.sources.chat import read_message
 from pytest_jrh.sources.source import (
     BRACKET,
     LINES,
@@ -428,7 +428,7 @@ def _of_items(value: Any) -> Conversation:
         return Conversation(turns_of(((index,), item) for index, item in enumerate(value)))
     for index, turn in enumerate(value):
         with inside(index):
-            check_message(turn)
+            read_message(turn)
     return Conversation(value)
 
 

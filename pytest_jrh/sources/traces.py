@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, parsed
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.transcript import message_text
-from pytest_jrh.sources.chat import as_text, check_message, read_messages
+from pytest_jrh.core.transcript import has_media, message_text
+from pytest_jrh.sources.chat import as_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
 from pytest_jrh.sources.transcripts import Item, Transcripts
 
@@ -25,9 +25,10 @@ _TOOL, _MODEL = ("execute_tool", "TOOL"), ("chat", "text_completion", "generate_
 _SYSTEM = ("gen_ai.system_instructions",)
 _BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt")
 _AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
+_SAID = (*_BEFORE, *_AFTER)
 # One of the attributes that make a list: `llm.input_messages.0.message.role`.
 _SPREAD = re.compile(r"(llm\.\w+put_messages|gen_ai\.(?:prompt|completion))((?:\.\w+){2,9})")
-_WRAPPER = re.compile(r"\.(message|message_content|tool_call)(?=\.)")
+_WRAPPER = re.compile(r"\.(message|message_content|tool_call)(?=\.)|(?<=\.image)\.image\.url$")
 _EVENT = re.compile(r"gen_ai\.(?:(system|developer|user|assistant|tool)\.message|choice)")
 # What a part is in chats: its type, and the fields that have other names there.
 _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
@@ -36,8 +37,13 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
     "thinking": ("reasoning", {"content": "reasoning"}),
     "tool_call": ("tool_use", {"arguments": "input"}),
     "tool_call_response": ("tool_result", {"id": "tool_use_id", "response": "result"}),
+    "blob": ("media", {"content": "data", "mime_type": "mimeType"}),
+    "uri": ("media", {"uri": "url", "mime_type": "mimeType"}),
 }
 _BELOW = "some calls are below one of a tool, as a sub-agent's, or of a model; these are left out"
+_DROPPED = (
+    "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: what lacks is lost"
+)
 
 
 def trace(value: Json) -> Conversation:
@@ -50,11 +56,14 @@ def trace(value: Json) -> Conversation:
     in_time = sorted(spans.values(), key=lambda span: (span["start"], -span["end"]))
     for span in in_time:
         parent = spans.get(span["parent"], {"kind": None})
-        above = (*_TOOL, *_MODEL) if span["kind"] in _MODEL else _TOOL
-        span["is_below"] = parent.get("is_below") or parent["kind"] in above
+        says_it = span["kind"] in _MODEL and parent["kind"] in _MODEL and _first(parent, *_SAID)
+        span["is_below"] = parent.get("is_below") or parent["kind"] in _TOOL or says_it
     own = [span for span in in_time if not span["is_below"]]
     tools = [span for span in own if span["kind"] in _TOOL]
-    talks = [span for span in own if span not in tools and _first(span, *_BEFORE, *_AFTER)]
+    talks = [span for span in own if span["kind"] not in _TOOL and _first(span, *_SAID)]
+    notices = [_DROPPED] if any(span.get("droppedAttributesCount") for span in talks) else []
+    if any(span["is_below"] and _first(span, *_SAID) for span in in_time):
+        notices.append(_BELOW)
     attributes = {key: entry for span in reversed(in_time) for key, entry in span.items()}
     return Conversation(
         messages=_joined([span for span in talks if span["kind"] in _MODEL] or talks, tools),
@@ -63,7 +72,7 @@ def trace(value: Json) -> Conversation:
         tools=_json(attributes.get("gen_ai.tool.definitions")),
         metadata={"model": _first(attributes, "gen_ai.request.model", "llm.model_name")},
         no_messages="its spans have no messages: let the instrumentation record them",
-        notices=[_BELOW] if any(span["is_below"] and span["kind"] for span in in_time) else [],
+        notices=notices,
     )
 
 
@@ -72,15 +81,14 @@ def _add(record: Json, span: Json) -> None:
     span |= _plain(record.get("attributes", [])) | record
     span["parent"] = as_text(span.get("parentSpanId"))
     span["start"] = int(span.get("startTimeUnixNano") or span.get("observedTimeUnixNano") or 0)
-    span["end"] = int(span.get("endTimeUnixNano") or span["start"])
+    span["end"] = max(span["start"], int(span.get("endTimeUnixNano") or 0))
     for event in record.get("events", [record]):
-        attributes = _plain(event.get("attributes", []))
-        name = event.get("eventName") or event.get("name") or attributes.get("event.name")
+        fields = _plain(event.get("attributes", []))
+        name = event.get("eventName") or event.get("name") or fields.get("event.name")
         if name == "gen_ai.client.inference.operation.details":
-            span |= attributes
+            span |= fields
         elif match := _EVENT.fullmatch(as_text(name)):
-            has = _plain(event.get("body")) or attributes.get("gen_ai.event.content") or attributes
-            has = _json(has)
+            has = _json(_plain(event.get("body")) or fields.get("gen_ai.event.content") or fields)
             said = has.get("message", has)
             message = {"content": said} if isinstance(said, str) else dict(said)
             message |= {"role": match[1] or "assistant", "tool_call_id": has.get("id")}
@@ -119,15 +127,22 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
         with inside(f"span {call['id']}"):
             before = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
             after = _messages(call, _AFTER)
-        keys = [*map(_key, before)]
-        is_asked = bool(before) and before[-1]["role"] in ("user", "tool")
-        if is_asked and moments and moments[-1][1]["role"] == "assistant":
-            # What is asked last is new, also where it was said before.
-            known[keys[-1]] = min(known[keys[-1]], keys.count(keys[-1]) - 1)
-        new = [m for n, m in enumerate(before) if keys[: n + 1].count(keys[n]) > known[keys[n]]]
-        known.update(map(_key, new + after))
-        moments += [(call["start"], m) for m in new] + [(call["end"], m) for m in after]
+        # What is asked last is new, also where it was said before.
+        is_asked = bool(before) and before[-1][0]["role"] in ("user", "tool")
+        is_asked = is_asked and bool(moments) and moments[-1][1]["role"] == "assistant"
+        seen: Counter[str] = Counter()
+        for number, (message, keys) in enumerate(before, start=1):
+            seen.update(keys)
+            if seen[keys[-1]] > known[keys[-1]] or (is_asked and number == len(before)):
+                moments.append((call["start"], message))
+        known |= seen
+        for message, keys in after:
+            known.update(keys)
+            moments.append((call["end"], message))
     said = read_messages([message for _, message in moments])[0]
+    if not has_media(said) and not any(map(message_text, said)):
+        # Names of tools and roles alone: what was said is not recorded.
+        return []
     called = {call["id"] for part in said for call in part.get("tool_calls", ())}
     answered = {part.get("tool_call_id") for part in said if part["role"] == "tool"}
     for tool in tools:
@@ -139,23 +154,26 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
             if call_id in answered or (called and not call_id) or not (arguments or result):
                 continue
             call = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-            given = {"type": "tool_result", "tool_use_id": call_id, "content": as_text(result)}
-            message = {"role": "assistant", "content": [call, given]}
+            answer = {"type": "tool_result", "tool_use_id": call_id, "content": as_text(result)}
+            message = {"role": "assistant", "content": [call, answer]}
             if call_id in called:
-                message = {"role": "tool", "content": [given]}
-            check_message(message)
+                message = {"role": "tool", "content": [answer]}
+            read_message(message)
             moments.append((tool["end"], message))
     return [message for _, message in sorted(moments, key=lambda moment: moment[0])]
 
 
-def _key(message: Json) -> str:
-    """What tells a message from others; the text beside calls, and thoughts, not all repeat."""
-    parts = read_messages([message])[0]
-    return repr([(part["role"], part.get("tool_calls") or message_text(part)) for part in parts])
+def _keys(message: Json) -> list[str]:
+    """What tells a message from others, calls last: not all repeat the text beside them."""
+    keys = []
+    for part in read_message(message):
+        keys.append(repr((part["role"], part.get("tool_call_id"), message_text(part))))
+        keys += map(repr, part.get("tool_calls", ()))
+    return keys
 
 
-def _messages(span: Json, keys: tuple[str, ...], role: str | None = None) -> list[Json]:
-    """The messages in the first of the attributes that is there, as those of chats."""
+def _messages(span: Json, keys: Sequence[str], role: Any = None) -> list[tuple[Json, list[str]]]:
+    """The messages in the first of the attributes that is there, each with its keys."""
     key = next((key for key in keys if span.get(key)), keys[0])
     messages = []
     with inside(key):
@@ -165,9 +183,10 @@ def _messages(span: Json, keys: tuple[str, ...], role: str | None = None) -> lis
             parts = _in_order(entry.get("parts", entry.get("contents", entry.get("content"))))
             content = [*map(_part, parts)] if isinstance(parts, list) else parts
             message = {k: _in_order(entry.get(k)) for k in ("tool_call_id", "name", "tool_calls")}
+            if message["tool_calls"] and isinstance(parts, list):  # some have calls twice
+                content = [part for part in content if part["type"] != "tool_use"]
             message |= {"role": entry.get("role", role), "content": content}
-            check_message(message)
-            messages.append(message)
+            messages.append((message, _keys(message)))
     return messages
 
 
