@@ -36,7 +36,7 @@ from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_o
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
-from pytest_jrh.store.people import Grounds, PersonLabel, last_labels
+from pytest_jrh.store.people import Grounds, PersonLabel, last_blind
 
 TITLE_WIDTH = 72
 # What a title keeps of a rubric's id and of a run's where there is not room for all.
@@ -370,8 +370,7 @@ class Session:
         """The last label of each person who saw no answer, by suite and digest of the case."""
         labels: dict[tuple[str, str], Sequence[PersonLabel]] = {}
         for suite, grounds in self.grounds.items():
-            blind = last_labels(label for label in grounds.people if label.blind)
-            for digest, by_reviewer in blind.items():
+            for digest, by_reviewer in last_blind(grounds.people).items():
                 labels[suite, digest] = list(by_reviewer.values())
         return labels
 

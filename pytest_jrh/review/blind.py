@@ -42,11 +42,6 @@ def draw(
     return frozenset(sorted(ranked, key=lambda digest: digest not in labelled)[:size])
 
 
-def shown_to_all(drawn: Collection[str], overlap: float, seed: int) -> frozenset[str]:
-    """The part of a sample that every reviewer labels."""
-    return frozenset(_ranked(drawn, seed, "overlap")[: round(overlap * len(drawn))])
-
-
 def in_order(
     drawn: Collection[str], seed: int, reviewer: str, case_of: Callable[[str], tuple[str, str]]
 ) -> list[str]:
@@ -263,7 +258,8 @@ class LabelBoard(Board):
             judged = cases.keys() - rejected
             beside = round(len(rejected) * min(1.0, size / len(judged))) if judged else size
             drawn = draw(judged, size, seed, labelled) | draw(rejected, beside, seed, labelled)
-            self._shared |= shown_to_all(drawn, settings.overlap, seed)
+            shared = round(settings.overlap * len(drawn))
+            self._shared |= frozenset(_ranked(drawn, seed, "overlap")[:shared])
             drawn_digests |= drawn
         self._drawn = frozenset(drawn_digests)
 

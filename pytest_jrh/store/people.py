@@ -395,24 +395,17 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     for path in dict.fromkeys(paths):
         lines = parsed_lines(path, _LabelLine.model_validate_json, "no label of a person", _RESTORE)
         for number, line in lines:
+            score, person = None, (line.case_digest, line.reviewer)
             try:
-                label = _label(line, sorted(scores))
+                if line.label not in (None, CANNOT_TELL):
+                    score = label_value(line.label, sorted(scores))
             except NoLabelError as error:
                 message = f"{error}, or {CANNOT_TELL}"
                 raise InputError(Problem(message, str(path), number, "label")) from None
-            if label.withdrawn:
-                person = (label.case_digest, label.reviewer)
-                labels = [one for one in labels if (one.case_digest, one.reviewer) != person]
-            labels.append(label)
+            if line.withdrawn:
+                labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
+            labels.append(PersonLabel(*person, score, line.blind, line.note or "", line.withdrawn))
     return tuple(labels)
-
-
-def _label(line: _LabelLine, scores: Sequence[int]) -> PersonLabel:
-    can_tell = line.label not in (None, CANNOT_TELL)
-    label = label_value(line.label, scores) if can_tell else None
-    return PersonLabel(
-        line.case_digest, line.reviewer, label, line.blind, line.note or "", line.withdrawn
-    )
 
 
 def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
@@ -420,7 +413,7 @@ def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
     several.
     """
     blind: dict[str, tuple[int, ...]] = {}
-    for digest, by_reviewer in _last_blind(people).items():
+    for digest, by_reviewer in last_blind(people).items():
         labels = tuple(last.label for last in by_reviewer.values() if last.label is not None)
         if labels:
             blind[digest] = labels
@@ -429,18 +422,15 @@ def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
 
 def untold(people: Sequence[PersonLabel]) -> frozenset[str]:
     """The digests of cases of which all who looked at them blind say that nobody can tell."""
-    return frozenset(_last_blind(people)) - frozenset(blind_labels(people))
+    return frozenset(last_blind(people)) - frozenset(blind_labels(people))
 
 
-def _last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
-    return last_labels(label for label in people if label.blind)
-
-
-def last_labels(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
-    """What each person said last of each case, by the case's digest and the person's name."""
+def last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
+    """What each person said last and blind of each case, by the case's digest and the name."""
     by_case: dict[str, dict[str, PersonLabel]] = {}
     for label in people:
-        by_case.setdefault(label.case_digest, {})[label.reviewer] = label
+        if label.blind:
+            by_case.setdefault(label.case_digest, {})[label.reviewer] = label
     return by_case
 
 
@@ -623,13 +613,8 @@ def grounds_of(
         votes=tuple(label.votes for label in labels.values()),
         people=people,
         rejected=rejected,
-        drawn=drawn_labels(labels),
+        drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
     )
-
-
-def drawn_labels(labels: Mapping[LabelKey, Label]) -> frozenset[LabelKey]:
-    """The labels of runs that are said to be a random sample."""
-    return frozenset(key for key, label in labels.items() if label.is_drawn)
 
 
 def is_same(model: str, verifier: str) -> bool:

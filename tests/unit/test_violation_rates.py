@@ -19,7 +19,7 @@ from pytest_jrh.reports.grounds import rate_sentences
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.store.people import Grounds, drawn_labels
+from pytest_jrh.store.people import Grounds
 from tests.support.figures import describe
 from tests.support.made_cases import (
     DIGESTS,
@@ -72,7 +72,7 @@ def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
         if result.label is not None
         for split in ["Drawn" if result.spec.run_id < "run-1" else "picked"]
     }
-    grounds = Grounds(drawn=drawn_labels(labels))
+    grounds = Grounds(drawn=frozenset(key for key in labels if labels[key].is_drawn))
     [rate] = sentences(results, grounds)
     assert "corrected by 60 labels drawn at random" in rate
     [(_, figure)] = violation_rates(results, grounds.drawn)
