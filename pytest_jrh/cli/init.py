@@ -7,6 +7,7 @@ to do next, and what a clone of the suite needs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -29,7 +30,7 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.labels import LabelRow, read_rows
-from pytest_jrh.sources.source import Source, refused
+from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.tables import CANNOT_TELL, WORDS, whole_number
 from pytest_jrh.sources.tables import as_text as as_label_text
 
@@ -166,10 +167,9 @@ def look_at(log: Path) -> FoundRuns:
     input_format = None
     first = next(filter(is_conversations, files), None)
     if first is not None:
-        try:
+        # The source says what is wrong, with its line.
+        with contextlib.suppress(DamagedError):
             input_format = guessed_format(first)
-        except DamagedError as error:
-            raise refused(first, str(error)) from None
     with open_sources((log,), input_format=input_format) as source:
         summaries = source.summaries()
         notices = source.notices()

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
+import shlex
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from pytest_jrh.cli.init import look_at
 from pytest_jrh.config.rubrics import load_rubrics, read_head
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.core.documents import DamagedError, listed, read_text, shown
+from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.review.blind import LabelBoard
-from pytest_jrh.review.board import SECONDS_BETWEEN_LOOKS
 from pytest_jrh.review.pages import Labelling
 from pytest_jrh.review.serving import serve
-from pytest_jrh.sources import form_of, guessed_format, is_conversations, open_sources, tables
-from pytest_jrh.sources.labels import LabelRow, read_rows
+from pytest_jrh.sources import form_of, is_conversations, open_sources, tables
+from pytest_jrh.sources.labels import LabelFile, LabelRow, read_rows
 from pytest_jrh.sources.tables import CANNOT_TELL, CaseKey, Table
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import table_bytes
@@ -39,8 +38,11 @@ def label_file(path: Path, options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
     if options.sample is not None and options.sample < 1:
         raise InputError(Problem(f"got {options.sample}; must be 1 or more", key="--sample"))
+    if options.out.suffix.lower() != ".csv":
+        raise InputError(Problem(f"got {options.out}; must end in .csv", key="--out"))
+    table = _table(path, options)
     texts: dict[CaseKey, Sequence[Message]] = {}
-    for key, turns in _texts(path, options):
+    for key, turns in _runs(path) if table is None else _rows(table, options):
         if texts.setdefault(key, turns) != turns:
             message = f"the case {shown(key.case)} has two texts"
             raise InputError(Problem(message, str(path), hint="tell them apart by --case COL"))
@@ -56,39 +58,44 @@ def label_file(path: Path, options: Namespace) -> int:
     book = LabelTable(options.out, cases, "drawn" if options.sample else "")
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
     board = LabelBoard({"": settings}, book, reviewer=options.reviewer or None)
-    board.announce(map(str, range(len(cases))))
-    for number, case in enumerate(cases):
-        board.end(str(number), case)
+    board.announce([""])
+    for case in cases:
+        board.add(case)
+    board.end("")
     server = serve(Labelling(board).page())
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} to label of {len(cases):,}; left out, as they have no "
-        f"text: {sum(not turns for turns in texts.values()):,}\nlabel them at {server.url}\n"
-        f"Each label is in {options.out} at once; Ctrl-C stops, and the same command goes on.\n"
+        f"text: {sum(not turns for turns in texts.values()):,}\n"
+        f"label them at {server.url}\n"
+        f"Each label is in {options.out} at once, which has {len(book.rows()):,} now. "
+        "Ctrl-C stops, and the same command goes on.\n"
     )
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         board.wait_finalized()
-        time.sleep(3 * SECONDS_BETWEEN_LOOKS)
     server.stop()
-    files = f"{path} --labels {options.out}"
-    sys.stdout.write(f"{len(book.rows()):,} labels: for a suite, or `check {files}`\n")
+    use = "init NAME --log" if table is None else "check"
+    files = f"{shlex.quote(str(path))} --labels {shlex.quote(str(options.out))}"
+    sys.stdout.write(f"{len(book.rows()):,} labels, for: python -m pytest_jrh {use} {files}\n")
     return 0
 
 
-def _texts(path: Path, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
-    """What there is to label; no message of what cannot be read. A source says its own errors."""
-    form = form_of(path)
-    is_flat = is_conversations(path) and '"role"' not in read_head(path)
-    table = None
-    with contextlib.suppress(*((InputError,) if form or path.is_dir() else ())):
+def _table(path: Path, options: Namespace) -> Table | None:
+    """A table, or the results of a tool; None for transcripts, whose source says what is wrong."""
+    has_messages = '"role"' in read_head(path) or not is_conversations(path)
+    has_runs = path.is_dir() or (has_messages and form_of(path) is not None)
+    try:
         table = tables.read_table(path, str(path))
-    if table is not None and (table.results or options.text or form is None or is_flat):
-        yield from _rows(table, options)
-        return
-    input_format = None
-    with contextlib.suppress(DamagedError):
-        input_format = guessed_format(path) if is_conversations(path) else None
-    with open_sources((path,), input_format=input_format) as source:
+    except InputError:
+        if has_runs:
+            return None
+        raise
+    return None if has_runs and not (table.results or options.text) else table
+
+
+def _runs(path: Path) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
+    """The messages of each run; none of what cannot be read."""
+    with open_sources((path,), input_format=look_at(path).format) as source:
         for run in source.summaries():
             messages: Sequence[Message] = ()
             with contextlib.suppress(Unscored):
@@ -101,32 +108,35 @@ def _rows(table: Table, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[
     table = tables.with_rows(table, (), ("verdict",))
     if table.results and not table.lines:
         raise table.results.without_labels(table.file)
-    names = options.text or [name for one in _TEXTS.split() for name in table.named((one,))]
-    columns = {"case": options.case or tables.only_column(table, "case", names)}
-    for option, name in [("--case", columns["case"]), *(("--text", one) for one in names or [""])]:
+    names = options.text or table.named(_TEXTS.split())
+    case = options.case or tables.only_column(table, "case", names)
+    for option, name in [("--case", case), *(("--text", name) for name in names or [""])]:
         if name not in table.columns:
-            message = f"got {shown(name)}; its columns are {listed(table.columns)}"
+            message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
             hint = f"name it: {option} COL; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
-    columns |= {role: tables.only_column(table, role, names) for role in ("rubric", "epoch")}
+    columns = {role: tables.only_column(table, role, names) for role in ("rubric", "epoch")}
     texts = {name: table.texts(name) for name in names}
-    for row, (_, cells) in enumerate(table.rows(columns)):
+    for row, (_, cells) in enumerate(table.rows({"case": case, **columns})):
         epoch = tables.whole_number(cells["epoch"])
         turns = [{"role": name, "content": texts[name][row]} for name in names if texts[name][row]]
         yield CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch), turns
 
 
-def _rubrics(value: str, known: Collection[str]) -> list[Rubric]:
-    """Those of a file or a text, in which an id may be first; else the `known`, by their ids."""
-    path = Path(value)
+def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:
+    """Those of a file or a text, before which an id may stand; else the `known`, by their ids."""
     if not value or value in known:
         return [Rubric(name, name) for name in known if value in ("", name)]
-    if path.suffix.lower() in (".yml", ".yaml", ".json"):
-        return [*load_rubrics(path)]
-    text = read_text(path, value).strip() if exists(path) else value
-    named = re.match(r"([\w.-]+):\s+(?=\S)", text)
-    unnamed = Rubric("".join(known) if len(known) == 1 else "", text)
-    return [Rubric(named[1], text[named.end() :]) if named else unnamed]
+    path, text = Path(value), value
+    suffix = path.suffix.lower()
+    if suffix in (".yml", ".yaml", ".json"):
+        return load_rubrics(path)
+    if suffix in (".txt", ".md") or exists(path):
+        text = read_text(path, value).strip()
+    id_, _, instructions = text.partition(":")
+    if instructions[:1].isspace() and (id_ in known or len(id_.split()) == 1):
+        return [Rubric(id_, instructions.strip())]
+    return [Rubric("".join(known) if len(known) == 1 else "", text)]
 
 
 def _case(key: CaseKey, rubric: Rubric, turns: Sequence[Message]) -> Case:
@@ -146,41 +156,51 @@ def _case(key: CaseKey, rubric: Rubric, turns: Sequence[Message]) -> Case:
 
 
 class LabelTable(LabelBook):
-    """The labels of people in a CSV file, which is read again before it is written."""
+    """The labels of people in a CSV file, to which other commands may write meanwhile."""
 
     def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
         super().__init__((), (), redact=Redactor(secrets_of(os.environ)).text)
         self._path, self._split = path, split
         by_key = {case.spec.label_key: case for case in cases}
-        for row in self.rows().values():
-            case = by_key.get((row.rubric_id, row.run_id, row.epoch or 1))
+        for row in self.rows():
+            case = by_key.get(_key(row)[:3])
             if case is not None:
                 digest, label = case_digest(case), None
                 with contextlib.suppress(tables.NoLabelError):
                     label = tables.label_value(row.label, case.rubric.scores)
                 self._count(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
 
-    def rows(self) -> dict[tuple[str, str, int, str], LabelRow]:
-        """What the file says now, by rubric, case, epoch and person."""
+    def rows(self) -> list[LabelRow]:
+        """What the file says now."""
         file = str(self._path)
-        read = read_rows(self._path, file) if exists(self._path) else None
-        if read and read.unused:
-            message = f"has columns that are not of labels: {listed(read.unused)}"
+        labels = read_rows(self._path, file) if exists(self._path) else LabelFile([], [])
+        if labels.unused:
+            message = f"has columns that are not of labels: {listed(labels.unused)}"
             raise InputError(Problem(message, file, 1, hint="name another file: --out CSV"))
-        rows = read.rows if read else []
-        return {(row.rubric_id, row.run_id, row.epoch or 1, row.annotator): row for row in rows}
+        return labels.rows
 
     def _write(self, case: Case, label: PersonLabel) -> None:
-        spec, word, rows = case.spec, CANNOT_TELL, self.rows()
+        from filelock import FileLock
+
+        spec, word = case.spec, CANNOT_TELL
         if label.label is not None:
             word = MEANINGS[label.label] if case.mode == "binary" else str(label.label)
         key = (*spec.label_key, label.reviewer)
-        split = rows.pop(key).split if key in rows else self._split
-        if not label.withdrawn:
-            said = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer, split)
-            rows[key] = LabelRow(*said, note=label.note)
-        if rows:
-            values = [{"case_id": row.run_id, **asdict(row)} for row in rows.values()]
-            atomic_write(self._path, table_bytes(_COLUMNS, values))
-        else:
-            self._path.unlink(missing_ok=True)
+        with FileLock(self._path.with_name(f".{self._path.name}.lock")):
+            rows = self.rows()
+            earlier = [row for row in rows if _key(row) == key]
+            split = earlier[-1].split if earlier else self._split
+            rows = [row for row in rows if row not in earlier]
+            if not label.withdrawn:
+                about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer, split)
+                rows.append(LabelRow(*about, note=label.note))
+            if rows:
+                values = [{"case_id": row.run_id, **asdict(row)} for row in rows]
+                atomic_write(self._path, table_bytes(_COLUMNS, values))
+            else:
+                self._path.unlink(missing_ok=True)
+
+
+def _key(row: LabelRow) -> tuple[str, str, int, str]:
+    """What a row is about, and who says it."""
+    return row.rubric_id, row.run_id, 1 if row.epoch is None else row.epoch, row.annotator

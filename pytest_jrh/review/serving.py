@@ -115,21 +115,12 @@ class ReviewServer:
         self._thread.join()
 
 
-def require_review() -> None:
-    """Raise `InputError` with the command to run where the extra `review` is not installed."""
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise InputError(
-            Problem(
-                f"the review page needs {' and '.join(missing)}, which are not installed",
-                hint="pip install 'pytest-jrh[review]'",
-            )
-        )
-
-
 def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     """Serve a page on `port` or the next free one; raises `InputError` without extra or port."""
-    require_review()
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        message = f"the review page needs {' and '.join(missing)}, which are not installed"
+        raise InputError(Problem(message, hint="pip install 'pytest-jrh[review]'"))
     import uvicorn
 
     # Port 0 is any that is free.
@@ -286,8 +277,10 @@ def _app(page: Page, closed: threading.Event) -> App:
         return StreamingResponse(stream(since), media_type="text/event-stream")
 
     async def stream(since: int) -> AsyncIterator[str]:
-        """The present state, and then changes, as server-sent events."""
-        while not closed.is_set():
+        """The present state, then changes, and at the end the last, as server-sent events."""
+        is_last = False
+        while not is_last:
+            is_last = closed.is_set()
             if page.board.version > since:
                 since, news = await asyncio.to_thread(page.news, since)
                 yield f"id: {since}\ndata: {json.dumps(news)}\n\n"

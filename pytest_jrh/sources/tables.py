@@ -31,7 +31,7 @@ LEDGER_FORMAT = 2
 _TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
-_NO_FORMULA = ("'=", "'+", "'-", "'@")
+_NO_FORMULA = tuple(f"'{sign}" for sign in "=+-@\uff1d\uff0b\uff0d\uff20")
 _BLANKS = re.compile(r"[\s-]+")
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
@@ -188,6 +188,7 @@ def _csv_rows(
     text: str, file: str, problems: list[Problem]
 ) -> Iterator[tuple[int, dict[str, str | None]]]:
     separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+    csv.field_size_limit(_MOST_BYTES)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] = []
     line = 1

@@ -15,7 +15,7 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import check_table
 from pytest_jrh.engine.suite import make_ready
 from tests.browser.opened import LabelPages
-from tests.browser.test_blind_labelling import wait_count, wait_number
+from tests.browser.test_blind_labelling import FINISH, wait_count, wait_number
 from tests.support.label_command import label_process
 
 RUBRIC = "polite: The answer is polite."
@@ -30,22 +30,23 @@ def seconds_used(process: int) -> float:
 
 def write_cases() -> None:
     """A table of verdicts, and a log of the same cases."""
-    with Path("cases.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "question", "answer", "verdict", "reasoning"])
-        for number in range(NUMBER):
-            word = "satisfied" if number % 2 else "violated"
-            said = f"The judge thinks of {number}"
-            writer.writerow([f"run-{number}", f"question {number}", f"answer {number}", word, said])
-    with Path("runs.jsonl").open("w", encoding="utf-8") as log:
-        for number in range(NUMBER):
-            turns = [{"role": "assistant", "content": f"answer {number}"}]
-            log.write(json.dumps({"id": f"run-{number}", "messages": turns}) + "\n")
+    rows, runs = ["id,question,answer,verdict,reasoning"], []
+    for number in range(NUMBER):
+        word = "satisfied" if number % 2 else "violated"
+        rows.append(f"run-{number},question {number},answer {number},{word},The judge thinks")
+        turns = [{"role": "assistant", "content": f"answer {number}"}]
+        runs.append(json.dumps({"id": f"run-{number}", "messages": turns}))
+    Path("cases.csv").write_text("\n".join(rows), encoding="utf-8")
+    Path("runs.jsonl").write_text("\n".join(runs), encoding="utf-8")
 
 
-def is_violated(person: str, number: int) -> bool:
-    """Every third is; on the first five the second person is of another opinion."""
-    return (number % 3 == 0) != (person == "ben" and number < 5)
+def key_of(person: str, number: int) -> str:
+    """Every third is violated; on the first five the second person is of another opinion, and
+    cannot tell the last.
+    """
+    if (person, number) == ("ben", NUMBER - 1):
+        return "c"
+    return "v" if (number % 3 == 0) != (person == "ben" and number < 5) else "s"
 
 
 def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
@@ -55,20 +56,27 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
     write_cases()
     for person in ("ann", "ben"):
         command = ("cases.csv", "--rubric", RUBRIC, "--reviewer", person)
-        with label_process(pages.folder, *command) as (process, url):
+        with label_process(*command) as (process, url):
             page = pages.page(url, name="")
             wait_number(page, 1)
             assert seconds_used(process.pid) < 2
+            if person == "ann":
+                # A label that could not be written is not taken for one.
+                Path("labels.csv").mkdir()
+                page.keyboard.press("v")
+                page.wait_for_selector("#banner:has-text('Not kept: labels.csv: ')")
+                wait_count(page, 0, NUMBER)
+                Path("labels.csv").rmdir()
             for place in range(NUMBER):
                 wait_number(page, place + 1)
                 shown = page.inner_text("#turns")
                 [number] = re.findall(r"answer (\d+)", shown)
                 assert f"question {number}" in shown
                 assert "The judge thinks" not in page.content()
-                page.keyboard.press("v" if is_violated(person, int(number)) else "s")
+                page.keyboard.press(key_of(person, int(number)))
                 wait_count(page, place + 1, NUMBER)
             page.wait_for_selector("#end[open]")
-            page.focus("#end button:text-is('Finish')")
+            page.focus(FINISH)
             page.keyboard.press("Enter")
             page.wait_for_selector("#banner:has-text('your labels are kept')")
             assert process.wait(15) == 0
@@ -76,12 +84,11 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
     # The page asks on for a server that has ended.
     pages.complaints.clear()
     with Path("labels.csv").open(newline="", encoding="utf-8") as file:
-        said = {(row["annotator"], row["case_id"]): row["label"] for row in csv.DictReader(file)}
-    assert len(said) == 2 * NUMBER
-    for (person, case), word in said.items():
-        is_so = is_violated(person, int(case.removeprefix("run-")))
-        assert word == ("violated" if is_so else "satisfied")
-    # By hand, of those on which both agree: 8 violated, of which 4 are odd, and 17 satisfied, of
+        labels = [(row["annotator"], row["case_id"], row["label"]) for row in csv.DictReader(file)]
+    assert len(labels) == 2 * NUMBER
+    for person, case, word in labels:
+        assert word[0] == key_of(person, int(case.removeprefix("run-")))
+    # By hand, of those on which all agree: 8 violated, of which 4 are odd, and 17 satisfied, of
     # which 8 are even.
     checked = check_table("cases.csv", labels="labels.csv")
     counts = Counter((result.label, result.score) for result in checked.results)
@@ -93,5 +100,4 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
     ready = make_ready(config, cwd=pages.folder, rootdir=pages.folder)
     votes = {run: sorted(label.votes) for (_, run, _), label in ready.labels.items()}
     assert len(votes) == NUMBER
-    assert votes["run-0"] == [0, 1]
-    assert votes["run-6"] == [1, 1]
+    assert [votes[f"run-{number}"] for number in (0, 6, NUMBER - 1)] == [[0, 1], [1, 1], [0]]

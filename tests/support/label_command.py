@@ -7,11 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
+from unittest.mock import patch
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
@@ -21,18 +19,11 @@ from pytest_jrh.review.serving import Page
 
 
 @contextmanager
-def label_process(
-    folder: Path, *arguments: str, python: tuple[str, ...] = (sys.executable,)
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def label_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command, and the address that it prints."""
-    command = [*python, "-m", "pytest_jrh", "label", *arguments]
+    command = [sys.executable, "-m", "pytest_jrh", "label", *arguments]
     with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout is not None
         try:
@@ -45,10 +36,7 @@ def label_process(
 
 
 def label_here(
-    monkeypatch: pytest.MonkeyPatch,
-    *arguments: str,
-    say: Callable[[Case], int | None] = lambda _case: 1,
-    name: str = "ann",
+    *arguments: str, say: Callable[[Case], int | None] = lambda _case: 1, name: str = "ann"
 ) -> list[Case]:
     """Label all that the command shows, in this process; gives the cases as they come."""
     cases: list[Case] = []
@@ -57,13 +45,12 @@ def label_here(
         board = page.board
         assert isinstance(board, LabelBoard)
         reviewer, _ = board.enter(name)
-        for one in board.assigned(reviewer):
-            cases.append(one.entry.case)
-            board.give(reviewer, one.key, say(one.entry.case))
+        for assigned in board.assigned(reviewer):
+            cases.append(assigned.entry.case)
+            board.give(reviewer, assigned.key, say(assigned.entry.case))
         board.finalize()
         return SimpleNamespace(url="http://127.0.0.1/", stop=lambda: None)
 
-    monkeypatch.setattr(label, "serve", serve)
-    monkeypatch.setattr(label, "SECONDS_BETWEEN_LOOKS", 0)
-    assert main(["label", *arguments]) == 0
+    with patch.object(label, "serve", serve):
+        assert main(["label", *arguments]) == 0
     return cases

@@ -43,7 +43,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "jinja2": ("core.templates",),
     "numpy": ("stats.changes",),
     "sklearn": ("reports.rand_files",),
-    "filelock": ("llm.limits",),
+    "filelock": ("cli.label", "llm.limits"),
     "starlette": ("review.serving",),
     "uvicorn": ("review.serving",),
 }

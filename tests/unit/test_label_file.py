@@ -6,51 +6,52 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import check_table
-from pytest_jrh.config.schema import LabelSection
-from pytest_jrh.core.model import Case, Rubric, RunSummary
+from pytest_jrh.cli.label import LabelTable
+from pytest_jrh.core.model import Case
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.sources.labels import Joiner, read_rows
-from tests.support.fork_server import python
+from pytest_jrh.store.people import PersonLabel
+from pytest_jrh.store.records import case_digest
 from tests.support.label_command import label_here, label_process
 from tests.support.label_session import let_in
 from tests.support.tool_results import Said, deepeval, langfuse, mlflow, promptfoo
 
 POLITE = ("--rubric", "polite: The answer is polite.")
-SAID: Sequence[Said] = [(True, None), (False, None), (None, None)]
+SAID: Sequence[Said] = [(True, None)]
+ASKED = "input: question 0 output: answer 0"
 SHOWN = "user: Hello? assistant: Yes."
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
-def lines(values: Sequence[object]) -> str:
+def lines(*values: object) -> str:
     return "".join(f"{json.dumps(value)}\n" for value in values)
 
 
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
 def table(number: int) -> str:
-    """A table of cases, each with a verdict."""
-    with Path("cases.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "question", "answer", "verdict"])
-        for one in range(number):
-            verdict = "violated" if one % 2 else "satisfied"
-            writer.writerow([f"c{one}", f"question {one}", f"answer {one}", verdict])
-    return "cases.csv"
+    """A table of cases, each with a verdict; every second is violated."""
+    rows = ["id,question,answer,verdict"]
+    rows += [f"c{place},question {place},answer {place},{place % 2}" for place in range(number)]
+    return write("cases.csv", "\n".join(rows))
 
 
-def kept(path: str = "labels.csv") -> list[dict[str, str]]:
-    with Path(path).open(newline="", encoding="utf-8") as file:
+def kept() -> list[dict[str, str]]:
+    with Path("labels.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -64,208 +65,164 @@ def number_of(case: Case) -> int:
         ("t.csv", "id,question,answer,label\na,Why?,So.,1\n", POLITE, "question: Why? answer: So."),
         ("t.csv", "id;said\na;So.\n", (*POLITE, "--text=said"), "said: So."),
         ("t.csv", "nr,text\na,So.\n", (*POLITE, "--case=nr"), "text: So."),
-        ("t.jsonl", lines([{"id": "a", "output": "So.", "verdict": 1}]), POLITE, "output: So."),
-        (
-            "t.jsonl",
-            lines([{"id": "a", "messages": TURNS}]),
-            POLITE,
-            SHOWN,
-        ),
-        ("t.jsonl", lines([{"id": "a", "said": TURNS}]), POLITE, SHOWN),
+        ("t.jsonl", lines({"id": "a", "messages": TURNS}), POLITE, SHOWN),
+        ("t.jsonl", lines({"id": "a", "said": TURNS}), POLITE, SHOWN),
         ("t.json", json.dumps([{"id": "a", "answer": "So."}]), POLITE, "answer: So."),
-        ("t.json", json.dumps(deepeval(SAID[:1])), (), "input: question 0 output: answer 0"),
-        (
-            "t.json",
-            json.dumps(promptfoo(SAID[:1])),
-            ("--rubric", "polite"),
-            "input: Answer: question 0 output: answer 0",
-        ),
+        ("r.jsonl", lines({"id": "a", "output": "So.", "verdict": 1}), POLITE, "output: So."),
+        ("r.json", json.dumps(deepeval(SAID)), (), ASKED),
+        ("r.json", json.dumps(promptfoo(SAID)), (), f"input: Answer: {ASKED[7:]}"),
+        ("r.jsonl", lines(*mlflow(SAID)), (), "input: question output: answer"),
     ],
 )
 def test_the_text_of_each_form_is_shown_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    text: str,
-    arguments: tuple[str, ...],
-    shown: str,
+    name: str, text: str, arguments: tuple[str, ...], shown: str
 ) -> None:
-    Path(name).write_text(text, encoding="utf-8")
-    [case] = label_here(monkeypatch, name, *arguments)
-    turns = [f"{turn['role']}: {message_text(turn)}" for turn in case.messages]
-    assert " ".join(turns) == shown
+    [case] = label_here(write(name, text), *arguments)
+    assert " ".join(f"{turn['role']}: {message_text(turn)}" for turn in case.messages) == shown
     [row] = kept()
     assert (row["label"], row["annotator"], row["split"]) == ("violated", "ann", "")
+    if name.startswith("r."):
+        [result] = check_table(name, labels="labels.csv", one="passed").results
+        assert result.label == 1
 
 
 RUBRICS = "- {id: polite, instructions: It is polite.}\n- {id: short, instructions: It is short.}\n"
+BARE = "id,text\na,b\n"
+NAMED = "id,rubric,text\na,polite,b\na,short,b\n"
 
 
 @pytest.mark.parametrize(
-    ("rubric", "asked"),
+    ("text", "rubric", "asked"),
     [
-        ("It is polite.", {"": "It is polite."}),
-        ("polite: It is polite.", {"polite": "It is polite."}),
-        ("rubric.txt", {"polite": "It is polite.\nAlways."}),
-        ("rubrics.yml", {"polite": "It is polite.", "short": "It is short."}),
+        (BARE, "It is polite.", {"": "It is polite."}),
+        (BARE, "It is: polite.", {"": "It is: polite."}),
+        (BARE, "polite: It is polite.", {"polite": "It is polite."}),
+        (BARE, "rubric.txt", {"polite": "It is polite.\nAlways."}),
+        (BARE, "rubrics.yml", {"polite": "It is polite.", "short": "It is short."}),
+        (NAMED, "", {"polite": "polite", "short": "short"}),
+        (NAMED, "short", {"short": "short"}),
+        (NAMED, "short: In a line.", {"short": "In a line."}),
+        (NAMED.replace("short", "so short"), "so short: In a line.", {"so short": "In a line."}),
+        ("id,rubric,text\na,polite,b\n", "In a line.", {"polite": "In a line."}),
     ],
 )
-def test_a_rubric_is_a_text_or_a_file(
-    monkeypatch: pytest.MonkeyPatch, rubric: str, asked: dict[str, str]
+def test_a_rubric_is_a_text_a_file_or_that_of_rows(
+    text: str, rubric: str, asked: dict[str, str]
 ) -> None:
-    Path("rubric.txt").write_text("polite: It is polite.\nAlways.\n", encoding="utf-8")
-    Path("rubrics.yml").write_text(RUBRICS, encoding="utf-8")
-    cases = label_here(monkeypatch, table(1), "--rubric", rubric)
+    write("rubric.txt", "polite: It is polite.\nAlways.\n")
+    write("rubrics.yml", RUBRICS)
+    cases = label_here(write("t.csv", text), "--rubric", rubric)
     assert {case.spec.rubric_id: case.rubric.instructions for case in cases} == asked
-    assert {row["rubric_id"] for row in kept()} == {*asked}
+    assert [row["rubric_id"] for row in kept()] == [case.spec.rubric_id for case in cases]
+    assert len(cases) == len(asked)
+
+
+def test_a_scale_has_its_scores() -> None:
+    levels = "[{score: 0, label: bad}, {score: 1, label: fair}, {score: 2, label: good}]"
+    write("scale.yml", f"- {{id: good, instructions: It is., score_levels: {levels}}}\n")
+    label_here(table(1), "--rubric", "scale.yml", say=lambda _case: 2)
+    assert [row["label"] for row in kept()] == ["2"]
 
 
 @pytest.mark.parametrize(
-    ("rubric", "asked"),
+    ("text", "arguments", "said"),
     [
-        ((), {"polite": "polite", "short": "short"}),
-        (("--rubric", "short"), {"short": "short"}),
-        (("--rubric", "short: In a line."), {"short": "In a line."}),
+        ("id,said\na,b\n", POLITE, "--text: no column is known; its columns are id, said"),
+        (BARE, (*POLITE, "--text=x"), "--text: no column x; its columns are id, text"),
+        ("nr,text\na,b\n", POLITE, "--case: no column is known; its columns are nr, text"),
+        ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
+        (BARE, (), "holds no text for a rubric; the rubrics in it: none"),
+        (NAMED, ("--rubric", "kind: It is."), "the rubrics in it: polite, short"),
+        ("id,text\na,\n", POLITE, "holds no text for a rubric"),
+        ("", POLITE, "is empty; must be CSV or JSON lines"),
+        (lines(*langfuse(SAID)), (), "--text: no column is known; its columns are case_id"),
+        (lines({"id": "a", "messages": TURNS})[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
+        (lines({"id": "a", "messages": 3}), POLITE, "its columns are id, messages"),
+        (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
+        (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
+        (BARE, ("--rubric", "no.txt"), "no.txt: no such file"),
+        (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
+        (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
+        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
     ],
 )
-def test_rubrics_of_a_table_are_those_of_its_rows(
-    monkeypatch: pytest.MonkeyPatch, rubric: tuple[str, ...], asked: dict[str, str]
+def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
+    capsys: pytest.CaptureFixture[str], text: str, arguments: tuple[str, ...], said: str
 ) -> None:
-    rows = [f"{case},{name},text {case}\n" for case in "ab" for name in ("polite", "short")]
-    Path("t.csv").write_text("id,rubric,text\n" + "".join(rows), encoding="utf-8")
-    cases = label_here(monkeypatch, "t.csv", *rubric)
-    assert {case.spec.rubric_id: case.rubric.instructions for case in cases} == asked
-    assert len(kept()) == 2 * len(asked)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "arguments", "said"),
-    [
-        ("t.csv", "id,said\na,b\n", POLITE, '--text: got ""; its columns are id, said'),
-        ("t.csv", "nr,text\na,b\n", POLITE, '--case: got ""; its columns are nr, text'),
-        ("t.csv", "id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
-        ("t.csv", "id,text\na,b\n", (), "holds no text for a rubric; the rubrics in it: none"),
-        ("t.csv", "id,rubric,text\na,x,b\n", POLITE, "the rubrics in it: x"),
-        ("t.csv", "id,text\na,\n", POLITE, "holds no text for a rubric"),
-        ("t.csv", "id,text\na,b\n", (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
-        ("t.csv", "", POLITE, "is empty; must be CSV or JSON lines"),
-        ("t.json", json.dumps(langfuse(SAID)), (), '--text: got ""; its columns are case_id'),
-        ("t.jsonl", '{"id": "a", "messages": [\n', POLITE, "t.jsonl"),
-        ("t.jsonl", lines([{"id": "a", "messages": 3}]), POLITE, "its columns are id, messages"),
-        ("other.csv", "", POLITE, "t.csv: no such file"),
-        ("t.csv", "id,text\na,b\n", ("--rubric", "no.yml"), "no.yml: no such file"),
-        ("t.csv", "id,text\na,b\n", (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
-    ],
-)
-def test_what_cannot_be_labelled_is_said(
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    text: str,
-    arguments: tuple[str, ...],
-    said: str,
-) -> None:
-    Path(name).write_text(text, encoding="utf-8")
-    file = "t.csv" if name == "other.csv" else name
-    assert main(["label", file, *arguments]) == 4
+    other = "id,label,mood\na,1,good\n"
+    write("other.csv", other)
+    name = write("t.jsonl" if text.startswith("{") else "t.csv", text)
+    assert main(["label", name, *arguments]) == 4
     assert said in capsys.readouterr().err
+    assert [Path(name).read_text("utf-8"), Path("other.csv").read_text("utf-8")] == [text, other]
 
 
-def test_a_file_of_others_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "run_id,label,mood\nc0,1,good\n"
-    Path("labels.csv").write_text(text, encoding="utf-8")
-    assert main(["label", table(1), *POLITE]) == 4
-    assert "labels.csv:1: has columns that are not of labels: mood" in capsys.readouterr().err
-    assert Path("labels.csv").read_text("utf-8") == text
-
-
-def test_what_cannot_be_read_is_counted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("t.csv").write_text("id,text\na,b\nb,\nc,d\n", encoding="utf-8")
-    assert len(label_here(monkeypatch, "t.csv", *POLITE)) == 2
+def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    label_here(write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\n"), *POLITE)
     said = capsys.readouterr().out
     assert "t.csv: 2 to label of 2; left out, as they have no text: 1\n" in said
-    assert "2 labels: for a suite, or `check t.csv --labels labels.csv`" in said
+    assert said.endswith("2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv\n")
+    label_here(write("t.jsonl", lines({"id": "x", "messages": TURNS})), *POLITE)
+    command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
+    assert capsys.readouterr().out.endswith(f"3 labels, for: {command}\n")
+    assert main(["label", "no.csv", *POLITE]) == 4
+    assert "no.csv: no such file" in capsys.readouterr().err
 
 
-def test_a_sample_is_the_same_again_and_says_that_it_was_drawn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drawn = {case.spec.run_id for case in label_here(monkeypatch, table(40), *POLITE, "--sample=8")}
+def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
+    drawn = {case.spec.run_id for case in label_here(table(40), *POLITE, "--sample=8")}
     assert len(drawn) == 8
-    assert {row["split"] for row in kept()} == {"drawn"}
-    assert {row["case_id"] for row in kept()} == drawn
     # The second person has the same, also when cases have come to the table.
-    arguments = (table(50), *POLITE, "--sample=8")
-    again = label_here(monkeypatch, *arguments, name="ben")
+    again = label_here(table(50), *POLITE, "--sample=8", name="ben")
     assert {case.spec.run_id for case in again} == drawn
-    assert Counter(row["annotator"] for row in kept()) == {"ann": 8, "ben": 8}
+    # What is labelled once more without a sample stays drawn.
+    label_here(table(40), *POLITE, name="ben")
+    rows = Counter((row["annotator"], row["split"]) for row in kept() if row["case_id"] in drawn)
+    assert rows == {("ann", "drawn"): 8, ("ben", "drawn"): 8}
 
 
-def test_cases_of_the_same_words_are_several_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("t.csv").write_text("id,text\na,same\nb,same\n", encoding="utf-8")
-    assert len(label_here(monkeypatch, "t.csv", *POLITE)) == 2
-    assert [row["case_id"] for row in sorted(kept(), key=str)] == ["a", "b"]
-
-
-def test_a_name_that_begins_like_a_formula_finds_its_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("t.csv").write_text("id,text,verdict\n=1+1,b,violated\n@x,c,violated\n", encoding="utf-8")
-    label_here(monkeypatch, "t.csv", *POLITE)
+def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
+    ids = ["a", "A", "=1+1", "@x", "\uff1d1", "-5", "1.0", "a,b", "a\nb", 'a"b', "caf\u00e9", "c 1"]
+    rows = [{"id": id_, "text": "same", "verdict": "violated"} for id_ in ids]
+    write("t.jsonl", lines(*rows))
+    for _ in range(2):
+        assert len(label_here("t.jsonl", *POLITE)) == len(kept()) == len(ids)
     # A spreadsheet takes it for text.
-    assert {row["case_id"] for row in kept()} == {"'=1+1", "'@x"}
-    assert len(check_table("t.csv", labels="labels.csv").results) == 2
-    label_here(monkeypatch, "t.csv", *POLITE)
-    assert len(kept()) == 2
+    assert {"'=1+1", "'@x", "'\uff1d1"} <= {row["case_id"] for row in kept()}
+    results = check_table("t.jsonl", labels="labels.csv").results
+    assert [(result.run_id, result.label) for result in results] == [(id_, 1) for id_ in ids]
 
 
-def joined(path: str, number: int) -> Any:
-    """What a suite makes of the labels of its runs."""
-    runs = [RunSummary(f"c{one}", 1) for one in range(number)]
-    joiner = Joiner(runs, [Rubric("polite", "It is polite.")])
-    return joiner.join(read_rows(Path(path), path).rows, LabelSection(path=path), path)
-
-
-def test_check_and_a_suite_take_the_labels_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_takes_the_labels_of_all() -> None:
     """Of 6 cases both call 0 to 3 by their number, differ on 4, and ben alone cannot tell 5."""
-    file = table(6)
-    label_here(monkeypatch, file, *POLITE, say=lambda case: int(number_of(case) < 2))
+
+    def of_ann(case: Case) -> int:
+        return int(number_of(case) < 2)
 
     def of_ben(case: Case) -> int | None:
         number = number_of(case)
         return None if number == 5 else int(number in (0, 1, 4))
 
-    label_here(monkeypatch, file, *POLITE, say=of_ben, name="ben")
+    file = table(6)
+    label_here(file, *POLITE, say=of_ann)
+    label_here(file, *POLITE, say=of_ben, name="ben")
     assert [row["label"] for row in kept()].count("cannot tell") == 1
-    checked = check_table(file, labels="labels.csv")
-    found = {result.run_id: (result.label, result.score) for result in checked.results}
+    checked = check_table(file, labels="labels.csv", one="violated")
+    outcomes = {result.run_id: (result.label, result.score) for result in checked.results}
     agreed = {"c0": (1, 0), "c1": (1, 1), "c2": (0, 0), "c3": (0, 1), "c5": (0, 1)}
-    assert found == {**agreed, "c4": (None, 0)}
-    of_suite = joined("labels.csv", 6)
-    assert of_suite.problems == []
-    votes = {key[1]: label.votes for key, label in of_suite.labels.items()}
-    assert votes["c0"] == (1, 1)
-    assert sorted(votes["c4"]) == [0, 1]
-    assert votes["c5"] == (0,)
-    assert of_suite.notices == ["labels.csv: values that are no label: 1."]
+    assert outcomes == {**agreed, "c4": (None, 0)}
 
 
-def test_a_killed_command_loses_nothing_and_the_next_goes_on(folder: Path, forks: None) -> None:
+def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
     arguments = (table(5), *POLITE)
-    with (
-        label_process(folder, *arguments, python=tuple(python())) as (process, url),
-        let_in(url) as ann,
-    ):
-        keys = [row["key"] for row in ann.rows]
-        for key, label in zip(keys, (1, 0, None), strict=False):
-            assert ann.give(key, label, note="a note").status_code == 200
+    with label_process(*arguments) as (process, url), let_in(url) as ann:
+        for row, label in zip(ann.rows, (1, 0, None), strict=False):
+            assert ann.give(row["key"], label, note="a note").status_code == 200
         process.kill()
         process.wait()
     assert sorted(row["label"] for row in kept()) == ["cannot tell", "satisfied", "violated"]
     assert {row["note"] for row in kept()} == {"a note"}
-    with (
-        label_process(folder, *arguments, python=tuple(python())) as (process, url),
-        let_in(url) as ann,
-        let_in(url, "ben") as ben,
-    ):
+    with label_process(*arguments) as (_, url), let_in(url) as ann, let_in(url, "ben") as ben:
         assert sorted(row["value"] for row in ann.rows) == ["", "", "0", "1", "none"]
         assert [row["value"] for row in ben.rows] == [""] * 5
         # What is taken back is in the file no more.
@@ -273,18 +230,17 @@ def test_a_killed_command_loses_nothing_and_the_next_goes_on(folder: Path, forks
         assert ann.client.post(f"{ann.base}/{row['key']}/withdraw", json={}).status_code == 200
         assert "violated" not in {row["label"] for row in kept()}
         assert ben.give(ben.rows[0]["key"], 1).status_code == 200
-        # Nobody else's row is lost where another session writes the same file.
-        with (
-            label_process(folder, *arguments, python=tuple(python())) as (_, other),
-            let_in(other, "cay") as cay,
-        ):
-            assert cay.give(cay.rows[0]["key"], 0).status_code == 200
-        assert ben.give(ben.rows[1]["key"], 1).status_code == 200
-    assert Counter(row["annotator"] for row in kept()) == {"ann": 2, "ben": 2, "cay": 1}
+    assert Counter(row["annotator"] for row in kept()) == {"ann": 2, "ben": 1}
 
 
-def test_mlflow_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("t.jsonl").write_text(lines(mlflow(SAID)), encoding="utf-8")
-    assert len(label_here(monkeypatch, "t.jsonl")) == 3
-    checked = check_table("t.jsonl", labels="labels.csv", one="passed")
-    assert Counter(result.label for result in checked.results) == {1: 3}
+def test_no_label_is_lost_where_several_commands_write() -> None:
+    cases, names = label_here(table(25), *POLITE), ["ben", "cay", "dan"]
+
+    def label(name: str) -> None:
+        book = LabelTable(Path("labels.csv"), cases, "")
+        for case in cases:
+            book.keep(case, PersonLabel(case_digest(case), name, 0, blind=True))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(label, names))
+    assert Counter(row["annotator"] for row in kept()) == dict.fromkeys(["ann", *names], 25)

@@ -99,7 +99,7 @@ look.opened = (row) => {
 
 // Tells the server of a label, or that it is taken back; the case as it is then, or null where that was refused.
 async function tell(row, what, data) {
-  const answer = await ask(mine(`cases/${row.key}/${what}`), data);
+  const answer = await ask(mine(`cases/${row.key}/${what}`), data, ({ error }) => banner(`Not kept: ${error}`));
   const after = answer && { ...row, ...answer };
   if (after) put([after]);
   return after;

@@ -183,7 +183,8 @@ class Results:
             hint = "no case has both: labels are of other traces or spans, people contradict each"
             hint += " other, or the judge failed"
         elif by["judge"] and not people:
-            hint = f"label cases: python -m pytest_jrh label {shlex.quote(file)}"
+            table = shlex.quote(file) if by["judge"][0].fields else "TABLE (of these cases)"
+            hint = f"label cases: python -m pytest_jrh label {table}"
             hint += f"\n    and hold the verdicts against them: {check} --labels labels.csv"
             columns = (name for score in by["judge"] for name in score.fields if "." in name)
             if names := listed(dict.fromkeys(columns), 5):
