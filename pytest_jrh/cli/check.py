@@ -269,9 +269,8 @@ def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
     for score, meaning in ((0, "satisfied"), (1, "violated")):
         words = [word for word in checked.table.values.meanings[score] if word != meaning]
-        more = f" and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
         if words:
-            yield f"{', '.join(words[:_MOST_WORDS])}{more} = {meaning}"
+            yield f"{listed(words, _MOST_WORDS)} = {meaning}"
 
 
 _MOST_WORDS = 6

@@ -141,10 +141,8 @@ def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collecti
     return replace(taken, path=path, results=results, notices=tuple(notices))
 
 
-def _is_row(value: Any) -> bool:
+def _is_row(value: Mapping[str, Any]) -> bool:
     """Whether the only value of a file is a row, and no document with rows in it."""
-    if not isinstance(value, dict):
-        return False
     names = {name.casefold() for name in value}
     is_flat = not any(isinstance(inner, dict | list) for inner in value.values())
     return is_flat or bool(names & {*f"{ROLES['verdict']} {ROLES['label']} scores".split()})
@@ -701,6 +699,9 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
     if not cases.keys() & label_of.keys():
         message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
         hint = "name the column that both have: --case COL"
+        if not rubrics[0] & rubrics[1]:
+            names = [listed(filter(None, sorted(ids)), 8) or "none" for ids in rubrics]
+            hint = f"the rubrics of the labels are {names[1]}, and those of the verdicts {names[0]}"
         raise InputError(Problem(message, labels.table.file, hint=hint))
     columns = table.columns._replace(label=labels.columns.label)
     notices = (*table.notices, *labels.notices, *_without_verdict(len(alone)))

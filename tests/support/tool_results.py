@@ -59,14 +59,9 @@ def deepeval(said: Sequence[Said]) -> dict[str, Any]:
             metric |= {"score": 0.9 if verdict else 0.2, "reason": "Because."}
         plain = {"name": "Exact Match", "threshold": 1.0, "success": True, "score": 1.0}
         texts = {"input": f"question {number}", "actualOutput": f"answer {number}"}
-        case: dict[str, Any] = {
-            "name": f"test_case_{number}",
-            **texts,
-            "metricsData": [metric, plain],
-        }
-        if label is not None:
-            case["metadata"] = {"human": "pass" if label else "fail"}
-        cases.append(case)
+        metadata = {"human": {True: "pass", False: "fail", None: None}[label]}
+        case = {"name": f"test_case_{number}", **texts, "metricsData": [metric, plain]}
+        cases.append({**case, "metadata": metadata})
     return {"testCases": cases, "conversationalTestCases": [], "metricsScores": [], "prompts": []}
 
 
@@ -151,9 +146,7 @@ def langsmith(said: Sequence[Said]) -> list[dict[str, Any]]:
     entries = []
     for number, (verdict, label) in enumerate(said):
         entry: dict[str, Any] = {
-            "id": f"feedback-{number}",
             "run_id": f"run-{number}",
-            "trace_id": f"run-{number}",
             "modified_at": TIME,
             "key": "polite",
             "score": None if verdict is None else float(verdict),
@@ -169,7 +162,7 @@ def langsmith(said: Sequence[Said]) -> list[dict[str, Any]]:
         elif label is not None:
             source = {"type": "app", "metadata": {}, "user_id": "ann"}
             person = {**entry, "score": float(label), "comment": None, "extra": None}
-            entries.append({**person, "id": f"p{number}", "feedback_source": source})
+            entries.append({**person, "feedback_source": source})
     return entries
 
 
