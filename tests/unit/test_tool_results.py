@@ -280,6 +280,12 @@ def test_a_grader_of_promptfoo_that_fails_is_no_verdict(failure: dict[str, Any])
     assert counts(checked("promptfoo", results)) == {"0 disagree": 4}
 
 
+@pytest.mark.parametrize("tool", ["promptfoo", "DeepEval", "LangSmith"])
+def test_a_judge_that_failed_is_unscored_whatever_score_stands_there(tool: str) -> None:
+    found = counts(checked(tool, with_value(1.0, "score")(FILES[tool](SAID))))
+    assert found.get("0 invalid_response", 0) + found.get("1 invalid_response", 0) == 2
+
+
 @pytest.mark.parametrize("tool", ["promptfoo", "DeepEval"])
 def test_the_number_beside_a_verdict_is_read_at_a_threshold(check: Check, tool: str) -> None:
     results = FILES[tool](SAID)

@@ -43,16 +43,12 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 metric=name,
                 value=value,
                 by=by,
-                who="" if by == "judge" else _author(entry),
+                who=text(entry.get("authorUserId")) or text(entry.get("authorUserName")),
                 reasoning=text(entry.get("comment")),
                 cluster=text(entry.get("sessionId")) or subject,
                 time=text(entry.get("updatedAt")) or text(entry.get("timestamp")),
             )
             results.scores.append(score)
-
-
-def _author(entry: Mapping[str, Any]) -> str:
-    return text(entry.get("authorUserId")) or text(entry.get("authorUserName"))
 
 
 def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:

@@ -26,8 +26,14 @@ def is_entry(entry: Mapping[str, Any]) -> bool:
 def read(entries: Sequence[Any], results: Results) -> None:
     """Add the feedback on runs, and what people corrected of it."""
     for place, entry in enumerate(map(mapping, entries)):
-        run, key, by = text(entry.get("run_id")), text(entry.get("key")), _by(entry)
-        value, corrected = _value(entry), _value(mapping(entry.get("correction")))
+        run, key = text(entry.get("run_id")), text(entry.get("key"))
+        source = mapping(entry.get("feedback_source"))
+        by = _BY.get(text(source.get("type")))
+        user = text(source.get("user_id")) or text(source.get("ls_user_id"))
+        # An evaluator that fails leaves no score.
+        has_failed = by == "judge" and mapping(entry.get("extra")).get("error")
+        value = None if has_failed else _value(entry)
+        corrected = _value(mapping(entry.get("correction")))
         if not run or not key or by is None:
             results.leave_out(UNKNOWN, place)
             continue
@@ -37,31 +43,17 @@ def read(entries: Sequence[Any], results: Results) -> None:
             metric=key,
             value=value,
             by=by,
-            who="" if by == "judge" else _user(entry),
+            who="" if by == "judge" else user,
             reasoning=text(entry.get("comment")),
             cluster=text(entry.get("trace_id")) or run,
             time=text(entry.get("modified_at")),
         )
-        if value is None and (by != "judge" or not _has_failed(entry)):
+        if value is None and not has_failed:
             results.leave_out("feedback without a score", place)
         else:
             results.scores.append(score)
         if corrected is not None:
             results.scores.append(replace(score, value=corrected, by="person", reasoning=""))
-
-
-def _by(entry: Mapping[str, Any]) -> By | None:
-    return _BY.get(text(mapping(entry.get("feedback_source")).get("type")))
-
-
-def _user(entry: Mapping[str, Any]) -> str:
-    source = mapping(entry.get("feedback_source"))
-    return text(source.get("user_id")) or text(source.get("ls_user_id"))
-
-
-def _has_failed(entry: Mapping[str, Any]) -> bool:
-    """Whether an evaluator failed, which leaves no score."""
-    return bool(mapping(entry.get("extra")).get("error"))
 
 
 def _value(entry: Mapping[str, Any]) -> Any:

@@ -96,15 +96,14 @@ def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **wher
     """The verdict of an assertion, by its metric or this name; None where its grader failed."""
     assertion, reason = mapping(part.get("assertion")), text(part.get("reason"))
     of_test = mapping(mapping(entry.get("testCase")).get("options"))
-    providers = [one.get("provider") for one in (assertion, of_test)]
-    ids = [text(one) or text(mapping(one).get("id")) for one in providers]
+    provider = assertion.get("provider") or of_test.get("provider")
     has_failed = mapping(part.get("metadata")).get("graderError") or _FAILED.match(reason)
     return Score(
         **where,
         metric=printable(text(assertion.get("metric"))) or name,
         value=None if has_failed else MEANING[part["pass"]],
         by="judge",
-        who=ids[0] or ids[1],
+        who=text(provider) or text(mapping(provider).get("id")),
         reasoning=reason,
         number=part.get("score"),
         fields=_fields(entry),
