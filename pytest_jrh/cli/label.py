@@ -96,11 +96,15 @@ def _table(path: Path, options: Namespace) -> Table | None:
 def _runs(path: Path) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
     """The messages of each run; none of what cannot be read."""
     with open_sources((path,), input_format=look_at(path).format) as source:
+        unclear = {name for names in source.unclear_names().values() for name in names}
+        aliases = source.aliases().items()
+        clear_names = {run_id: name for name, (run_id, _) in aliases if name in unclear}
         for run in source.summaries():
             messages: Sequence[Message] = ()
             with contextlib.suppress(Unscored):
                 messages = source.read(run.run_id, run.epoch)[0].messages
-            yield CaseKey(tables.as_text(run.run_id), "", run.epoch), messages
+            name = clear_names.get(run.run_id, run.run_id)
+            yield CaseKey(tables.as_text(name), "", run.epoch), messages
 
 
 def _rows(table: Table, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[Message]]]:

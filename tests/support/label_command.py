@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -36,9 +36,11 @@ def label_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]
 
 
 def label_here(
-    *arguments: str, say: Callable[[Case], int | None] = lambda _case: 1, name: str = "ann"
+    *arguments: str, labels: Mapping[str, int | None] = MappingProxyType({}), name: str = "ann"
 ) -> list[Case]:
-    """Label all that the command shows, in this process; gives the cases as they come."""
+    """Label all that the command shows, in this process, with 1 where `labels` do not have the run;
+    gives the cases as they come.
+    """
     cases: list[Case] = []
 
     def serve(page: Page) -> Any:
@@ -46,8 +48,9 @@ def label_here(
         assert isinstance(board, LabelBoard)
         reviewer, _ = board.enter(name)
         for assigned in board.assigned(reviewer):
-            cases.append(assigned.entry.case)
-            board.give(reviewer, assigned.key, say(assigned.entry.case))
+            case = assigned.entry.case
+            cases.append(case)
+            board.give(reviewer, assigned.key, labels.get(case.spec.run_id, 1))
         board.finalize()
         return SimpleNamespace(url="http://127.0.0.1/", stop=lambda: None)
 

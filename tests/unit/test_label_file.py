@@ -14,7 +14,6 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import check_table
 from pytest_jrh.cli.label import LabelTable
-from pytest_jrh.core.model import Case
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.people import PersonLabel
 from pytest_jrh.store.records import case_digest
@@ -53,10 +52,6 @@ def table(number: int) -> str:
 def kept() -> list[dict[str, str]]:
     with Path("labels.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def number_of(case: Case) -> int:
-    return int(message_text(case.messages[-1]).split()[-1])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +115,7 @@ def test_a_rubric_is_a_text_a_file_or_that_of_rows(
 def test_a_scale_has_its_scores() -> None:
     levels = "[{score: 0, label: bad}, {score: 1, label: fair}, {score: 2, label: good}]"
     write("scale.yml", f"- {{id: good, instructions: It is., score_levels: {levels}}}\n")
-    label_here(table(1), "--rubric", "scale.yml", say=lambda _case: 2)
+    label_here(table(1), "--rubric", "scale.yml", labels={"c0": 2})
     assert [row["label"] for row in kept()] == ["2"]
 
 
@@ -193,19 +188,20 @@ def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
     assert [(result.run_id, result.label) for result in results] == [(id_, 1) for id_ in ids]
 
 
+def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
+    Path("runs").mkdir()
+    for name in ("x", "y"):
+        write(f"runs/{name}.jsonl", lines({"id": "a", "messages": TURNS}))
+    label_here("runs", *POLITE)
+    assert sorted(row["case_id"] for row in kept()) == ["a@x", "a@y"]
+
+
 def test_check_takes_the_labels_of_all() -> None:
-    """Of 6 cases both call 0 to 3 by their number, differ on 4, and ben alone cannot tell 5."""
-
-    def of_ann(case: Case) -> int:
-        return int(number_of(case) < 2)
-
-    def of_ben(case: Case) -> int | None:
-        number = number_of(case)
-        return None if number == 5 else int(number in (0, 1, 4))
-
+    """People agree on all but c4, and ben alone cannot tell c5."""
     file = table(6)
-    label_here(file, *POLITE, say=of_ann)
-    label_here(file, *POLITE, say=of_ben, name="ben")
+    for name, scores in (("ann", (1, 1, 0, 0, 0, 0)), ("ben", (1, 1, 0, 0, 1, None))):
+        labels = {f"c{place}": score for place, score in enumerate(scores)}
+        label_here(file, *POLITE, labels=labels, name=name)
     assert [row["label"] for row in kept()].count("cannot tell") == 1
     checked = check_table(file, labels="labels.csv", one="violated")
     outcomes = {result.run_id: (result.label, result.score) for result in checked.results}
