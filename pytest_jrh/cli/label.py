@@ -82,15 +82,15 @@ def label_file(path: Path, options: Namespace) -> int:
 
 def _table(path: Path, options: Namespace) -> Table | None:
     """A table, or the results of a tool; None for transcripts, whose source says what is wrong."""
-    has_messages = '"role"' in read_head(path) or not is_conversations(path)
-    has_runs = path.is_dir() or (has_messages and form_of(path) is not None)
+    is_flat = is_conversations(path) and '"role"' not in read_head(path)
+    is_table = is_flat or not (path.is_dir() or form_of(path))
     try:
         table = tables.read_table(path, str(path))
     except InputError:
-        if has_runs:
-            return None
-        raise
-    return None if has_runs and not (table.results or options.text) else table
+        if is_table:
+            raise
+        return None
+    return table if is_table or table.results or options.text else None
 
 
 def _runs(path: Path) -> Iterator[tuple[CaseKey, Sequence[Message]]]:

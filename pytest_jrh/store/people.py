@@ -459,7 +459,7 @@ class LabelBook:
                 self._folders[suite.name, test.name] = test.output_dir
         for folder in dict.fromkeys(self._folders.values()):
             # What cannot be read is said before anybody labels.
-            _run_rows(_run_labels_path(folder))
+            _run_rows(labels_path(folder).with_name(RUN_LABELS))
         for label in people:
             self._count(label)
 
@@ -485,8 +485,7 @@ class LabelBook:
         self._write(case, label)
         self._count(label)
         if case.spec.natural:
-            folder = self._folders[case.spec.suite, case.spec.test]
-            self._write_run_label(folder, case, label)
+            self._write_run_label(case, label)
 
     def _write(self, case: Case, label: PersonLabel) -> None:
         folder = self._folders[case.spec.suite, case.spec.test]
@@ -501,9 +500,9 @@ class LabelBook:
             people.pop(label.reviewer, None)
         people.setdefault(label.reviewer, []).append(label)
 
-    def _write_run_label(self, folder: Path, case: Case, label: PersonLabel) -> None:
+    def _write_run_label(self, case: Case, label: PersonLabel) -> None:
         """Bring the file of natural runs' labels up to date: with the blind one, or none."""
-        path = _run_labels_path(folder)
+        path = labels_path(self._folders[case.spec.suite, case.spec.test]).with_name(RUN_LABELS)
         key = (case.spec.run_id, case.spec.epoch, case.spec.rubric_id, label.reviewer)
         rows = _run_rows(path)
         # With what people added to it.
@@ -533,10 +532,6 @@ def _line(label: PersonLabel) -> bytes:
     if label.withdrawn:
         line["withdrawn"] = True
     return encoded(json.dumps(line, ensure_ascii=False))
-
-
-def _run_labels_path(folder: Path) -> Path:
-    return labels_path(folder).with_name(RUN_LABELS)
 
 
 def _run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
