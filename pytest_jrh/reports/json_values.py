@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pytest_jrh.core.model import CaseResult, Mode
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
+from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, keys_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped
@@ -41,9 +43,11 @@ class JsonReport(Report):
             for (of_suite, judge), results in by_judge.items():
                 if of_suite != suite:
                     continue
+                counts = shown_counts(session.by_judge.get((suite, judge), ()))
                 figures[judge or "default"] = {
                     **table_data(tabulate(results, scales(session.rubrics))),
                     "violations": violation_data(results, grounds) or None,
+                    "shown": [asdict(count) for count in counts if count.turns],
                 }
                 if of_judge := session.probabilities.get((suite, judge)):
                     figures[judge or "default"]["probabilities"] = probability_data(of_judge)

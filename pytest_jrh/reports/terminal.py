@@ -88,6 +88,9 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     room = max(room - len(head_lines), min(warnings, 1))
     doubt_lines = list(block_lines(doubts, display.width, indent=len(GAP)))
     if len(doubt_lines) > room:
+        whole = map(_without_list, doubts)
+        doubt_lines = list(block_lines(whole, display.width, indent=len(GAP)))
+    if len(doubt_lines) > room:
         doubt_lines = list(_in_a_line(doubts, display.width))
     if warnings > room:
         more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
@@ -146,6 +149,13 @@ def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
         if suites == 1 or isinstance(block, Headline):
             first.append(block)
     return list(block_lines(first, width))
+
+
+def _without_list(block: Block) -> Block:
+    """A list of cases as its title, where that is a sentence, else with the first of them."""
+    if not isinstance(block, Cases):
+        return block
+    return Sentence(block.title if block.is_sentence else block.in_a_line, block.weight)
 
 
 def _in_a_line(blocks: Iterable[Block], width: int) -> Iterator[Styled]:

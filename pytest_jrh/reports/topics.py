@@ -350,33 +350,50 @@ _MOST_TURNS = 8
 
 @dataclass(frozen=True, slots=True)
 class ShownCount:
-    """How many edited turns were looked for, or of cases without edits all turns, of how many it
-    cannot be told whether the judge was shown them, and the results that lack one.
+    """How many edited turns were looked for, or turns of runs as they are; how many of them the
+    judge was not shown, and of how many nobody can tell.
+
+    `cases` lack one. Of all violations that it `missed`, on a scale its wrong levels, so many are
+    among these, and so many of these are right by luck. `cut` is after how many characters each of
+    their transcripts was cut, or 0.
     """
 
     name: str
-    is_whole: bool
     turns: int
-    missing: int
+    not_shown: int
     unknown: int
-    not_shown: tuple[CaseResult, ...]
+    cases: tuple[str, ...]
+    missed: int
+    missed_unseen: int
+    right_by_luck: int
+    cut: int
 
 
-def shown_counts(results: Iterable[CaseResult]) -> list[ShownCount]:
-    """Count the edited turns, and all turns of cases without edits."""
+def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
+    """Count the edited turns that a judge was shown, and all turns of cases without edits."""
     counts = []
-    looked_for = [(result, result.extra.shown) for result in results]
     for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
-        turns = missing = unknown = 0
-        not_shown = []
-        for result, shown in looked_for:
+        looked_for, unseen = [], []
+        for result in results:
+            shown = result.extra.shown
             if shown is not None and shown.is_whole == is_whole:
-                turns += shown.turns
-                missing += len(shown.missing)
-                unknown += shown.unknown
+                looked_for.append(shown)
                 if shown.missing:
-                    not_shown.append(result)
-        counts.append(ShownCount(name, is_whole, turns, missing, unknown, tuple(not_shown)))
+                    unseen.append(result)
+        cuts = {shown.cut for shown in looked_for if shown.missing}
+        counts.append(
+            ShownCount(
+                name,
+                turns=sum(shown.turns for shown in looked_for),
+                not_shown=sum(len(shown.missing) for shown in looked_for),
+                unknown=sum(shown.unknown for shown in looked_for),
+                cases=tuple(result.case_id for result in unseen),
+                missed=sum(map(_is_missed, results)),
+                missed_unseen=sum(map(_is_missed, unseen)),
+                right_by_luck=sum(map(is_right_by_luck, unseen)),
+                cut=cuts.pop() if len(cuts) == 1 else 0,
+            )
+        )
     return counts
 
 
@@ -410,47 +427,35 @@ def not_shown_blocks(session: Session) -> list[Block]:
     blocks: list[Block] = []
     for subject, results in _by_judge(session):
         for count in shown_counts(results):
-            if count.missing:
-                title = (
-                    f"{subject} was not shown {count.missing:,} of {count.turns:,} {count.name}"
-                    f"{_cut_text(count)} ({_fate_text(count, results)})."
-                )
-                named = []
-                for result in count.not_shown:
-                    assert result.extra.shown is not None
-                    right = ", right by luck" if is_right_by_luck(result) else ""
-                    why = f"not shown {turns_text(result.extra.shown)}{right}"
-                    named.append(session.named(result.case_id, why))
-                blocks.append(Cases(title, tuple(named), "warning"))
+            if not count.cases:
+                continue
+            named = []
+            for case in count.cases:
+                result = session.results_by_id[case]
+                assert result.extra.shown is not None
+                right = ", right by luck" if is_right_by_luck(result) else ""
+                why = f"not shown {turns_text(result.extra.shown)}{right}"
+                named.append(session.named(case, why))
+            cut = f": it cuts at {count.cut:,} characters" if count.cut else ""
+            fates = []
+            if count.missed_unseen:
+                is_scale = any(result.target is not None for result in results)
+                missed = "wrong levels" if is_scale else "missed violations"
+                fates.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
+            if count.right_by_luck:
+                fates.append(f"{count.right_by_luck:,} right by luck")
+            fate = f": {', '.join(fates)}" if fates else ""
+            title = (
+                f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}{cut} "
+                f"({counted(len(named), 'case')}{fate})."
+            )
+            blocks.append(Cases(title, tuple(named), "warning"))
     return blocks
 
 
-def _cut_text(count: ShownCount) -> str:
-    """At how many characters a judge cuts a transcript, where all that it was not shown says so."""
-    cuts = {result.extra.shown.cut for result in count.not_shown if result.extra.shown}
-    if len(cuts) != 1 or cuts == {0}:
-        return ""
-    return f": it cuts at {cuts.pop():,} characters"
-
-
-def _fate_text(count: ShownCount, results: Iterable[CaseResult]) -> str:
-    """The cases of which a judge was not shown all; of edited ones how many of its missed
-    violations are among them, and how many are right all the same.
-    """
-    text = counted(len(count.not_shown), "case")
-    if count.is_whole:
-        return text
-    unseen = sum(map(_is_missed, count.not_shown))
-    missed = sum(map(_is_missed, results))
-    parts = [f"{unseen:,} of its {missed:,} missed"] if unseen else []
-    if lucky := sum(map(is_right_by_luck, count.not_shown)):
-        parts.append(f"{lucky:,} right by luck")
-    return f"{text}: {', '.join(parts)}" if parts else text
-
-
 def _is_missed(result: CaseResult) -> bool:
-    """Whether a judge let a violation pass."""
-    return result.outcome == "disagree" and result.target is None and result.label == 1
+    """Whether a judge let a violation pass, or gave another score of a scale."""
+    return result.outcome == "disagree" and (result.target is not None or result.label == 1)
 
 
 def contradicted_blocks(session: Session) -> list[Block]:
@@ -484,7 +489,7 @@ def shown_sentences(session: Session) -> Iterator[str]:
         for count in shown_counts(results):
             known = count.turns - count.unknown
             if known:
-                yield f"{subject} was shown {known - count.missing:,} of {known:,} {count.name}."
+                yield f"{subject} was shown {known - count.not_shown:,} of {known:,} {count.name}."
             if count.unknown:
                 yield (
                     f"{subject} may not have been shown {count.unknown:,} {count.name}: what it "
@@ -492,14 +497,10 @@ def shown_sentences(session: Session) -> Iterator[str]:
                 )
 
 
-def _by_judge(session: Session) -> Iterable[tuple[str, Sequence[CaseResult]]]:
-    """The results of which turns were looked for, by what their judge is called in a sentence."""
-    by_judge: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in session.results:
-        if result.extra.shown is not None:
-            by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
-    several_suites = len({suite for suite, _ in by_judge}) > 1
-    for (suite, judge), results in by_judge.items():
+def _by_judge(session: Session) -> Iterator[tuple[str, Sequence[CaseResult]]]:
+    """The results by what their judge is called in a sentence."""
+    several_suites = len({suite for suite, _ in session.by_judge}) > 1
+    for (suite, judge), results in session.by_judge.items():
         subject = f"The judge {one_line(judge)}" if judge else "The judge"
         if several_suites:
             subject += f" of {one_line(suite)}"

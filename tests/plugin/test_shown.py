@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from tests.plugin.own_judges import RECORD, judged_suite, words
 from tests.plugin.recorded import Done, Recorded, run_pytest
 from tests.support.judge_service import JudgeService
+from tests.support.model_server import ModelServer
+from tests.support.obedient import VIOLATION
+from tests.support.suites import run, write_suite
 
 SOURCE = """
 import httpx
@@ -97,9 +101,9 @@ def sessions(
 def about(judge: str, edited: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[Any, Any]:
     """What results say of the cases of both runs."""
     turns: dict[Any, Any] = {}
-    for run in ("run-1", "run-2"):
-        turns[judge, "agent_perturbation", run] = {"turns": 1, **edited}
-        turns[judge, "agent_positives", run] = {"turns": 4, **whole, "is_whole": True}
+    for run_id in ("run-1", "run-2"):
+        turns[judge, "agent_perturbation", run_id] = {"turns": 1, **edited}
+        turns[judge, "agent_positives", run_id] = {"turns": 4, **whole, "is_whole": True}
     return turns
 
 
@@ -116,7 +120,7 @@ def test_results_say_what_each_judge_was_shown(sessions: tuple[Session, Session]
 def test_a_judge_that_cuts_is_said_to(sessions: tuple[Session, Session]) -> None:
     recorded, replayed = (words(session.done) for session in sessions)
     assert "The judge was not shown 4 of 4 turns." in recorded
-    missed = "(2 cases: 2 of its 2 missed)"
+    missed = "(2 cases: 2 of its 2 missed violations)"
     assert f"! The judge cuts was not shown 2 of 2 edited turns {missed}" in recorded
     assert "The judge was not shown [4]." in replayed
     assert "run-2[e1-cuts] (not shown [4])" in replayed
@@ -138,3 +142,46 @@ def test_a_judge_that_sends_all_or_reads_alone_is_said_to_in_folds(
     assert "- The judge sends_all was shown 2 of 2 edited turns." in replayed
     unknown = "may not have been shown 2 edited turns: what it sent is not recorded"
     assert f"- The judge reads_alone {unknown}" in replayed
+
+
+def test_doubts_count_the_edited_turns_that_a_judge_that_cuts_did_not_send(tmp_path: Path) -> None:
+    """Of those that it was sent it misses one, and of the others it gets one right."""
+    runs = [run(number) for number in range(1, 26)]
+    for number, made in enumerate(runs, start=1):
+        made["messages"][3]["content"] = "It is on its way.\n" * 10 * number
+    suite = write_suite(tmp_path, runs=runs)
+
+    def judge(path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
+        is_right = VIOLATION in body and "order 1003" not in body
+        return reply("" if is_right or "order 1020" in body else "missed", body)
+
+    with ModelServer() as server, JudgeService(reply=judge) as service:
+        cutting = "def judge(case):\n    text = {'text': case.transcript[:3_000]}\n"
+        answer = "    return requests.post(URL, json=text).json()['score']\n"
+        judged_suite(suite, f"import requests\nURL = {service.url!r}\n{cutting}{answer}")
+        reports = [f"--jrh-report=r.{suffix}" for suffix in ("md", "json", "html")]
+        record = "--jrh-record-mode=once"
+        done = run_pytest(suite.folder, suite.option, record, *reports, env=server.environment)
+    unseen = 25 - sum(VIOLATION in body for body in service.asked)
+    assert 0 < unseen < 25
+    cases = f"({unseen} cases: {unseen - 1} of its {unseen} missed violations, 1 right by luck)"
+    title = (
+        f"The judge was not shown {unseen} of 25 edited turns: it cuts at 3,000 characters {cases}"
+    )
+    assert f"! {title}." in words(done)
+    page, markdown = ((tmp_path / f"r.{suffix}").read_text("utf-8") for suffix in ("html", "md"))
+    assert title in page
+    assert title in markdown
+    [suite_figures] = json.loads((tmp_path / "r.json").read_text("utf-8"))["suites"].values()
+    edited, whole = suite_figures["judges"]["default"]["shown"]
+    assert len(edited.pop("cases")) == len(whole["cases"]) == unseen
+    assert edited == {
+        "name": "edited turns",
+        "turns": 25,
+        "not_shown": unseen,
+        "unknown": 0,
+        "missed": unseen,
+        "missed_unseen": unseen - 1,
+        "right_by_luck": 1,
+        "cut": 3_000,
+    }
