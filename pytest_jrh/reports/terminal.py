@@ -307,7 +307,7 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         yield Styled(shortened(f"{indent}{one_line(label)}", width))
         if first.reason:
             yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))
-    shown = len(runs)
+    shown = min(len(runs), width)
     while shown > 1 and columns(_runs_text(head, runs, shown)) > width:
         shown -= 1
     if runs:
