@@ -45,6 +45,7 @@ from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.said import worst_results
 from pytest_jrh.reports.session import Session, SuiteRun, case_title
 from pytest_jrh.stats.decision import is_active
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
@@ -451,9 +452,7 @@ _MOST_PARTS = 3
 
 def _counted_by_file(reports: Sequence[Any], noun: str) -> Iterator[Any]:
     """For each file one report that says how many of these cases of it there are."""
-    by_file: dict[str, list[Any]] = {}
-    for report in reports:
-        by_file.setdefault(place_of(report.nodeid), []).append(report)
+    by_file = grouped((place_of(report.nodeid), report) for report in reports)
     for file, of_file in by_file.items():
         text = f"{counted(len(of_file), noun)}, named with -v"
         yield _copy(of_file[0], nodeid=file, longrepr=text)

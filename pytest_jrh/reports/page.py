@@ -35,6 +35,7 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said, worst_results
 from pytest_jrh.reports.session import Session, case_key, spending_line, total_spending
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.people import holds_acts
@@ -156,10 +157,8 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     listed = list(cases.groups)
     if session.is_table:
         listed = listed[:_MOST_OF_TABLE]
-    runs: dict[tuple[str, str, int], list[str]] = {}
-    for made in listed:
-        spec = cases.groups[made][0].spec
-        runs.setdefault((spec.suite, spec.run_id, spec.epoch), []).append(made)
+    specs = ((cases.groups[made][0].spec, made) for made in listed)
+    runs = grouped(((spec.suite, spec.run_id, spec.epoch), made) for spec, made in specs)
     names = {made: f"run-{number}" for number, group in enumerate(runs.values()) for made in group}
     values = session_values(session, cases)
     values["cases"] = [{**cases.row(made), "block": names[made]} for made in listed]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Block, Cell, Row, Section, Sentence, Table, Weight
 from pytest_jrh.stats.figures import NONE, percent, range_text
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 
 TITLES = ("n", "turned", "rate", "interval", "towards")
@@ -123,9 +124,7 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
     last what one has to know to read them.
     """
     sections: list[Block] = []
-    groups: dict[tuple[str, str], list[ProbeTable]] = {}
-    for table in tables:
-        groups.setdefault((table.suite, table.judge), []).append(table)
+    groups = grouped(((table.suite, table.judge), table) for table in tables)
     for group in groups.values():
         title = heading(group[0], tables)
         is_finding = any(table.is_finding for table in group)

@@ -56,7 +56,7 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import Pair, PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
-from pytest_jrh.stats.intervals import Estimate
+from pytest_jrh.stats.intervals import Estimate, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 from pytest_jrh.stats.probes import ProbeTable
@@ -309,10 +309,8 @@ def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_
             name = statistics.rubric or section.total.name
             yield _counts(name, statistics, of_rubric if statistics.rubric else pairs)
         return
-    by_level: dict[int, list[CaseResult]] = {}
-    for result in section.total.judged:
-        if result.label is not None:
-            by_level.setdefault(result.label, []).append(result)
+    judged = section.total.judged
+    by_level = grouped((result.label, result) for result in judged if result.label is not None)
     scale = section.total.matrices["ordinal"].labels
     for level, results in sorted(by_level.items()):
         of_level = [pair for pair in pairs if pair.now.label == level]
@@ -522,9 +520,7 @@ def worst_results(session: Session) -> list[CaseResult]:
 
 def worst_cases(session: Session) -> list[WorstCase]:
     """The cases to read first, one of a panel once."""
-    by_case: dict[str, list[CaseResult]] = {}
-    for result in worst_results(session):
-        by_case.setdefault(made_case_id(result), []).append(result)
+    by_case = grouped((made_case_id(result), result) for result in worst_results(session))
     cases = []
     for results in by_case.values():
         first = results[0]

@@ -31,6 +31,7 @@ from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, Pair, PromptChange
 from pytest_jrh.stats.decision import Decision, Word
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
@@ -260,11 +261,8 @@ class Session:
         """The results of each suite's judges, but for those of probes, which say nothing of labels
         and figures.
         """
-        by_judge: dict[tuple[str, str], list[CaseResult]] = {}
-        for result in self.results:
-            if not result.spec.derived:
-                by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
-        return by_judge
+        labelled = (result for result in self.results if not result.spec.derived)
+        return grouped(((result.spec.suite, result.judge), result) for result in labelled)
 
     @cached_property
     def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:
@@ -289,11 +287,8 @@ class Session:
     @cached_property
     def panel_results(self) -> Mapping[str, Sequence[CaseResult]]:
         """The results of all judges of a panel, by the id of the made case."""
-        by_case: dict[str, list[CaseResult]] = {}
-        for result in self.results:
-            if result.judge and result.outcome in JUDGED:
-                by_case.setdefault(made_case_id(result), []).append(result)
-        return by_case
+        judged = (result for result in self.results if result.judge and result.outcome in JUDGED)
+        return grouped((made_case_id(result), result) for result in judged)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:

@@ -36,6 +36,7 @@ from pytest_jrh.stats.figures import (
     range_text,
     reasons,
 )
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.panels import Panel, made_case_id
 from pytest_jrh.stats.statistics import reasoning_disagrees
@@ -268,11 +269,9 @@ def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
     """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
-    rubrics: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _made_once(result for result in results if result.extra.reworded):
-        if not result.is_accepted:
-            rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
-    return rubrics
+    reworded = _made_once(result for result in results if result.extra.reworded)
+    unreviewed = (result for result in reworded if not result.is_accepted)
+    return grouped(((result.spec.suite, result.spec.rubric_id), result) for result in unreviewed)
 
 
 def altered_cases(results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -317,10 +316,9 @@ def unsettled_blocks(session: Session) -> list[Block]:
 
 def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
-    equal: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _made_once(result for result in results if result.extra.content):
-        if result.outcome in MADE:
-            equal.setdefault((result.spec.suite, result.extra.content), []).append(result)
+    known = _made_once(result for result in results if result.extra.content)
+    made = (result for result in known if result.outcome in MADE)
+    equal = grouped(((result.spec.suite, result.extra.content), result) for result in made)
     return [tuple(cases) for cases in equal.values() if len(_labels(cases)) > 1]
 
 
@@ -464,11 +462,9 @@ def contradicted_blocks(session: Session) -> list[Block]:
     every_section = figures.sections(session.table)
     for section in every_section:
         of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
-        by_text: dict[str, list[CaseResult]] = {}
-        for result in session.by_judge.get((section.suite, section.judge), ()):
-            if reasoning_disagrees(result):
-                by_text.setdefault(_said_text(result), []).append(result)
-        for said, results in by_text.items():
+        of_judge = session.by_judge.get((section.suite, section.judge), ())
+        against = ((_said_text(result), result) for result in filter(reasoning_disagrees, of_judge))
+        for said, results in grouped(against).items():
             named = tuple(session.named(result.case_id) for result in results)
             title = f"{of}{counted(len(results), 'verdict')} against the reasoning: {said}"
             blocks.append(Cases(title, named, "warning"))

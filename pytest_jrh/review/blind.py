@@ -21,6 +21,7 @@ from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import DEFAULT_SEED, Case
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.review.board import Board, ReviewCase, check_label
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
@@ -50,10 +51,8 @@ def in_order(
     `case_of` gives the rubric and the run of a digest. Cases of a rubric come together, so that it
     is read once, and where that can be no two of a run in a row, which would show what was edited.
     """
-    by_rubric: dict[str, list[tuple[str, str]]] = {}
-    for digest in _ranked(drawn, seed, f"order {reviewer}"):
-        rubric, run = case_of(digest)
-        by_rubric.setdefault(rubric, []).append((digest, run))
+    ranked = ((digest, *case_of(digest)) for digest in _ranked(drawn, seed, f"order {reviewer}"))
+    by_rubric = grouped((rubric, (digest, run)) for digest, rubric, run in ranked)
     ordered: list[str] = []
     last_run = ""
     for cases in by_rubric.values():

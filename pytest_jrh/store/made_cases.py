@@ -42,6 +42,7 @@ from pytest_jrh.core.model import (
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (
     Record,
@@ -295,10 +296,8 @@ def specs_of(
 
 
 def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
-    by_rubric: dict[tuple[str, str], list[CaseSpec]] = {}
-    for entry in index.entries.values():
-        if entry.spec.suite == suite.name:
-            by_rubric.setdefault((entry.spec.test, entry.spec.rubric_id), []).append(entry.spec)
+    specs = (entry.spec for entry in index.entries.values() if entry.spec.suite == suite.name)
+    by_rubric = grouped(((spec.test, spec.rubric_id), spec) for spec in specs)
     for test in suite.tests:
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
