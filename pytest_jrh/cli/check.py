@@ -260,6 +260,9 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale else " but how many are violated"
         lines += wrapped(f"{count} without a label: in no figure below{but}.", width)
+    alone = sum(case.label is not None and not case.verdicts for case in table.cases.values())
+    if alone:
+        lines += wrapped(f"{counted(alone, 'label')} of cases without a verdict: not used.", width)
     for notice in table.notices:
         lines += wrapped(log_line(notice), width)
     return lines

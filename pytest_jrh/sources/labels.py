@@ -105,10 +105,9 @@ def read_rows(path: Path, file: str) -> LabelFile:
         rows.append(LabelRow(**values, line=line))
     if problems:
         raise InputError(first_problems(problems, file))
-    unused = [name for name in table.columns if name not in columns.values()]
-    if table.results:
-        return LabelFile(rows, [], table.notices, is_raw=True)
-    return LabelFile(rows, unused)
+    is_raw = table.results is not None
+    unused = [name for name in table.columns if not is_raw and name not in columns.values()]
+    return LabelFile(rows, unused, table.notices, is_raw)
 
 
 @dataclass(slots=True)

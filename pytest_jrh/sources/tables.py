@@ -672,9 +672,6 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     notices = list(table.notices)
     if disputed:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
-    if columns.verdicts:
-        labels_alone = sum(case.label is not None and not case.verdicts for case in cases.values())
-        notices += _without_verdict(labels_alone)
     used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
     unused = tuple(column for column in table.columns if column not in used)
     return VerdictTable(table, columns, unused, cases, values, tuple(notices))
@@ -683,20 +680,20 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
     """The table with the labels of another one, each of the case that it names there.
 
-    A label of another case counts for nothing; raises `InputError` where all are.
+    Those of other cases stand alone; raises `InputError` where all are.
     """
     rubrics = [{key.rubric for key in one.cases} for one in (table, labels)]
     # Where one of the two names no rubric, its cases are those of the only one of the other.
     is_same = {""} in rubrics and all(len(names) == 1 for names in rubrics)
-    label_of, cases = {}, {}
-    for key, case in labels.cases.items():
-        label_of[key._replace(rubric="") if is_same else key] = case.label
+    cases, labelled = {}, {}
     for key, case in table.cases.items():
         cases[key._replace(rubric="") if is_same else key] = case
+    for key, case in labels.cases.items():
+        if case.label is not None:
+            labelled[key._replace(rubric="") if is_same else key] = case
     for key, case in cases.items():
-        case.label = label_of.get(key)
-    alone = [key for key, label in label_of.items() if key not in cases and label is not None]
-    if not cases.keys() & label_of.keys():
+        case.label = labelled[key].label if key in labelled else None
+    if not cases.keys() & labelled.keys():
         message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
         hint = "name the column that both have: --case COL"
         if not rubrics[0] & rubrics[1]:
@@ -704,9 +701,6 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
             hint = f"the rubrics of the labels are {names[1]}, and those of the verdicts {names[0]}"
         raise InputError(Problem(message, labels.table.file, hint=hint))
     columns = table.columns._replace(label=labels.columns.label)
-    notices = (*table.notices, *labels.notices, *_without_verdict(len(alone)))
-    return replace(table, columns=columns, notices=notices)
-
-
-def _without_verdict(labels: int) -> list[str]:
-    return [f"{counted(labels, 'label')} of cases without a verdict: not used."] if labels else []
+    notices = (*table.notices, *labels.notices)
+    others = {key: case for key, case in labelled.items() if key not in cases}
+    return replace(table, columns=columns, cases={**table.cases, **others}, notices=notices)

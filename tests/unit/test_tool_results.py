@@ -105,7 +105,7 @@ def test_figures_are_those_of_a_count_by_hand(tool: str) -> None:
 NOT_READ = {
     "promptfoo": "outputs with an error or without a grade (1), assertions that no model",
     "DeepEval": "metrics that no model judges (13).",
-    "Langfuse": "texts and corrections (1). 2 labels of cases without a verdict: not used.",
+    "Langfuse": "cases without a verdict: not used. Not read of Langfuse's results: texts",
     "MLflow": "expectations and issues (13).",
     "LangSmith": "",
 }
@@ -213,9 +213,9 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     written(f"case_id,rubric_id,label,annotator\n{labels}", "labels.csv")
     assert counts(check_table(FILE, labels="labels.csv"))["1 agree"] == 1
     written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
-    table = check_table(FILE, labels="labels.csv")
-    assert counts(table)["0 agree"] == 1
-    assert "1 label of cases without a verdict: not used." in table.table.notices
+    assert counts(check_table(FILE, labels="labels.csv"))["0 agree"] == 1
+    said = check(Path(FILE).read_text("utf-8"), "--labels=labels.csv", code=0)
+    assert "1 label of cases without a verdict: not used." in said
 
 
 def outputs_with(*parts: dict[str, Any], number: int = 4) -> Any:
