@@ -86,6 +86,6 @@ function showFinished(text) {
 }
 
 $("word").hidden = true;
-$("sub").after(make("p", { id: "banner", role: "status", hidden: "" }));
+$("overview").after(make("p", { id: "banner", role: "status", hidden: "" }));
 $("actions").append(make("button", { type: "button", id: "finish", click: () => wantEnd() }, "Finish"));
 source.rows = [];
