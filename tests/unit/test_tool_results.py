@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import re
 from collections import Counter
@@ -19,6 +17,7 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.sources.labels import read_rows
+from pytest_jrh.store.ledger import table_bytes
 from tests.support.tool_results import FAILURES, FILES, Said, deepeval, langfuse, mlflow, promptfoo
 
 FILE = "results.json"
@@ -53,11 +52,7 @@ def as_lines(value: Any) -> str:
 
 
 def as_csv(value: Sequence[dict[str, Any]]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(value[0]))
-    writer.writeheader()
-    writer.writerows(value)
-    return file.getvalue()
+    return table_bytes([*value[0]], value).decode()
 
 
 WAYS: list[Callable[[Any], str]] = [json.dumps, partial(json.dumps, indent=2), as_lines, as_csv]
@@ -347,6 +342,10 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
     assert checked("", results, label="reviewed").judge_names == ("tone",)
     held = checked("", results, verdict="tone", label="reviewed", baseline="tone-2")
     assert held.judge_names == ("tone",)
+    # Two judges of one metric are no repeats of one.
+    results += [{**one, "authorUserName": "b"} for one in results if one["name"] == "tone-2"]
+    table = checked("", results, verdict="tone-2", label="reviewed")
+    assert table.judge_names == ("tone-2, Langfuse", "tone-2, b")
     with pytest.raises(InputError, match='has no column "tune"'):
         checked("", results, verdict="tune", label="reviewed")
 

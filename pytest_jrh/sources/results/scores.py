@@ -103,10 +103,12 @@ class Results:
         `needed` says whether "verdict" or "label" is read; `named` may have metrics behind these
         roles. Without them a metric that people scored is held against its labels alone.
         """
-        metrics = self.metrics
-        verdicts = [name for role, name in named if role != "label" and name in metrics]
-        labels = [name for role, name in named if role == "label" and name in metrics]
-        if any(role == "label" and self._has_column(name) for role, name in named):
+        known = self.metrics
+        metrics = [(role, name) for role, name in named if name in known]
+        verdicts = [name for role, name in metrics if role in ("verdict", "baseline")]
+        labels = [name for role, name in metrics if role == "label"]
+        columns = {name for score in self.scores for name in score.fields}
+        if any(role == "label" and name in columns for role, name in named):
             # Rows of verdicts have it.
             needed = ("verdict",)
         judged, said = self._of("judge", verdicts), self._of("person", labels)
@@ -127,9 +129,6 @@ class Results:
         if "label" in needed:
             rows += _label_rows(said)
         return rows, notices
-
-    def _has_column(self, name: str) -> bool:
-        return any(name in score.fields for score in self.scores)
 
     def _of(self, who: By, metrics: Collection[str]) -> list[Score]:
         """The scores of judges, or of people; of metrics that are named also those of others."""
@@ -152,7 +151,9 @@ class Results:
         repeats: Counter[tuple[str, ...]] = Counter()
         for score in scores:
             judge = (is_known and score.who) or self.tool
-            if labels:
+            if labels and len(judges[score.metric]) > 1:
+                judge = f"{score.metric}, {judge}"
+            elif labels:
                 judge = score.metric
             for rubric in labels or (score.metric,):
                 key = (score.case, rubric, judge)
