@@ -87,19 +87,15 @@ def _cut_at(transcript: str, texts: Iterable[str]) -> int:
     few that they may stand in a prompt by chance.
     """
 
-    def is_sent(length: int) -> bool:
-        beginning = transcript[:length]
-        ways = {
-            beginning,
-            json.dumps(beginning)[1:-1],
-            json.dumps(beginning, ensure_ascii=False)[1:-1],
-        }
+    def is_sent(part: str) -> bool:
+        ways = {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
         return any(way in text for text in texts for way in ways)
 
-    if any(transcript[-_SURE_PIECE:] in text for text in texts):
+    if is_sent(transcript[-_SURE_PIECE:]):
         # Something in the middle was left out.
         return 0
-    length = bisect_left(range(1, len(transcript) + 1), 1, key=lambda n: not is_sent(n))
+    lengths = range(1, len(transcript) + 1)
+    length = bisect_left(lengths, 1, key=lambda length: not is_sent(transcript[:length]))
     return length if length >= _SURE_CUT else 0
 
 

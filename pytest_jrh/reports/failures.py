@@ -53,7 +53,7 @@ from pytest_jrh.reports.case_facts import (
     score_name,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.topics import not_shown_line
+from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
@@ -156,8 +156,8 @@ def _first_lines(result: CaseResult, levels: Sequence[ScoreLevel]) -> list[str]:
     lines = wrapped(
         f"{judge} gave {given}; the right answer is {meant(result.label, levels)}.", WIDTH
     )
-    if not_shown := not_shown_line(result):
-        lines += wrapped(not_shown, WIDTH)
+    if not_shown := not_shown_text(result):
+        lines += wrapped(f"The judge was {not_shown}.", WIDTH)
     return lines
 
 

@@ -35,7 +35,7 @@ from pytest_jrh.reports.case_facts import about_edits, shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.topics import not_shown_line
+from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
 from pytest_jrh.stats.panels import made_case_id
@@ -166,8 +166,8 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
     if (more := len(edits) - len(shown)) > 0:
         are = "edit is" if more == 1 else "edits are"
         yield f"<p>{more:,} more {are} in the report.</p>"
-    if line := not_shown_line(result):
-        yield f"<p>{inert(line)}</p>"
+    if not_shown := not_shown_text(result):
+        yield f"<p>{inert(f'The judge was {not_shown}.')}</p>"
     rows = []
     heard = voices(session, session.panel_results.get(made_case_id(result), [result]), made)
     if edit_room != _WHOLE:

@@ -34,7 +34,7 @@ from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voic
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said, worst_results
 from pytest_jrh.reports.session import Session, case_key, spending_line, total_spending
-from pytest_jrh.reports.topics import contradicting_cases, not_shown_line
+from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
@@ -353,7 +353,7 @@ class SessionCases:
         others = {
             "no verdict": any(result.outcome in UNSCORED for result in results),
             "flickers": any(result.flickers for result in results),
-            "not shown": any(not_shown_line(result) for result in results),
+            "not shown": any(map(not_shown_text, results)),
             "reason contradicts": any(map(reasoning_disagrees, results)),
             first.extra.review: first.extra.review not in ("", "undecided"),
         }
@@ -410,8 +410,8 @@ class SessionCases:
             yield "Layout", f"The judge reads the transcript as {case.style.replace('_', ' ')}."
         for result in results:
             judge = f"{one_line(result.judge)}: " if result.judge else ""
-            if line := not_shown_line(result):
-                yield "Shown to the judge", judge + line
+            if not_shown := not_shown_text(result):
+                yield "Shown to the judge", f"{judge}The judge was {not_shown}."
             if reasoning_disagrees(result):
                 yield "Reasoning", judge + REASONING_DISAGREES
         if case is not None and case.review is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import MADE, SKIPS, CaseResult, HumanReview, ShownTurns
+from pytest_jrh.core.model import MADE, SKIPS, CaseResult, HumanReview
 from pytest_jrh.core.text import capital, counted, one_line
 from pytest_jrh.reports.blocks import (
     Block,
@@ -388,36 +388,24 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 cases=tuple(result.case_id for result in unseen),
                 missed=sum(map(_is_missed, results)),
                 missed_unseen=sum(map(_is_missed, unseen)),
-                right_by_luck=sum(map(is_right_by_luck, unseen)),
+                right_by_luck=0 if is_whole else sum(of.outcome == "agree" for of in unseen),
                 cut=cuts.pop() if len(cuts) == 1 else 0,
             )
         )
     return counts
 
 
-def turns_text(looked_for: ShownTurns) -> str:
-    """The turns that a judge was not shown, as `[9], [11]`; of cases without edits how many."""
-    missing = looked_for.missing
-    if looked_for.is_whole:
-        return f"{len(missing):,} of {counted(looked_for.turns, 'turn')}"
-    more = f" and {len(missing) - _MOST_TURNS:,} more" if len(missing) > _MOST_TURNS else ""
-    return ", ".join(f"[{index}]" for index in missing[:_MOST_TURNS]) + more
-
-
-def is_right_by_luck(result: CaseResult) -> bool:
-    """Whether a verdict is right though the judge was not shown what was edited."""
-    shown = result.extra.shown
-    is_unseen = shown is not None and bool(shown.missing) and not shown.is_whole
-    return is_unseen and result.outcome == "agree"
-
-
-def not_shown_line(result: CaseResult) -> str:
-    """What a judge was not shown of a case, and what its verdict is then; empty where it was."""
+def not_shown_text(result: CaseResult) -> str:
+    """What a judge was not shown of a case, as `not shown [9], [11]`, and of one without edits how
+    many turns; empty where it was.
+    """
     shown = result.extra.shown
     if shown is None or not shown.missing:
         return ""
-    luck = " Its verdict is right by luck." if is_right_by_luck(result) else ""
-    return f"The judge was not shown {turns_text(shown)}.{luck}"
+    if shown.is_whole:
+        return f"not shown {len(shown.missing):,} of {counted(shown.turns, 'turn')}"
+    turns = listed((f"[{index}]" for index in shown.missing), _MOST_TURNS)
+    return f"not shown {turns}{': right by luck' if result.outcome == 'agree' else ''}"
 
 
 def not_shown_blocks(session: Session) -> list[Block]:
@@ -427,13 +415,8 @@ def not_shown_blocks(session: Session) -> list[Block]:
         for count in shown_counts(results):
             if not count.cases:
                 continue
-            named = []
-            for case in count.cases:
-                result = session.results_by_id[case]
-                assert result.extra.shown is not None
-                right = ", right by luck" if is_right_by_luck(result) else ""
-                why = f"not shown {turns_text(result.extra.shown)}{right}"
-                named.append(session.named(case, why))
+            unseen = [session.results_by_id[case] for case in count.cases]
+            named = [session.named(of.case_id, not_shown_text(of)) for of in unseen]
             cut = f": it cuts at {count.cut:,} characters" if count.cut else ""
             fates = []
             if count.missed_unseen:

@@ -123,7 +123,11 @@ def test_where_a_transcript_is_cut_is_told_but_not_of_one_without_its_middle() -
     case = make_case(new_text=TEXT)
     body = render_transcript(case.messages)
     assert said(case, f"Judge this: {body[:240]} [cut]") == ShownTurns(1, (3,), cut=240)
-    assert said(case, f"{body[:240]} [...] {body[-40:]}") == ShownTurns(1, (3,))
+    # An end with a line break, as JSON has it.
+    messages = (*case.messages, {"role": "user", "content": "Thanks."})
+    thanked = replace(case, outcome=replace(case.outcome, messages=messages))
+    end = render_transcript(thanked.messages)[-40:]
+    assert said(thanked, f"{body[:240]} [...] {end}") == ShownTurns(1, (3,))
 
 
 def test_a_secret_in_a_turn_makes_no_difference() -> None:
