@@ -361,6 +361,11 @@ def test_the_scale_of_a_score_is_not_guessed(check: Check) -> None:
     assert f'{FILE}: [0].verdict: got "0.5"' in check(numbers, "--one=passed")
 
 
+def test_scores_of_langfuse_without_their_subjects_say_what_to_ask_for(check: Check) -> None:
+    said = check(with_value(..., "subject")(FILES["Langfuse v3"](SAID)), "--one=passed")
+    assert "scores without traceId, or fields=subject of v3 (23)" in said
+
+
 def test_a_score_of_the_only_observation_is_one_of_the_trace() -> None:
     document = langfuse(SAID)
     second = {**document[0], "observationId": "another", "id": "more", "source": "EVAL"}

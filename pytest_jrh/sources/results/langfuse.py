@@ -1,6 +1,6 @@
 """Langfuse's scores: the export of its table of scores (CSV, JSON or JSON lines), and what
-`GET /api/public/v2/scores` and `/api/public/v3/scores` answer (`{"data": [...]}`). As Langfuse 3
-and its SDK 5 have them.
+`GET /api/public/v2/scores` and `/api/public/v3/scores` answer (`{"data": [...]}`), the latter with
+`fields=details,subject,annotation`. As Langfuse 3 and its SDK 5 have them.
 
 The source says whose a score is: an evaluator's (`EVAL`), a person's (`ANNOTATION`), or that of
 whoever used the API, which may be either.
@@ -20,7 +20,8 @@ _SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
 
 def is_entry(entry: Mapping[str, Any]) -> bool:
     """Whether it is a score."""
-    return {"name", "source", "value"} <= entry.keys() and bool(entry.keys() & {*_SUBJECTS})
+    is_named = {"name", "source", "value"} <= entry.keys()
+    return is_named and bool(entry.keys() & {*_SUBJECTS, "dataType"})
 
 
 def read(entries: Sequence[Any], results: Results) -> None:
@@ -30,8 +31,10 @@ def read(entries: Sequence[Any], results: Results) -> None:
     for place, entry in enumerate(map(mapping, entries)):
         subject, _ = subjects[place]
         name, by, value = text(entry.get("name")), _BY.get(text(entry.get("source"))), _value(entry)
-        if not subject or not name or by is None:
+        if not name or by is None:
             results.leave_out(UNKNOWN, place)
+        elif not subject:
+            results.leave_out("scores without traceId, or fields=subject of v3", place)
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
             results.leave_out("texts and corrections", place)
         elif value is None:
