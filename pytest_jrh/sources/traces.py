@@ -135,7 +135,7 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
             seen.update(keys)
             if seen[keys[-1]] > known[keys[-1]] or (is_asked and number == len(before)):
                 moments.append((call["start"], message))
-        known |= seen
+            known.update(key for key in keys if seen[key] > known[key])
         for message, keys in after:
             known.update(keys)
             moments.append((call["end"], message))
