@@ -137,8 +137,7 @@ def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collecti
     places, notices = results.rows(named, needed)
     rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
     path = None if results.lines else results.path
-    taken = table_of(rows, table.file)
-    return replace(taken, path=path, results=results, notices=tuple(notices))
+    return replace(table_of(rows, table.file), path=path, results=results, notices=tuple(notices))
 
 
 def _is_row(value: Mapping[str, Any]) -> bool:

@@ -16,12 +16,7 @@ from typing import Any
 from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names
 from pytest_jrh.sources.results.values import is_plain, mapping, mappings, text
 
-_BY: Mapping[str, By] = {
-    "LLM_JUDGE": "judge",
-    "AI_JUDGE": "judge",
-    "HUMAN": "person",
-    "CODE": "other",
-}
+_BY: Mapping[str, By] = {"LLM_JUDGE": "judge", "HUMAN": "person", "CODE": "other"}
 
 
 def is_entry(entry: Mapping[str, Any]) -> bool:
