@@ -167,7 +167,7 @@ def _keys(message: Json) -> list[str]:
     """What tells a message from others, calls last: not all repeat the text beside them."""
     keys = []
     for part in read_message(message):
-        keys.append(repr((part["role"], part.get("tool_call_id"), message_text(part))))
+        keys.append(repr((part["role"], part.get("tool_call_id"), message_text(part).strip())))
         keys += map(repr, part.get("tool_calls", ()))
     return keys
 
