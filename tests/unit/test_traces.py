@@ -38,28 +38,20 @@ def given(number: int, content: str = '{"paid": true}') -> Json:
     return {"role": "tool", "tool_call_id": f"call_{number}", "content": content}
 
 
+YES, SURE = {"role": "user", "content": "Yes."}, {"role": "assistant", "content": "Sure?"}
+MOMENT = {"role": "assistant", "content": "A moment."}
+FIND, CHECK = call(1, "find"), call(2, "find")
+BOTH, RESULTS = calling(FIND, CHECK, content="A moment."), [given(1), given(2)]
 CHATS: list[list[Json]] = [
     [ASKED, DONE],
     [SYSTEM, ASKED, calling(call(1, "find", id="7")), given(1), DONE],
-    [SYSTEM, ASKED, calling(call(1, "find"), call(2, "find", id="8")), given(1), given(2), DONE],
+    [SYSTEM, ASKED, calling(FIND, call(2, "find", id="8")), *RESULTS, DONE],
     [ASKED, calling(call(1, "find", id="7"), content="A moment."), given(1, "[1, 2]"), DONE],
-    [ASKED, calling(call(1, "find")), given(1), calling(call(2, "find")), given(2), DONE],
+    [ASKED, calling(FIND), given(1), calling(CHECK), given(2), DONE],
     [ASKED, DONE, ASKED, DONE, {"role": "user", "content": "Thanks."}, DONE],
     [ASKED, calling(call(1, "refund", id="7")), given(1, "no such order")],
-    [
-        {"role": "developer", "content": "Be brief."},
-        ASKED,
-        calling(call(1, "find")),
-        given(1),
-        DONE,
-    ],
-    [
-        SYSTEM,
-        ASKED,
-        {"role": "assistant", "content": "Hello."},
-        {"role": "user", "content": "Go on."},
-        DONE,
-    ],
+    [{"role": "developer", "content": "Be brief."}, ASKED, calling(FIND), given(1), DONE],
+    [SYSTEM, ASKED, SURE, YES, DONE],
     [{"role": "user", "content": 'Ünï \u2028 "x" \n y'}, {"role": "assistant", "content": " a "}],
 ]
 
@@ -165,20 +157,13 @@ def test_what_only_spans_of_tools_have_stands_in_its_time(tmp_path: Path) -> Non
     assert messages_of(source, trace_of(agent)) == read_messages(sent)[0]
 
 
-YES, SURE = {"role": "user", "content": "Yes."}, {"role": "assistant", "content": "Sure?"}
-MOMENT = {"role": "assistant", "content": "A moment."}
-FIND, CHECK = call(1, "find"), call(2, "find")
-BOTH, RESULTS = calling(FIND, CHECK, content="A moment."), [given(1), given(2)]
 REPEATED: dict[str, tuple[list[tuple[list[Json], Json | None]], list[Json]]] = {
     "a conversation that the provider keeps, after a call that failed": (
         [([SYSTEM, ASKED], None), *(([SYSTEM, asked], SURE) for asked in (ASKED, YES, YES, YES))],
         [SYSTEM, ASKED, SURE, YES, SURE, YES, SURE, YES, SURE],
     ),
     "calls of one answer, each a message of its own afterwards": (
-        [
-            ([ASKED], BOTH),
-            ([ASKED, MOMENT, calling(FIND), calling(CHECK), *RESULTS], DONE),
-        ],
+        [([ASKED], BOTH), ([ASKED, MOMENT, calling(FIND), calling(CHECK), *RESULTS], DONE)],
         [ASKED, BOTH, *RESULTS, DONE],
     ),
 }
