@@ -7,9 +7,10 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_jrh.cli.init import look_at
 from pytest_jrh.config.rubrics import load_rubrics, read_head
@@ -17,7 +18,15 @@ from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
+from pytest_jrh.core.model import (
+    AgentRun,
+    Case,
+    CaseSpec,
+    LabelKey,
+    Message,
+    PerturbationOutcome,
+    Rubric,
+)
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.pages import Labelling
@@ -31,7 +40,16 @@ from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
 _TEXTS = "input prompt question query context output response answer completion text transcript"
-_COLUMNS = ("case_id", "rubric_id", "epoch", "annotator", "label", "note", "split")
+_COLUMNS = ("case_id", "rubric_id", "epoch", "annotator", "label", "note", "split", "digest")
+
+
+class _Item(NamedTuple):
+    """What there is to label, the digest of its text, and what is asked, where a table knows it."""
+
+    key: CaseKey
+    turns: Sequence[Message]
+    digest: str = ""
+    asked: str = ""
 
 
 def label_file(path: Path, options: Namespace) -> int:
@@ -41,21 +59,25 @@ def label_file(path: Path, options: Namespace) -> int:
     if options.out.suffix.lower() != ".csv":
         raise InputError(Problem(f"got {options.out}; must end in .csv", key="--out"))
     table = _table(path, options)
-    texts: dict[CaseKey, Sequence[Message]] = {}
-    for key, turns in _runs(path) if table is None else _rows(table, options):
-        if texts.setdefault(key, turns) != turns:
-            message = f"the case {shown(key.case)} has two texts"
+    items: dict[CaseKey, _Item] = {}
+    for item in _runs(path) if table is None else _rows(table, options):
+        if items.setdefault(item.key, item).turns != item.turns:
+            message = f"the case {shown(item.key.case)} has two texts"
             raise InputError(Problem(message, str(path), hint="tell them apart by --case COL"))
-    known = dict.fromkeys(key.rubric for key in texts if key.rubric)
+    known = dict.fromkeys(key.rubric for key in items if key.rubric)
     rubrics = _rubrics(options.rubric, known)
-    cases = []
-    for key, turns in texts.items():
-        asked = [rubric for rubric in rubrics if turns and key.rubric in ("", rubric.id)]
-        cases += [_case(key, rubric, turns) for rubric in asked]
+    cases: list[Case] = []
+    digests: dict[LabelKey, str] = {}
+    for item in items.values():
+        asked = [rubric for rubric in rubrics if item.turns and item.key.rubric in ("", rubric.id)]
+        for rubric in asked:
+            cases.append(_case(item, rubric))
+            digests[cases[-1].spec.label_key] = item.digest
     if not cases:
         message = f"holds no text for a rubric; the rubrics in it: {listed(known) or 'none'}"
-        raise InputError(Problem(message, str(path), hint='say what is asked: --rubric "ID: TEXT"'))
-    book = LabelTable(options.out, cases, "drawn" if options.sample else "")
+        hint = f'say what is asked: --rubric "{next(iter(known), "ID")}: TEXT"'
+        raise InputError(Problem(message, str(path), hint=hint))
+    book = LabelTable(options.out, cases, digests, "drawn" if options.sample else "")
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
     board = LabelBoard({"": settings}, book, reviewer=options.reviewer or None)
     board.announce([""])
@@ -65,7 +87,7 @@ def label_file(path: Path, options: Namespace) -> int:
     server = serve(Labelling(board).page())
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} to label of {len(cases):,}; left out, as they have no "
-        f"text: {sum(not turns for turns in texts.values()):,}\n"
+        f"text: {sum(not item.turns for item in items.values()):,}\n"
         f"label them at {server.url}\n"
         f"Each label is in {options.out} at once, which has {len(book.rows()):,} now. "
         "Ctrl-C stops, and the same command goes on.\n"
@@ -93,7 +115,7 @@ def _table(path: Path, options: Namespace) -> Table | None:
     return table if is_table or table.results or options.text else None
 
 
-def _runs(path: Path) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
+def _runs(path: Path) -> Iterator[_Item]:
     """The messages of each run; none of what cannot be read."""
     with open_sources((path,), input_format=look_at(path).format) as source:
         unclear = {name for names in source.unclear_names().values() for name in names}
@@ -104,10 +126,10 @@ def _runs(path: Path) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
             with contextlib.suppress(Unscored):
                 messages = source.read(run.run_id, run.epoch)[0].messages
             name = clear_names.get(run.run_id, run.run_id)
-            yield CaseKey(tables.as_text(name), "", run.epoch), messages
+            yield _Item(CaseKey(tables.as_text(name), "", run.epoch), messages)
 
 
-def _rows(table: Table, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[Message]]]:
+def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     """The rows of a table, each with a turn for every text, which is called as its column."""
     table = tables.with_rows(table, (), ("verdict",))
     if table.results and not table.lines:
@@ -120,11 +142,14 @@ def _rows(table: Table, options: Namespace) -> Iterator[tuple[CaseKey, Sequence[
             hint = f"name it: {option} COL; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
     columns = {role: tables.only_column(table, role, names) for role in ("rubric", "epoch")}
+    columns |= {"case": case, "asked": "rubric_text"}
     texts = {name: table.texts(name) for name in names}
-    for row, (_, cells) in enumerate(table.rows({"case": case, **columns})):
+    digests = tables.text_digests(table, names)
+    for row, (_, cells) in enumerate(table.rows(columns)):
         epoch = tables.whole_number(cells["epoch"])
+        key = CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch)
         turns = [{"role": name, "content": texts[name][row]} for name in names if texts[name][row]]
-        yield CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch), turns
+        yield _Item(key, turns, digests[row], cells["asked"])
 
 
 def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:
@@ -143,9 +168,12 @@ def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:
     return [Rubric("".join(known) if len(known) == 1 else "", text)]
 
 
-def _case(key: CaseKey, rubric: Rubric, turns: Sequence[Message]) -> Case:
+def _case(item: _Item, rubric: Rubric) -> Case:
+    key = item.key
     # Cases of the same words are several cases, which messages with ids of their own tell apart.
-    messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in turns)
+    messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns)
+    if item.asked and rubric.instructions == rubric.id:
+        rubric = replace(rubric, instructions=item.asked)
     return Case(
         CaseSpec("", "label", rubric.id, key.case, key.epoch),
         replace(rubric, id=rubric.id or "the rubric"),
@@ -160,15 +188,21 @@ def _case(key: CaseKey, rubric: Rubric, turns: Sequence[Message]) -> Case:
 
 
 class LabelTable(LabelBook):
-    """The labels of people in a CSV file, to which other commands may write meanwhile."""
+    """The labels of people in a CSV file, to which other commands may write meanwhile; `digests`
+    are those of the cases' texts, by the keys of their labels.
+    """
 
-    def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
+    def __init__(
+        self, path: Path, cases: Iterable[Case], digests: Mapping[LabelKey, str], split: str
+    ) -> None:
         super().__init__((), (), redact=Redactor(secrets_of(os.environ)).text)
-        self._path, self._split = path, split
+        self._path, self._digests, self._split = path, digests, split
         by_key = {case.spec.label_key: case for case in cases}
         for row in self.rows():
-            case = by_key.get(_key(row)[:3])
-            if case is not None:
+            key = _key(row)[:3]
+            case = by_key.get(key)
+            # What was labelled with another text is to be labelled anew.
+            if case is not None and row.digest in ("", digests[key]):
                 digest, label = case_digest(case), None
                 with contextlib.suppress(tables.NoLabelError):
                     label = tables.label_value(row.label, case.rubric.scores)
@@ -197,7 +231,8 @@ class LabelTable(LabelBook):
             rows = [row for row in rows if row not in earlier]
             if not label.withdrawn:
                 about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer, split)
-                rows.append(LabelRow(*about, note=label.note))
+                digest = self._digests[spec.label_key]
+                rows.append(LabelRow(*about, note=label.note, digest=digest))
             if rows:
                 values = [{"case_id": row.run_id, **asdict(row)} for row in rows]
                 atomic_write(self._path, table_bytes(_COLUMNS, values))

@@ -60,6 +60,8 @@ class LabelRow:
     annotator: str = ""
     split: str = ""
     note: str = ""
+    digest: str = ""
+    """Of the text that was labelled, by the columns of a table; see `tables.text_digests`."""
     line: int | None = None
     """None for what the log says."""
 

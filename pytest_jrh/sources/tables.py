@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import shlex
 from collections import Counter
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -497,15 +499,19 @@ class Values:
         for text, line in zip(texts, table.lines, strict=True):
             lines.setdefault(text, line)
         scores: dict[str, int | None] = {}
+        hints: set[str | None] = {None}
         for text, line in lines.items():
-            scores[text] = None
             try:
                 scores[text] = self._score(text, column)
             except NoLabelError as error:
                 # Of the first ones, as they are all that is shown.
                 hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
+                if hint in hints - {None}:
+                    # One option reads all such values.
+                    break
+                hints.add(hint)
                 problems.append(table.problem(str(error), line, column, hint))
-        return [scores[text] for text in texts]
+        return [scores.get(text) for text in texts]
 
     def _score(self, text: str, column: str) -> int | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
@@ -561,7 +567,8 @@ class Values:
             raise InputError(read.table.problem(message, key="--threshold", hint=hint))
         if self._unclear:
             names = listed(self._unclear)
-            message = f"{names}: the values are 0 and 1 (or no and yes), and nothing says"
+            values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
+            message = f"{names}: the values are {values}, and nothing says"
             hint = "say it: --one=violated or --one=passed"
             raise InputError(read.table.problem(f"{message} what 1 means", key="--one", hint=hint))
 
@@ -679,7 +686,8 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
     """The table with the labels of another one, each of the case that it names there.
 
-    Those of other cases stand alone; raises `InputError` where all are.
+    Those of other cases stand alone; raises `InputError` where all are. Where a case had another
+    text when it was labelled, the label is of that text, and counts for nothing.
     """
     rubrics = [{key.rubric for key in one.cases} for one in (table, labels)]
     # Where one of the two names no rubric, its cases are those of the only one of the other.
@@ -687,19 +695,47 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
     cases, labelled = {}, {}
     for key, case in table.cases.items():
         cases[key._replace(rubric="") if is_same else key] = case
+    reworded = _with_other_texts(table, labels)
     for key, case in labels.cases.items():
-        if case.label is not None:
+        if case.label is not None and key.case not in reworded:
             labelled[key._replace(rubric="") if is_same else key] = case
     for key, case in cases.items():
         case.label = labelled[key].label if key in labelled else None
     if not cases.keys() & labelled.keys():
         message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
         hint = "name the column that both have: --case COL"
-        if not rubrics[0] & rubrics[1]:
+        if reworded:
+            hint = "these cases had other texts when they were labelled: label them anew"
+        elif not rubrics[0] & rubrics[1]:
             names = [listed(filter(None, sorted(ids)), 8) or "none" for ids in rubrics]
             hint = f"the rubrics of the labels are {names[1]}, and those of the verdicts {names[0]}"
         raise InputError(Problem(message, labels.table.file, hint=hint))
     columns = table.columns._replace(label=labels.columns.label)
-    notices = (*table.notices, *labels.notices)
+    notices = [*table.notices, *labels.notices]
+    if reworded:
+        count = counted(len(reworded), "case")
+        notices.append(f"{count} had another text when labelled: without that label.")
     others = {key: case for key, case in labelled.items() if key not in cases}
-    return replace(table, columns=columns, cases={**table.cases, **others}, notices=notices)
+    return replace(table, columns=columns, cases={**table.cases, **others}, notices=tuple(notices))
+
+
+def _with_other_texts(table: VerdictTable, labels: VerdictTable) -> set[str]:
+    """The cases that have other texts in the table than when they were labelled."""
+    cases = table.table.texts(table.columns.case)
+    digests: dict[tuple[str, ...], dict[str, str]] = {}
+    reworded = set()
+    labelled = labels.table.texts(labels.columns.case)
+    for case, digest in zip(labelled, labels.table.texts("digest"), strict=True):
+        *names, _ = digest.split("|")
+        columns = tuple(names)
+        if columns and columns not in digests:
+            digests[columns] = dict(zip(cases, text_digests(table.table, columns), strict=True))
+        if columns and digests[columns].get(case, digest) != digest:
+            reworded.add(case)
+    return reworded
+
+
+def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
+    """Of each row the columns with its texts, and a digest of these, as label files keep it."""
+    rows = zip(*map(table.texts, columns), strict=True)
+    return ["|".join([*columns, short_digest(json.dumps(texts), 16)]) for texts in rows]

@@ -36,10 +36,13 @@ def label_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]
 
 
 def label_here(
-    *arguments: str, labels: Mapping[str, int | None] = MappingProxyType({}), name: str = "ann"
+    *arguments: str,
+    labels: Mapping[str, int | None] = MappingProxyType({}),
+    name: str = "ann",
+    again: bool = True,
 ) -> list[Case]:
     """Label all that the command shows, in this process, with 1 where `labels` do not have the run;
-    gives the cases as they come.
+    gives the cases as they come. What is labelled is labelled `again`, or left out.
     """
     cases: list[Case] = []
 
@@ -48,9 +51,10 @@ def label_here(
         assert isinstance(board, LabelBoard)
         reviewer, _ = board.enter(name)
         for assigned in board.assigned(reviewer):
-            case = assigned.entry.case
-            cases.append(case)
-            board.give(reviewer, assigned.key, labels.get(case.spec.run_id, 1))
+            if again or assigned.is_open:
+                case = assigned.entry.case
+                cases.append(case)
+                board.give(reviewer, assigned.key, labels.get(case.spec.run_id, 1))
         board.finalize()
         return SimpleNamespace(url="http://127.0.0.1/", stop=lambda: None)
 

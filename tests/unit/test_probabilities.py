@@ -254,6 +254,8 @@ def test_what_is_no_probability_is_refused(
     with pytest.raises(InputError, match=r"t.csv:\d") as caught:
         check_table(path, one="violated", threshold=threshold)
     assert said in str(caught.value)
+    # What one option reads is one problem.
+    assert len(caught.value.problems) == 1
 
 
 def test_words_stay_verdicts_and_labels_are_no_probabilities(tmp_path: Path) -> None:

@@ -213,6 +213,12 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     assert "1 label of cases without a verdict: not used." in said
 
 
+def test_promptfoo_as_csv_is_no_table_of_verdicts(check: Check) -> None:
+    said = check("n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n")
+    assert "promptfoo's results hold no verdict and no label" in said
+    assert "rows of CSV: write .json in its place (1)" in said
+
+
 def outputs_with(*parts: dict[str, Any], number: int = 4) -> Any:
     """Results of promptfoo, each with these assertions."""
     document = promptfoo([(True, None)] * number)

@@ -32,7 +32,8 @@ _FAILED = re.compile(
 
 def is_entry(entry: Mapping[str, Any]) -> bool:
     """Whether it is the result of a test."""
-    return "vars" in entry and bool({"gradingResult", "testIdx"} & entry.keys())
+    is_result = "vars" in entry and bool({"gradingResult", "testIdx"} & entry.keys())
+    return is_result or {"Status", "Score", "Grader Reason"} <= entry.keys()
 
 
 def read(entries: Sequence[Any], results: Results) -> None:
@@ -42,7 +43,8 @@ def read(entries: Sequence[Any], results: Results) -> None:
     for place, entry in enumerate(map(mapping, entries)):
         is_known = all(isinstance(entry.get(name), int) for name in ("testIdx", "promptIdx"))
         if not is_known or not isinstance(entry.get("vars"), dict):
-            results.leave_out(UNKNOWN, place)
+            is_csv = "Grader Reason" in entry
+            results.leave_out("rows of CSV: write .json in its place" if is_csv else UNKNOWN, place)
         elif mapping(entry.get("gradingResult")):
             outputs[place] = entry
             for kind, asked, _ in _parts(entry):
@@ -106,7 +108,7 @@ def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **wher
         who=text(provider) or text(mapping(provider).get("id")),
         reasoning=reason,
         number=part.get("score"),
-        fields=_fields(entry),
+        fields=_fields(entry) | {"rubric_text": text(assertion.get("value"))},
     )
 
 
