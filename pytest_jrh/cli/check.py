@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,18 +153,19 @@ def check_file(options: argparse.Namespace) -> int:
             raise InputError(Problem(f"{message}: {count}", options.table))
     except InputError as error:
         return _refuse(error, options.words)
-    written, problems = write_reports(reports, checked.session)
+    about = [*_about(checked, options.baseline)]
+    written, problems = write_reports(reports, replace(checked.session, about=about))
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
     display = Display(folder, width=width, verbosity=options.verbose)
     previous = ""
-    first = [*_columns_lines(checked, options.baseline, display.width), ""]
+    first = [line for text in about for line in wrapped(log_line(text), display.width)]
     more: list[str] = []
     # By these names `init` finds labels and their runs.
     is_label_file = checked.columns.label in ("label", "target") and not options.labels
     if is_label_file and checked.columns.case in ("id", "run_id"):
         more = ["", *wrapped(_next_step(checked), display.width)]
     concluded = Concluded(checked.session, checked.passed, tuple(written))
-    for line in ending_lines(concluded, display, first=first, notices=problems, more=more):
+    for line in ending_lines(concluded, display, first=[*first, ""], notices=problems, more=more):
         if line.text or previous:
             sys.stdout.write(f"{line.text}\n")
         previous = line.text
@@ -237,8 +239,8 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     return paths
 
 
-def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str]:
-    """What was taken for what."""
+def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
+    """What was taken for what, and what was left out."""
     table, results, scale = checked.table, checked.table.table.results, checked.table.values.scale
     parts = []
     for role, column in checked.columns.taken().items():
@@ -253,19 +255,19 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
     what = [f"{results.tool}'s results"] if results else []
     what += [f"columns {', '.join(parts)}"] if parts else []
     unused = f"; not used: {listed(table.unused)}" if table.unused else ""
-    lines = wrapped(log_line(f"{table.table.file}: {', '.join(what)}{unused}"), width)
-    meanings = f"scores from {scale[0]} to {scale[-1]}" if scale else "; ".join(_words(checked))
-    lines += wrapped(log_line(meanings), width) if meanings else []
+    yield f"{table.table.file}: {', '.join(what)}{unused}"
+    if scale:
+        yield f"scores from {scale[0]} to {scale[-1]}"
+    elif words := "; ".join(_words(checked)):
+        yield words
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale else " but how many are violated"
-        lines += wrapped(f"{count} without a label: in no figure below{but}.", width)
+        yield f"{count} without a label: in no figure below{but}."
     alone = sum(case.label is not None and not case.verdicts for case in table.cases.values())
     if alone:
-        lines += wrapped(f"{counted(alone, 'label')} of cases without a verdict: not used.", width)
-    for notice in table.notices:
-        lines += wrapped(log_line(notice), width)
-    return lines
+        yield f"{counted(alone, 'label')} of cases without a verdict: not used."
+    yield from table.notices
 
 
 def _words(checked: CheckedTable) -> Iterator[str]:

@@ -56,7 +56,8 @@ class JsonReport(Report):
                 "panel": panels.get(suite),
                 "gate": None if decision is None else decision_data(decision),
             }
-        data = session.redactor.value({"format": 2, "suites": suites})
+        about = {"about": [*session.about]} if session.about else {}
+        data = session.redactor.value({"format": 2, **about, "suites": suites})
         return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 

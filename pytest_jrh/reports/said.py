@@ -721,7 +721,7 @@ def _details(session: Session) -> Iterator[Block]:
     yield from topics.panel_blocks(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
-    points = [*origin_lines(session.origin), *topics.shown_sentences(session)]
+    points = [*session.about, *origin_lines(session.origin), *topics.shown_sentences(session)]
     origin: list[Block] = [Points(tuple(points))] if points else []
     if not session.is_table:
         origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))

@@ -223,7 +223,7 @@ class Session:
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
     results are from shards. `page` is the HTML report of the session. `error` is how much may be
-    wrong of what a judge decides alone.
+    wrong of what a judge decides alone. `about` says how a table was read.
     """
 
     results: Sequence[CaseResult]
@@ -250,6 +250,7 @@ class Session:
     is_merge: bool = False
     page: Path | None = None
     error: float = ERROR
+    about: Sequence[str] = ()
 
     @cached_property
     def table(self) -> StatisticsTable:

@@ -51,6 +51,10 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(
     assert names == ["r.html", "r.json", "r.md", "verdicts.csv"]
     data = json.loads(Path("r.json").read_text())
     assert data["suites"]["verdicts"]["judges"]["default"]["overall"]["n"] == 4
+    # Reports say what was taken for what, too.
+    about = "verdicts.csv: columns label: label, verdict: verdict, case: case"
+    assert data["about"][0] == about
+    assert about in Path("r.md").read_text("utf-8")
 
 
 def test_a_case_with_another_label_in_the_baseline_is_not_compared(tmp_path: Path) -> None:
