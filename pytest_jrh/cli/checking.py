@@ -26,20 +26,19 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.sources.tables import (
+from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
+from pytest_jrh.sources.verdicts import (
     OPTIONS,
     CaseKey,
     Columns,
-    Table,
     TableCase,
     Values,
     VerdictTable,
     add_labels,
     cases_of,
     choose_columns,
-    read_table,
-    table_of,
-    with_rows,
+    of_these_texts,
+    only_column,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide
@@ -165,6 +164,9 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
         if column not in there and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(there)}"
             raise InputError(table.problem(message, key=f"--{role}"))
+    if how.labels:
+        case = how.case or only_column(table, "case")
+        tables[1] = (of_these_texts(tables[1][0], table, case), ("label",))
     low, high = how.scale or (0, -1)
     values = Values(how.map, range(low, high + 1), how.one, how.threshold)
     read, *others = [_cases(one, needed, how, values, len(tables)) for one, needed in tables]

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,22 +18,15 @@ from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.model import (
-    AgentRun,
-    Case,
-    CaseSpec,
-    LabelKey,
-    Message,
-    PerturbationOutcome,
-    Rubric,
-)
+from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.pages import Labelling
 from pytest_jrh.review.serving import serve
-from pytest_jrh.sources import form_of, is_conversations, open_sources, tables
+from pytest_jrh.sources import form_of, is_conversations, open_sources, tables, verdicts
 from pytest_jrh.sources.labels import LabelFile, LabelRow, read_rows
-from pytest_jrh.sources.tables import CANNOT_TELL, CaseKey, Table
+from pytest_jrh.sources.tables import CANNOT_TELL, Table
+from pytest_jrh.sources.verdicts import CaseKey
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.people import LabelBook, PersonLabel
@@ -66,18 +59,15 @@ def label_file(path: Path, options: Namespace) -> int:
             raise InputError(Problem(message, str(path), hint="tell them apart by --case COL"))
     known = dict.fromkeys(key.rubric for key in items if key.rubric)
     rubrics = _rubrics(options.rubric, known)
-    cases: list[Case] = []
-    digests: dict[LabelKey, str] = {}
+    cases = []
     for item in items.values():
         asked = [rubric for rubric in rubrics if item.turns and item.key.rubric in ("", rubric.id)]
-        for rubric in asked:
-            cases.append(_case(item, rubric))
-            digests[cases[-1].spec.label_key] = item.digest
+        cases += [_case(item, rubric) for rubric in asked]
     if not cases:
         message = f"holds no text for a rubric; the rubrics in it: {listed(known) or 'none'}"
         hint = f'say what is asked: --rubric "{next(iter(known), "ID")}: TEXT"'
         raise InputError(Problem(message, str(path), hint=hint))
-    book = LabelTable(options.out, cases, digests, "drawn" if options.sample else "")
+    book = LabelTable(options.out, cases, "drawn" if options.sample else "")
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
     board = LabelBoard({"": settings}, book, reviewer=options.reviewer or None)
     board.announce([""])
@@ -135,16 +125,16 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     if table.results and not table.lines:
         raise table.results.without_labels(table.file)
     names = options.text or table.named(_TEXTS.split())
-    case = options.case or tables.only_column(table, "case", names)
+    case = options.case or verdicts.only_column(table, "case", names)
     for option, name in [("--case", case), *(("--text", name) for name in names or [""])]:
         if name not in table.columns:
             message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
             hint = f"name it: {option} COL; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
-    columns = {role: tables.only_column(table, role, names) for role in ("rubric", "epoch")}
+    columns = {role: verdicts.only_column(table, role, names) for role in ("rubric", "epoch")}
     columns |= {"case": case, "asked": "rubric_text"}
     texts = {name: table.texts(name) for name in names}
-    digests = tables.text_digests(table, names)
+    digests = verdicts.text_digests(table, names)
     for row, (_, cells) in enumerate(table.rows(columns)):
         epoch = tables.whole_number(cells["epoch"])
         key = CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch)
@@ -177,7 +167,7 @@ def _case(item: _Item, rubric: Rubric) -> Case:
     return Case(
         CaseSpec("", "label", rubric.id, key.case, key.epoch),
         replace(rubric, id=rubric.id or "the rubric"),
-        AgentRun(key.case, key.epoch, messages),
+        AgentRun(key.case, key.epoch, messages, metadata={"digest": item.digest}),
         PerturbationOutcome(messages),
         expected=None,
         verified=True,
@@ -188,21 +178,16 @@ def _case(item: _Item, rubric: Rubric) -> Case:
 
 
 class LabelTable(LabelBook):
-    """The labels of people in a CSV file, to which other commands may write meanwhile; `digests`
-    are those of the cases' texts, by the keys of their labels.
-    """
+    """The labels of people in a CSV file, to which other commands may write meanwhile."""
 
-    def __init__(
-        self, path: Path, cases: Iterable[Case], digests: Mapping[LabelKey, str], split: str
-    ) -> None:
+    def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
         super().__init__((), (), redact=Redactor(secrets_of(os.environ)).text)
-        self._path, self._digests, self._split = path, digests, split
+        self._path, self._split = path, split
         by_key = {case.spec.label_key: case for case in cases}
         for row in self.rows():
-            key = _key(row)[:3]
-            case = by_key.get(key)
+            case = by_key.get(_key(row)[:3])
             # What was labelled with another text is to be labelled anew.
-            if case is not None and row.digest in ("", digests[key]):
+            if case is not None and row.digest in ("", case.run.metadata["digest"]):
                 digest, label = case_digest(case), None
                 with contextlib.suppress(tables.NoLabelError):
                     label = tables.label_value(row.label, case.rubric.scores)
@@ -231,7 +216,7 @@ class LabelTable(LabelBook):
             rows = [row for row in rows if row not in earlier]
             if not label.withdrawn:
                 about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer, split)
-                digest = self._digests[spec.label_key]
+                digest = case.run.metadata["digest"]
                 rows.append(LabelRow(*about, note=label.note, digest=digest))
             if rows:
                 values = [{"case_id": row.run_id, **asdict(row)} for row in rows]

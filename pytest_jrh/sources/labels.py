@@ -22,20 +22,9 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
-from pytest_jrh.sources.tables import (
-    BARE,
-    CANNOT_TELL,
-    NoLabelError,
-    as_text,
-    as_word,
-    first_problems,
-    label_value,
-    mapped,
-    read_table,
-    whole_number,
-    with_rows,
-)
+from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
 
 # The columns that a label file needs, with the names that they may have.
 _NEEDED: Mapping[str, Sequence[str]] = {
@@ -61,7 +50,7 @@ class LabelRow:
     split: str = ""
     note: str = ""
     digest: str = ""
-    """Of the text that was labelled, by the columns of a table; see `tables.text_digests`."""
+    """Of the text that was labelled, by the columns of a table; see `verdicts.text_digests`."""
     line: int | None = None
     """None for what the log says."""
 
@@ -83,7 +72,7 @@ class LabelFile(NamedTuple):
 
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
-    table = with_rows(read_table(path, file), (), ("label",))
+    table = tables.with_rows(tables.read_table(path, file), (), ("label",))
     if table.results and not table.lines:
         raise table.results.without_labels(file)
     columns: dict[str, str] = {}
@@ -99,14 +88,14 @@ def read_rows(path: Path, file: str) -> LabelFile:
         raise InputError(problems)
     rows = []
     for row, (line, texts) in enumerate(table.rows(columns)):
-        epoch = whole_number(texts["epoch"])
+        epoch = tables.whole_number(texts["epoch"])
         if texts["epoch"] and epoch is None:
             message = f"got {shown(texts['epoch'])}; must be an integer"
             problems.append(table.problem(message, line, "epoch"))
         values = {**texts, "epoch": epoch, "label": table.columns[columns["label"]][row]}
         rows.append(LabelRow(**values, line=line))
     if problems:
-        raise InputError(first_problems(problems, file))
+        raise InputError(tables.first_problems(problems, file))
     is_raw = table.results is not None
     unused = [name for name in table.columns if not is_raw and name not in columns.values()]
     return LabelFile(rows, unused, table.notices, is_raw)
@@ -183,7 +172,7 @@ class Joiner:
                 joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
         if no_label and not joined.problems:
             joined.notices.append(f"{file}: values that are no label: {no_label:,}.")
-        joined.problems = first_problems(joined.problems, file)
+        joined.problems = tables.first_problems(joined.problems, file)
         return joined
 
     def _rubric(self, rubric_id: str) -> str:
@@ -234,14 +223,14 @@ class Joiner:
             return None
         try:
             if mapping:
-                raw = mapped(raw, mapping)
+                raw = tables.mapped(raw, mapping)
                 if raw is None:
                     return None
-            return label_value(raw, scale)
+            return tables.label_value(raw, scale)
         except NoLabelError as error:
-            is_word = isinstance(raw, str) and raw.strip() and whole_number(raw) is None
+            is_word = isinstance(raw, str) and raw.strip() and tables.whole_number(raw) is None
             if is_word and not mapping and not self.ordinal:
-                word = printable(as_text(raw), _LONGEST_WORD)
+                word = printable(tables.as_text(raw), _LONGEST_WORD)
                 how = "if that is violated, else 0"
                 hint = f"say what its words mean: map: {{{word}: 1}} {how}"
             raise DamagedError(str(error), hint, ("label",)) from None
@@ -325,7 +314,7 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
     file = places.name(path)
     read = read_rows(path, file)
     is_unclear = read.is_raw and not settings.map and not joiner.ordinal
-    if is_unclear and (problem := _unclear(file, read.rows, BARE)):
+    if is_unclear and (problem := _unclear(file, read.rows, tables.BARE)):
         return JoinedLabels(problems=[problem])
     inside = relative_path(path, places.rootdir)
     # No name of a folder of this machine goes into a record.
@@ -378,8 +367,8 @@ def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -
     1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
     """
     labels = [row.label for row in rows]
-    unclear = [one for one in labels if not isinstance(one, str) or as_word(one) in bare]
-    values = sorted({*map(as_text, unclear)})
+    unclear = [one for one in labels if not isinstance(one, str) or tables.as_word(one) in bare]
+    values = sorted({*map(tables.as_text, unclear)})
     if not values:
         return None
     meanings = f"{values[0]}: satisfied"

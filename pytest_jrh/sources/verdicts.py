@@ -1,0 +1,451 @@
+"""Verdicts of a table beside labels of people: first columns are taken for what they are, by the
+names that people use or as options say; then words become scores, and rows become cases.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from pytest_jrh.core.documents import listed, printable, shown
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.model import majority
+from pytest_jrh.core.text import counted
+from pytest_jrh.sources import tables
+from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
+
+_SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
+OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
+"""The roles that an option of the command names one column for."""
+_LOOKED_AT = 50
+_MOST_WAYS = 5
+_TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
+_WORDS = {**tables.BARE, **tables.WORDS}
+_ONE: Mapping[str, tuple[str, ...]] = {
+    "violated": ("violated", "violation", "failed"),
+    "passed": ("passed", "correct", "success"),
+}
+_NEGATIONS = {"not", "no", "non", "never", "un"}
+
+
+class Columns(NamedTuple):
+    """Which column is taken for what; empty where none is.
+
+    `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
+    `parts` are columns of which each is a part of `cluster`, such as runs of a task, and `baseline`
+    has earlier verdicts.
+    """
+
+    label: str = ""
+    verdicts: tuple[str, ...] = ()
+    judge: str = ""
+    case: str = ""
+    rubric: str = ""
+    cluster: str = ""
+    epoch: str = ""
+    annotator: str = ""
+    repeat: str = ""
+    reasoning: str = ""
+    baseline: str = ""
+    parts: tuple[str, ...] = ()
+
+    def taken(self) -> dict[str, str]:
+        """Each role with its column, in the order in which they are told."""
+        columns = self._asdict() | {"verdict": ", ".join(self.verdicts)}
+        return {role: columns[role] for role in ROLES if columns[role]}
+
+
+def choose_columns(
+    table: Table, named: Iterable[tuple[str, str]], needed: Collection[str]
+) -> Columns:
+    """Say which column of a table is what.
+
+    `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
+    is read for. Raises `InputError` where one of them is not there, or something is not clear.
+    """
+    chosen = dict(named)
+    if table.results and "judge" in table.columns:
+        # Of other tables it may be the verdict.
+        chosen.setdefault("judge", "judge")
+    verdicts = [column for role, column in named if role == "verdict"]
+    chosen.pop("verdict", "")
+    label = chosen.get("label") or only_column(table, "label")
+    if label and label in (*verdicts, chosen.get("baseline")):
+        message = f"the column {shown(label)} cannot be label and verdict at once"
+        raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
+    taken = {label, *chosen.values(), *verdicts}
+    chosen["label"] = label
+    for role in ("case", "rubric", "epoch", "annotator", "repeat", "reasoning"):
+        chosen[role] = chosen.get(role) or only_column(table, role, taken)
+        taken.add(chosen[role])
+    parts: Sequence[str] = ()
+    if "cluster" not in chosen:
+        chosen["cluster"], *parts = _clusters(table, taken)
+        taken.update((chosen["cluster"], *parts))
+    if "verdict" in needed and not verdicts:
+        verdicts = [only_column(table, "verdict", taken)]
+        taken.update(verdicts)
+        if not verdicts[0]:
+            raise _missing(table, "verdict", taken)
+    if "label" in needed and not label:
+        raise _missing(table, "label", taken)
+    if len(verdicts) > 1:
+        # Of which judge it is, the column does not say.
+        chosen["reasoning"] = ""
+    return Columns(verdicts=tuple(verdicts), parts=tuple(parts), **chosen)
+
+
+def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
+    """The column with a name of the role that is not `taken`; empty where there is none."""
+    columns = [name for name in table.named(ROLES[role].split()) if name not in taken]
+    if len(columns) > 1 and role in (*OPTIONS, "verdict"):
+        raise _ambiguous(table, role, columns)
+    return columns[0] if columns else ""
+
+
+def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
+    ways = " or ".join(f"--{role} {quoted(column)}" for column in columns)
+    message = f"several columns may be the {role}: {listed(columns)}"
+    return InputError(table.problem(message, 1, hint=f"say which: {ways}"))
+
+
+def _clusters(table: Table, taken: Collection[str]) -> list[str]:
+    """The column of what rows have in common, of several the widest; the others are its parts.
+
+    Rows that are taken for independent and are not make every interval too narrow.
+    """
+    texts = {}
+    for name in table.named(ROLES["cluster"].split()):
+        if name not in taken:
+            texts[name] = table.texts(name)
+    sizes = {name: len(set(values)) for name, values in texts.items()}
+    several = sorted((name for name in sizes if sizes[name] > 1), key=sizes.__getitem__)
+    for part in several[1:]:
+        # Rows that are equal in the narrow column have to be equal in the wide one.
+        if len(set(zip(texts[part], texts[several[0]], strict=True))) > sizes[part]:
+            raise _ambiguous(table, "cluster", several)
+    return several or [*texts, ""][:1]
+
+
+def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
+    """That a table has no labels, or no verdicts, and which columns look like that."""
+    if table.results:
+        return table.results.without_labels(table.file)
+    others = [name for name in table.columns if name not in taken]
+    alike = _holding(table, others, _WORDS.__contains__)
+    if not alike:
+        message = f"no column of {role}s; its columns are {listed(table.columns)}"
+        return InputError(table.problem(message, 1, hint=f"name it: --{role} COL"))
+    look = "looks like one" if len(alike) == 1 else "look like some"
+    ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]
+    hint = (" " if role == "verdict" else " or ").join(ways)
+    return InputError(table.problem(f"no column of {role}s; {listed(alike)} {look}", 1, hint=hint))
+
+
+def _holding(table: Table, names: Iterable[str], is_one: Callable[[str], object]) -> list[str]:
+    """The columns of these names in which most values are of a kind."""
+    columns = []
+    for name in names:
+        texts = [text.casefold() for text in table.texts(name)[:_LOOKED_AT] if text]
+        if 2 * len([*filter(is_one, texts)]) > len(texts):
+            columns.append(name)
+    return columns
+
+
+def quoted(text: str) -> str:
+    """A word as a shell takes it."""
+    return shlex.quote(printable(text, 40))
+
+
+class CaseKey(NamedTuple):
+    """Which case a row is about; `rubric` is empty where the table has none."""
+
+    case: str
+    rubric: str = ""
+    epoch: int = 1
+
+
+class Values:
+    """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
+
+    `one` says what 1 means, "violated" or "passed", where the name of a column does not. `meanings`
+    are the words of each score that were met. From a `threshold` on a number in `graded` columns is
+    a 1; `probabilities` of a violation are by column and text.
+    """
+
+    def __init__(
+        self, mapping: Mapping[str, Any], scale: Sequence[int], one: str, threshold: float | None
+    ) -> None:
+        self.scale = tuple(scale)
+        self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
+        self.threshold = threshold
+        self.graded: Sequence[str] = ()
+        self.probabilities: dict[tuple[str, str], float] = {}
+        self._mapping = {tables.as_text(word): value for word, value in mapping.items()}
+        self._one = one
+        self._unclear: dict[str, None] = {}
+
+    def scores(self, table: Table, column: str, problems: list[Problem]) -> list[int | None]:
+        """The scores of a column's values; None where one is empty, or is mapped to nothing. What
+        is none is a problem with the line in which it is first met.
+        """
+        texts = table.texts(column)
+        lines: dict[str, int] = {}
+        for text, line in zip(texts, table.lines, strict=True):
+            lines.setdefault(text, line)
+        scores: dict[str, int | None] = {}
+        hints: set[str | None] = {None}
+        for text, line in lines.items():
+            try:
+                scores[text] = self._score(text, column)
+            except NoLabelError as error:
+                # Of the first ones, as they are all that is shown.
+                hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
+                if hint in hints - {None}:
+                    # One option reads all such values.
+                    break
+                hints.add(hint)
+                problems.append(table.problem(str(error), line, column, hint))
+        return [scores.get(text) for text in texts]
+
+    def _score(self, text: str, column: str) -> int | None:
+        """What a text means; raises `NoLabelError` where it means nothing."""
+        bare = None if self.scale else tables.BARE.get(tables.as_word(text))
+        number: float | None = None
+        try:
+            value, bare = tables.mapped(text, self._mapping), None
+        except NoLabelError:
+            value = text
+            if self.threshold is not None and column in self.graded and _SHARE.fullmatch(text):
+                number = float(text)
+                bare = int(number >= self.threshold)
+        if value in (None, "", tables.CANNOT_TELL):
+            return None
+        if bare is None:
+            score = tables.label_value(value, self.scale)
+        else:
+            one = _meaning_of_one(column) or self._one
+            if not one:
+                self._unclear[column] = None
+            score = 1 - bare if one == "passed" else bare
+            if number is not None:
+                self.probabilities[column, text] = 1 - number if one == "passed" else number
+                text = f"{'from' if bare else 'below'} {self.threshold}"
+            text = f"{text} ({column})" if one == "passed" else text
+        self.meanings[score][text] = None
+        return score
+
+    def _way(self, text: str, texts: Iterable[str]) -> str:
+        """How to say what a word means, or what scale a number of such texts is on."""
+        way = f"--map {quoted(text)}"
+        if self.scale:
+            return f"say what it means: {way}={self.scale[0]}; {way}= counts it as missing"
+        if self.threshold is not None or _SHARE.fullmatch(text):
+            return "a number from 0 to 1 needs --threshold 0.5: from which one on it is what 1 is"
+        if tables.whole_number(text) is not None:
+            numbers = [number for number in map(tables.whole_number, texts) if number is not None]
+            return (
+                f"where these are scores, say on what scale: --scale {min(numbers)}-{max(numbers)}"
+            )
+        meanings = f"{way}=0 (satisfied) or {way}=1 (violated)"
+        return f"say what it means: {meanings}; {way}= counts it as missing"
+
+    def refuse_unclear(self, read: VerdictTable) -> None:
+        """Refuse a threshold on words, and columns of which nothing says what 1 means, once all are
+        read.
+        """
+        if self.threshold is not None and not self.probabilities:
+            numbers = _holding(read.table, read.unused, _SHARE.fullmatch)
+            ways = " or ".join(f"--verdict {quoted(name)}" for name in numbers[:_MOST_WAYS])
+            hint = f"name a column of such numbers: {ways or '--verdict COL'}; or leave it out"
+            message = "no verdict is a number from 0 to 1"
+            raise InputError(read.table.problem(message, key="--threshold", hint=hint))
+        if self._unclear:
+            names = listed(self._unclear)
+            values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
+            message = f"{names}: the values are {values}, and nothing says"
+            hint = "say it: --one=violated or --one=passed"
+            raise InputError(read.table.problem(f"{message} what 1 means", key="--one", hint=hint))
+
+
+def _meaning_of_one(column: str) -> str:
+    """What the name of a column says that 1 means."""
+    tokens = {*re.split(r"[^a-z]+", column.casefold())}
+    meanings = [meaning for meaning, names in _ONE.items() if tokens & {*names}]
+    return meanings[0] if len(meanings) == 1 and not tokens & _NEGATIONS else ""
+
+
+@dataclass
+class TableCase:
+    """A case of a table: what people said, and the verdicts by judge and repeat.
+
+    `votes` are by annotator; `label` is what more than half of them say. A verdict is None where
+    its cell is empty. `line` is that of its first row.
+    """
+
+    key: CaseKey
+    line: int
+    cluster: str | None = None
+    label: int | None = None
+    votes: dict[str, int] = field(default_factory=dict)
+    probabilities: dict[str, list[float]] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    reasonings: dict[str, str] = field(default_factory=dict)
+
+    def scores(self, judge: str) -> tuple[int, ...]:
+        """The verdicts of a judge that there are, one a repeat."""
+        return tuple(score for score in self.verdicts.get(judge, {}).values() if score is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTable:
+    """The cases of a `table`, in its order; which columns are `unused`, and how `values` are read.
+    `notices` say what counts for nothing.
+    """
+
+    table: Table
+    columns: Columns
+    unused: tuple[str, ...]
+    cases: Mapping[CaseKey, TableCase]
+    values: Values
+    notices: tuple[str, ...] = ()
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The judges, each once, in the order of the table."""
+        if not self.columns.judge:
+            return self.columns.verdicts
+        judges: dict[str, None] = {}
+        for case in self.cases.values():
+            judges.update(dict.fromkeys(case.verdicts))
+        return tuple(judges)
+
+
+def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
+    """Put the rows of a table together as cases.
+
+    The verdicts of the column `baseline` are those of a judge of that name, beside the others.
+    Raises `InputError` for values that mean nothing, where rows contradict each other, and where
+    one case is there twice.
+    """
+    cases: dict[CaseKey, TableCase] = {}
+    problems: list[Problem] = []
+    of_judges = [name for name in (*columns.verdicts, columns.baseline) if name]
+    values.graded = of_judges
+    labels = values.scores(table, columns.label, problems)
+    verdicts = {name: values.scores(table, name, problems) for name in of_judges}
+    for row, (line, texts) in enumerate(table.rows(columns._asdict())):
+        epoch = tables.whole_number(texts["epoch"])
+        # Where no column names the case, its line does.
+        name = texts["case"] or f"line {line}"
+        key = CaseKey(name, texts["rubric"], 1 if epoch is None else epoch)
+        case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
+        label = labels[row]
+        if label is not None and case.votes.setdefault(texts["annotator"], label) != label:
+            message = f"the label of the case {shown(name)} is another one above"
+            hint = (
+                "the rows of a case must have one label, or say in a column annotator whose it is"
+            )
+            problems.append(table.problem(message, line, columns.label, hint))
+        for column, scores in verdicts.items():
+            is_baseline = column not in columns.verdicts
+            if columns.judge and not texts["judge"] and scores[row] is None:
+                # A row of a label alone.
+                continue
+            judge = texts["judge"] if columns.judge and not is_baseline else column
+            of_judge = case.verdicts.setdefault(judge, {})
+            if texts["repeat"] in of_judge:
+                message = f"the case {shown(name)} is in line {case.line} too"
+                problems.append(table.problem(message, line, columns.case, _TELL_APART))
+            of_judge[texts["repeat"]] = scores[row]
+            said = column, tables.as_text(table.columns[column][row])
+            if said in values.probabilities:
+                case.probabilities.setdefault(judge, []).append(values.probabilities[said])
+            if texts["reasoning"] and not is_baseline:
+                case.reasonings.setdefault(judge, texts["reasoning"])
+    if problems:
+        raise InputError(tables.first_problems(problems, table.file))
+    disputed = 0
+    for case in cases.values():
+        if case.votes:
+            case.label = majority(tuple(case.votes.values()))
+            disputed += case.label is None
+    notices = list(table.notices)
+    if disputed:
+        notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
+    used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
+    unused = tuple(column for column in table.columns if column not in used)
+    return VerdictTable(table, columns, unused, cases, values, tuple(notices))
+
+
+def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
+    """The table with the labels of another one, each of the case that it names there.
+
+    Those of other cases stand alone; raises `InputError` where all are.
+    """
+    rubrics = [{key.rubric for key in one.cases} for one in (table, labels)]
+    # Where one of the two names no rubric, its cases are those of the only one of the other.
+    is_same = {""} in rubrics and all(len(names) == 1 for names in rubrics)
+    cases, labelled = {}, {}
+    for key, case in table.cases.items():
+        cases[key._replace(rubric="") if is_same else key] = case
+    for key, case in labels.cases.items():
+        if case.label is not None:
+            labelled[key._replace(rubric="") if is_same else key] = case
+    for key, case in cases.items():
+        case.label = labelled[key].label if key in labelled else None
+    if not cases.keys() & labelled.keys():
+        message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
+        hint = "name the column that both have: --case COL"
+        if not rubrics[0] & rubrics[1]:
+            names = [listed(filter(None, sorted(ids)), 8) or "none" for ids in rubrics]
+            hint = f"the rubrics of the labels are {names[1]}, and those of the verdicts {names[0]}"
+        raise InputError(Problem(message, labels.table.file, hint=hint))
+    columns = table.columns._replace(label=labels.columns.label)
+    notices = (*table.notices, *labels.notices)
+    others = {key: case for key, case in labelled.items() if key not in cases}
+    return replace(table, columns=columns, cases={**table.cases, **others}, notices=notices)
+
+
+def of_these_texts(labels: Table, table: Table, case: str) -> Table:
+    """The labels without those of cases whose text, in this table, is another one than was
+    labelled; `case` is the column of their ids there.
+
+    Raises `InputError` where none is left.
+    """
+    digests: dict[tuple[str, ...], dict[str, str]] = {}
+    kept = []
+    ids, labelled = labels.texts("case_id"), labels.texts("digest")
+    for row, (case_id, digest) in enumerate(zip(ids, labelled, strict=True)):
+        columns = tuple(digest.split("|")[:-1])
+        if columns and columns not in digests:
+            rows = zip(table.texts(case), text_digests(table, columns), strict=True)
+            digests[columns] = dict(rows)
+        if not columns or digests[columns].get(case_id, digest) == digest:
+            kept.append(row)
+    if not kept:
+        message = f"every label is of another text than the case has in {table.file}"
+        hint = f"label them anew: python -m pytest_jrh label {quoted(table.file)}"
+        raise InputError(Problem(message, labels.file, hint=hint))
+    if len(kept) == len(ids):
+        return labels
+    cells = {name: [column[row] for row in kept] for name, column in labels.columns.items()}
+    count = counted(len(ids) - len(kept), "label")
+    notice = f"{count} of a text that is another one now: not used."
+    return replace(
+        labels,
+        lines=[labels.lines[row] for row in kept],
+        columns=cells,
+        notices=(*labels.notices, notice),
+    )
+
+
+def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
+    """Of each row the columns with its texts, and a digest of these, as label files keep it."""
+    rows = zip(*map(table.texts, columns), strict=True)
+    return ["|".join([*columns, short_digest(json.dumps(texts), 16)]) for texts in rows]
