@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import file_name_part
 from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
 
 if TYPE_CHECKING:
@@ -159,13 +158,8 @@ def check_file(options: argparse.Namespace) -> int:
     display = Display(folder, width=width, verbosity=options.verbose)
     previous = ""
     first = [line for text in about for line in wrapped(log_line(text), display.width)]
-    more: list[str] = []
-    # By these names `init` finds labels and their runs.
-    is_label_file = checked.columns.label in ("label", "target") and not options.labels
-    if is_label_file and checked.columns.case in ("id", "run_id"):
-        more = ["", *wrapped(_next_step(checked), display.width)]
     concluded = Concluded(checked.session, checked.passed, tuple(written))
-    for line in ending_lines(concluded, display, first=[*first, ""], notices=problems, more=more):
+    for line in ending_lines(concluded, display, first=[*first, ""], notices=problems):
         if line.text or previous:
             sys.stdout.write(f"{line.text}\n")
         previous = line.text
@@ -279,14 +273,3 @@ def _words(checked: CheckedTable) -> Iterator[str]:
 
 
 _MOST_WORDS = 6
-
-
-def _next_step(checked: CheckedTable) -> str:
-    """How the table becomes a suite that asks the judge anew; `init` says what it needs beside."""
-    file = checked.table.table.file
-    init = ["python", "-m", "pytest_jrh", "init", file_name_part(Path(file).stem)]
-    init += ["--ordinal"] if checked.table.values.scale else []
-    return log_line(
-        "To judge the runs anew, where RUNS is their Inspect log or conversations: "
-        f"{shlex.join(init)} --labels {shlex.quote(file)} --log RUNS"
-    )

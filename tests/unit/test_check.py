@@ -163,17 +163,6 @@ def test_a_table_is_read_as_spreadsheets_save_it(tmp_path: Path, encoding: str) 
     assert check_table(path).results == check_table(written(tmp_path, ROWS)).results
 
 
-def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    written(tmp_path, ROWS.replace("case,", "id,"))
-    assert main(["check", ONE, "verdicts.csv"]) == 0
-    command = "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"
-    assert command in capsys.readouterr().out
-
-
 def test_a_reader_that_has_read_enough_is_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
