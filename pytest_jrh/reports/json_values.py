@@ -50,15 +50,16 @@ class JsonReport(Report):
                     "shown": [asdict(count) for count in counts if count.turns],
                 }
                 if of_judge := session.probabilities.get((suite, judge)):
-                    figures[judge or "default"]["probabilities"] = probability_data(of_judge)
+                    data = {**probability_data(of_judge), "error": session.error}
+                    figures[judge or "default"]["probabilities"] = data
             suites[suite] = {
                 "judges": figures,
                 "panel": panels.get(suite),
                 "gate": None if decision is None else decision_data(decision),
             }
         about = {"about": [*session.about]} if session.about else {}
-        data = session.redactor.value({"format": 2, **about, "suites": suites})
-        return json.dumps(data, indent=2, allow_nan=False) + "\n"
+        report = session.redactor.value({"format": 2, **about, "suites": suites})
+        return json.dumps(report, indent=2, allow_nan=False) + "\n"
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:

@@ -223,6 +223,7 @@ def test_the_command_prints_them_beside_missed_and_false_alarms(
     data = of_table["probabilities"]
     assert data["threshold"] == figures.threshold
     assert data["alone"]["value"] == figures.alone.value
+    assert data["error"] == 0.1
     assert data["bins"]["0.9"]["n"] == figures.bins[9].n
     assert f"| {missed} (" in MarkdownReport().text(checked.session)
 
