@@ -158,10 +158,16 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
 
 def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument("file", metavar="FILE", help="conversations, a log, a table, or results")
-    label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="a text, or ID: TEXT")
-    label.add_argument("--sample", type=int, metavar="N", help="so many, drawn at random")
+    label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="ID: TEXT, or a file")
+    label.add_argument("--sample", type=int, metavar="N", help="label N cases, drawn at random")
     label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
-    label.add_argument("--out", type=Path, default=Path("labels.csv"), metavar="CSV")
+    label.add_argument(
+        "--out",
+        type=Path,
+        default=Path("labels.csv"),
+        metavar="CSV",
+        help="the file of the labels (default: labels.csv)",
+    )
     label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
     label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
 

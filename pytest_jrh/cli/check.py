@@ -51,7 +51,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="COL_OR_FILE",
         default="",
-        help="earlier verdicts on the same cases, that those of the judge are held against",
+        help="earlier verdicts on the same cases, to compare with",
     )
     check.add_argument(
         "--max-drop",
@@ -88,13 +88,13 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         metavar="COL",
         action="append",
         default=[],
-        help="what a judge said; several: give it once for each judge",
+        help="what a judge said; once for each judge",
     )
     check.add_argument(
         "--labels",
         metavar="FILE",
         default="",
-        help="what people said, where that is a table of its own",
+        help="the labels of people, where they are in another file",
     )
     check.add_argument(
         "--map",
@@ -108,21 +108,22 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--one",
         choices=("violated", "passed"),
         default="",
-        help="what 1 (true, yes) means, where the names of columns do not say it",
+        help="what 1 (true, yes) means, where no name of a column says it",
     )
     numbers = check.add_mutually_exclusive_group()
     numbers.add_argument(
         "--threshold",
         metavar="X",
         type=_share,
-        help="verdicts are numbers from 0 to 1, and mean from this one on what 1 means",
+        help="verdicts are numbers from 0 to 1; from X on they are a 1",
     )
     check.add_argument(
         "--error",
         metavar="X",
         type=_share,
         default=argparse.SUPPRESS,
-        help="how much may be wrong of what such a judge decides alone (default: 0.05)",
+        help="with --threshold: the share that may be wrong of what the judge decides alone "
+        "(default: 0.05)",
     )
     numbers.add_argument(
         "--scale",
@@ -178,15 +179,15 @@ def _refuse(error: InputError, words: Sequence[str]) -> int:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings of `check_table` that were given."""
-    given = vars(options)
+    """The settings of `check_table` that the options name."""
+    values = vars(options)
     of_baseline = ("max_drop", *_OF_BASELINE)
     for name, needed in {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold"}.items():
-        if name in given and given[needed] in ("", None):
+        if name in values and values[needed] in ("", None):
             raise _mistake(f"--{name.replace('_', '-')}", f"has no meaning without --{needed}")
     of_values = ("one", "scale", "threshold", "error")
     names = (*_COLUMNS, "verdict", "labels", *of_values, "baseline", *of_baseline)
-    return {name: given[name] for name in names if name in given} | {"map": dict(options.map)}
+    return {name: values[name] for name in names if name in values} | {"map": dict(options.map)}
 
 
 def _mistake(option: str, message: str, hint: str | None = None) -> Exception:

@@ -38,7 +38,6 @@ from pytest_jrh.sources.verdicts import (
     cases_of,
     choose_columns,
     of_these_texts,
-    only_column,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide
@@ -164,12 +163,12 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
         if column not in there and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(there)}"
             raise InputError(table.problem(message, key=f"--{role}"))
-    if how.labels:
-        case = how.case or only_column(table, "case")
-        tables[1] = (of_these_texts(tables[1][0], table, case), ("label",))
     low, high = how.scale or (0, -1)
     values = Values(how.map, range(low, high + 1), how.one, how.threshold)
-    read, *others = [_cases(one, needed, how, values, len(tables)) for one, needed in tables]
+    read = _cases(*tables[0], how, values, len(tables))
+    if how.labels:
+        tables[1] = (of_these_texts(tables[1][0], table, read.columns.case), ("label",))
+    others = [_cases(one, needed, how, values, len(tables)) for one, needed in tables[1:]]
     values.refuse_unclear(read)
     if how.labels:
         read = add_labels(read, others[0])

@@ -37,12 +37,12 @@ _COLUMNS = ("case_id", "rubric_id", "epoch", "annotator", "label", "note", "spli
 
 
 class _Item(NamedTuple):
-    """What there is to label, the digest of its text, and what is asked, where a table knows it."""
+    """A text to label with its digest, and what its rubric asks, where the table says it."""
 
     key: CaseKey
     turns: Sequence[Message]
     digest: str = ""
-    asked: str = ""
+    rubric_text: str = ""
 
 
 def label_file(path: Path, options: Namespace) -> int:
@@ -57,15 +57,16 @@ def label_file(path: Path, options: Namespace) -> int:
         if items.setdefault(item.key, item).turns != item.turns:
             message = f"the case {shown(item.key.case)} has two texts"
             raise InputError(Problem(message, str(path), hint="tell them apart by --case COL"))
-    known = dict.fromkeys(key.rubric for key in items if key.rubric)
-    rubrics = _rubrics(options.rubric, known)
+    rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
+    rubrics = _rubrics(options.rubric, rubric_ids)
     cases = []
     for item in items.values():
-        asked = [rubric for rubric in rubrics if item.turns and item.key.rubric in ("", rubric.id)]
-        cases += [_case(item, rubric) for rubric in asked]
+        for rubric in rubrics if item.turns else ():
+            if item.key.rubric in ("", rubric.id):
+                cases.append(_case(item, rubric))
     if not cases:
-        message = f"holds no text for a rubric; the rubrics in it: {listed(known) or 'none'}"
-        hint = f'say what is asked: --rubric "{next(iter(known), "ID")}: TEXT"'
+        message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
+        hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(Problem(message, str(path), hint=hint))
     book = LabelTable(options.out, cases, "drawn" if options.sample else "")
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
@@ -79,16 +80,19 @@ def label_file(path: Path, options: Namespace) -> int:
         f"{path}: {board.progress().shown:,} to label of {len(cases):,}; left out, as they have no "
         f"text: {sum(not item.turns for item in items.values()):,}\n"
         f"label them at {server.url}\n"
-        f"Each label is in {options.out} at once, which has {len(book.rows()):,} now. "
+        f"Each label is written to {options.out} at once ({len(book.rows()):,} so far). "
         "Ctrl-C stops, and the same command goes on.\n"
     )
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         board.wait_finalized()
     server.stop()
-    use = "init NAME --log" if table is None else "check"
-    files = f"{shlex.quote(str(path))} --labels {shlex.quote(str(options.out))}"
-    sys.stdout.write(f"{len(book.rows()):,} labels, for: python -m pytest_jrh {use} {files}\n")
+    words = ["init", "NAME", "--log"] if table is None else ["check"]
+    words += [str(path), "--labels", str(options.out)]
+    if table is not None and options.case:
+        words += ["--case", options.case]
+    if rows := book.rows():
+        sys.stdout.write(f"{len(rows):,} labels, for: python -m pytest_jrh {shlex.join(words)}\n")
     return 0
 
 
@@ -129,23 +133,27 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     for option, name in [("--case", case), *(("--text", name) for name in names or [""])]:
         if name not in table.columns:
             message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
-            hint = f"name it: {option} COL; a file without the text holds nothing to label"
+            hint = f"name it: {option} COL"
+            if option == "--text":
+                hint += "; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
     columns = {role: verdicts.only_column(table, role, names) for role in ("rubric", "epoch")}
-    columns |= {"case": case, "asked": "rubric_text"}
+    columns |= {"case": case, "rubric_text": "rubric_text"}
     texts = {name: table.texts(name) for name in names}
     digests = verdicts.text_digests(table, names)
     for row, (_, cells) in enumerate(table.rows(columns)):
         epoch = tables.whole_number(cells["epoch"])
         key = CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch)
         turns = [{"role": name, "content": texts[name][row]} for name in names if texts[name][row]]
-        yield _Item(key, turns, digests[row], cells["asked"])
+        yield _Item(key, turns, digests[row], cells["rubric_text"])
 
 
 def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:
-    """Those of a file or a text, before which an id may stand; else the `known`, by their ids."""
+    """The rubrics of a file, or that of a text, before which its id may stand; without either, or
+    with an id alone, those of the `known` ids.
+    """
     if not value or value in known:
-        return [Rubric(name, name) for name in known if value in ("", name)]
+        return [Rubric(id_, id_) for id_ in known if value in ("", id_)]
     path, text = Path(value), value
     suffix = path.suffix.lower()
     if suffix in (".yml", ".yaml", ".json"):
@@ -162,8 +170,8 @@ def _case(item: _Item, rubric: Rubric) -> Case:
     key = item.key
     # Cases of the same words are several cases, which messages with ids of their own tell apart.
     messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns)
-    if item.asked and rubric.instructions == rubric.id:
-        rubric = replace(rubric, instructions=item.asked)
+    if item.rubric_text and rubric.instructions == rubric.id:
+        rubric = replace(rubric, instructions=item.rubric_text)
     return Case(
         CaseSpec("", "label", rubric.id, key.case, key.epoch),
         replace(rubric, id=rubric.id or "the rubric"),
@@ -186,7 +194,7 @@ class LabelTable(LabelBook):
         by_key = {case.spec.label_key: case for case in cases}
         for row in self.rows():
             case = by_key.get(_key(row)[:3])
-            # What was labelled with another text is to be labelled anew.
+            # A label of another text does not count: its case is labelled anew.
             if case is not None and row.digest in ("", case.run.metadata["digest"]):
                 digest, label = case_digest(case), None
                 with contextlib.suppress(tables.NoLabelError):
@@ -194,12 +202,14 @@ class LabelTable(LabelBook):
                 self._count(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
 
     def rows(self) -> list[LabelRow]:
-        """What the file says now."""
-        file = str(self._path)
+        """What the file says now; raises `InputError` for a file that is of something else."""
+        file, hint = str(self._path), "name another file: --out CSV"
         labels = read_rows(self._path, file) if exists(self._path) else LabelFile([], [])
+        if labels.is_raw:
+            raise InputError(Problem("holds results of another tool", file, hint=hint))
         if labels.unused:
             message = f"has columns that are not of labels: {listed(labels.unused)}"
-            raise InputError(Problem(message, file, 1, hint="name another file: --out CSV"))
+            raise InputError(Problem(message, file, 1, hint=hint))
         return labels.rows
 
     def _write(self, case: Case, label: PersonLabel) -> None:
@@ -215,9 +225,8 @@ class LabelTable(LabelBook):
             split = earlier[-1].split if earlier else self._split
             rows = [row for row in rows if row not in earlier]
             if not label.withdrawn:
-                about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer, split)
-                digest = case.run.metadata["digest"]
-                rows.append(LabelRow(*about, note=label.note, digest=digest))
+                about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer)
+                rows.append(LabelRow(*about, split, label.note, case.run.metadata["digest"]))
             if rows:
                 values = [{"case_id": row.run_id, **asdict(row)} for row in rows]
                 atomic_write(self._path, table_bytes(_COLUMNS, values))

@@ -18,6 +18,7 @@ from pytest_jrh.core.model import majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
+from pytest_jrh.stats.intervals import grouped
 
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
@@ -199,17 +200,18 @@ class Values:
         for text, line in zip(texts, table.lines, strict=True):
             lines.setdefault(text, line)
         scores: dict[str, int | None] = {}
-        hints: set[str | None] = {None}
+        hints: set[str] = set()
         for text, line in lines.items():
             try:
                 scores[text] = self._score(text, column)
             except NoLabelError as error:
                 # Of the first ones, as they are all that is shown.
                 hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
-                if hint in hints - {None}:
+                if hint in hints:
                     # One option reads all such values.
                     break
-                hints.add(hint)
+                if hint:
+                    hints.add(hint)
                 problems.append(table.problem(str(error), line, column, hint))
         return [scores.get(text) for text in texts]
 
@@ -363,9 +365,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
                 message = f"the case {shown(name)} is in line {case.line} too"
                 problems.append(table.problem(message, line, columns.case, _TELL_APART))
             of_judge[texts["repeat"]] = scores[row]
-            said = column, tables.as_text(table.columns[column][row])
-            if said in values.probabilities:
-                case.probabilities.setdefault(judge, []).append(values.probabilities[said])
+            cell = column, tables.as_text(table.columns[column][row])
+            if cell in values.probabilities:
+                case.probabilities.setdefault(judge, []).append(values.probabilities[cell])
             if texts["reasoning"] and not is_baseline:
                 case.reasonings.setdefault(judge, texts["reasoning"])
     if problems:
@@ -413,39 +415,42 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
 
 
 def of_these_texts(labels: Table, table: Table, case: str) -> Table:
-    """The labels without those of cases whose text, in this table, is another one than was
-    labelled; `case` is the column of their ids there.
+    """The labels without those of cases whose text in this table is not the one that was labelled;
+    `case` is its column of ids. Where it has no such text, nothing is known, and all stay.
 
-    Raises `InputError` where none is left.
+    Raises `InputError` where no label is left.
     """
-    digests: dict[tuple[str, ...], dict[str, str]] = {}
+    digests: dict[tuple[str, ...], Mapping[str, Sequence[str]]] = {}
     kept = []
-    ids, labelled = labels.texts("case_id"), labels.texts("digest")
-    for row, (case_id, digest) in enumerate(zip(ids, labelled, strict=True)):
+    ids = labels.texts("case_id")
+    for row, (case_id, digest) in enumerate(zip(ids, labels.texts("digest"), strict=True)):
         columns = tuple(digest.split("|")[:-1])
-        if columns and columns not in digests:
-            rows = zip(table.texts(case), text_digests(table, columns), strict=True)
-            digests[columns] = dict(rows)
-        if not columns or digests[columns].get(case_id, digest) == digest:
+        if columns not in digests:
+            digests[columns] = {}
+            # Beside verdicts there may be no text.
+            if columns and {*columns} <= table.columns.keys():
+                texts = zip(table.texts(case), text_digests(table, columns), strict=True)
+                # A case has a text in each epoch.
+                digests[columns] = grouped(texts)
+        if digest in digests[columns].get(case_id, (digest,)):
             kept.append(row)
-    if not kept:
-        message = f"every label is of another text than the case has in {table.file}"
-        hint = f"label them anew: python -m pytest_jrh label {quoted(table.file)}"
-        raise InputError(Problem(message, labels.file, hint=hint))
     if len(kept) == len(ids):
         return labels
-    cells = {name: [column[row] for row in kept] for name, column in labels.columns.items()}
+    if not kept:
+        message = f"every label is of another text than its case has in {table.file}"
+        files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
+        hint = f"label them anew: python -m pytest_jrh label {files}"
+        raise InputError(Problem(message, labels.file, hint=hint))
     count = counted(len(ids) - len(kept), "label")
-    notice = f"{count} of a text that is another one now: not used."
     return replace(
         labels,
         lines=[labels.lines[row] for row in kept],
-        columns=cells,
-        notices=(*labels.notices, notice),
+        columns={name: [cells[row] for row in kept] for name, cells in labels.columns.items()},
+        notices=(*labels.notices, f"{count} of a text that has changed since: not used."),
     )
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
-    """Of each row the columns with its texts, and a digest of these, as label files keep it."""
+    """For each row the names of columns and a digest of their texts, as label files keep it."""
     rows = zip(*map(table.texts, columns), strict=True)
     return ["|".join([*columns, short_digest(json.dumps(texts), 16)]) for texts in rows]

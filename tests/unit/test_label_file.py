@@ -139,6 +139,7 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
+        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv: holds results of another tool"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -146,6 +147,7 @@ def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
 ) -> None:
     other = "id,label,mood\na,1,good\n"
     write("other.csv", other)
+    write("tool.csv", "traceId,source,name,dataType,value\na,ANNOTATION,polite,BOOLEAN,1\n")
     name = write("t.jsonl" if text.startswith("{") else "t.csv", text)
     assert main(["label", name, *arguments]) == 4
     assert said in capsys.readouterr().err
@@ -241,6 +243,15 @@ def test_no_label_is_lost_where_several_commands_write() -> None:
     assert Counter(row["annotator"] for row in kept()) == dict.fromkeys(["ann", *names], 25)
 
 
+def test_a_label_counts_for_each_epoch_and_beside_verdicts_without_text() -> None:
+    write("t.csv", "case_id,id,epoch,text,verdict\na,1,1,b,1\na,2,2,c,1\n")
+    label_here("t.csv", *POLITE, "--case=case_id")
+    write("v.csv", "case_id,epoch,verdict\na,1,1\na,2,1\n")
+    for name, columns in (("t.csv", {"cluster": "id"}), ("v.csv", {})):
+        checked = check_table(name, labels="labels.csv", one="violated", **columns)
+        assert [result.label for result in checked.results] == [1, 1]
+
+
 def test_a_label_is_of_the_text_that_was_labelled() -> None:
     """Of a judge's next run with new answers no label of the earlier ones is taken."""
     document = promptfoo([(True, None)] * 3)
@@ -252,7 +263,7 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     checked = check_table("r.json", labels="labels.csv")
     labels = {result.run_id: result.label for result in checked.results}
     assert labels == {"test 1": None, "test 2": 1, "test 3": 1}
-    assert "1 label of a text that is another one now: not used." in checked.table.notices
+    assert "1 label of a text that has changed since: not used." in checked.table.notices
     [case] = label_here("r.json", labels={"test 1": 0}, again=False)
     assert case.spec.run_id == "test 1"
     assert [row["label"] for row in kept() if row["case_id"] == "test 1"] == ["satisfied"]
