@@ -161,13 +161,8 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="ID: TEXT, or a file")
     label.add_argument("--sample", type=int, metavar="N", help="label N cases, drawn at random")
     label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
-    label.add_argument(
-        "--out",
-        type=Path,
-        default=Path("labels.csv"),
-        metavar="CSV",
-        help="the file of the labels (default: labels.csv)",
-    )
+    out = "where the labels go (default: labels.csv)"
+    label.add_argument("--out", type=Path, default="labels.csv", metavar="CSV", help=out)
     label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
     label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
 

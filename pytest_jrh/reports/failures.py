@@ -54,6 +54,7 @@ from pytest_jrh.reports.case_facts import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import not_shown_text
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
@@ -433,9 +434,8 @@ def error_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
     """The texts of cases without a verdict; those that are equal but for what is the case's own are
     said once.
     """
-    alike: dict[tuple[str, str], list[int]] = {}
-    for number, case in enumerate(failed):
-        alike.setdefault((common_part(case.text), case.printed), []).append(number)
+    keys = [(common_part(case.text), case.printed) for case in failed]
+    alike = grouped((key, number) for number, key in enumerate(keys))
     texts = []
     for (common, _), numbers in alike.items():
         text = failed[numbers[0]].text

@@ -221,7 +221,8 @@ def probability_data(figures: Probabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, value in figures._asdict().items():
         data[name] = _rate(value) if isinstance(value, Estimate) else value
-    return {**data, "bins": {f"{n / BINS}": _rate(of) for n, of in figures.bins.items()}}
+    bins = {f"{tenth / BINS}": _rate(violated) for tenth, violated in figures.bins.items()}
+    return {**data, "bins": bins}
 
 
 def _rate(rate: Estimate) -> dict[str, Any]:

@@ -268,8 +268,11 @@ class Session:
     @cached_property
     def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:
         """What the probabilities of each suite's judges come to, of those that give some."""
-        figures = {judge: probabilities_of(of, self.error) for judge, of in self.by_judge.items()}
-        return {judge: of_judge for judge, of_judge in figures.items() if of_judge is not None}
+        figures = {}
+        for judge, results in self.by_judge.items():
+            if (of_judge := probabilities_of(results, self.error)) is not None:
+                figures[judge] = of_judge
+        return figures
 
     @property
     def is_part(self) -> bool:

@@ -351,9 +351,9 @@ class ShownCount:
     """How many edited turns were looked for, or turns of runs as they are; how many of them the
     judge was not shown, and of how many nobody can tell.
 
-    `cases` lack one. Of all violations that it `missed`, on a scale its wrong levels, so many are
-    among these, and so many of these are right by luck. `cut` is after how many characters each of
-    their transcripts was cut, or 0.
+    `cases` are those with a turn that it was not shown. `missed` are all violations that it missed,
+    or on a scale all wrong levels, and `missed_unseen` those of `cases`, of which others are
+    `right_by_luck`. `cut` is after how many characters it cut the transcript of all `cases`, or 0.
     """
 
     name: str
@@ -388,7 +388,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 cases=tuple(result.case_id for result in unseen),
                 missed=sum(map(_is_missed, results)),
                 missed_unseen=sum(map(_is_missed, unseen)),
-                right_by_luck=0 if is_whole else sum(of.outcome == "agree" for of in unseen),
+                right_by_luck=0 if is_whole else sum(case.outcome == "agree" for case in unseen),
                 cut=cuts.pop() if len(cuts) == 1 else 0,
             )
         )
@@ -416,7 +416,7 @@ def not_shown_blocks(session: Session) -> list[Block]:
             if not count.cases:
                 continue
             unseen = [session.results_by_id[case] for case in count.cases]
-            named = [session.named(of.case_id, not_shown_text(of)) for of in unseen]
+            named = [session.named(case.case_id, not_shown_text(case)) for case in unseen]
             cut = f": it cuts at {count.cut:,} characters" if count.cut else ""
             fates = []
             if count.missed_unseen:
@@ -444,12 +444,13 @@ def contradicted_blocks(session: Session) -> list[Block]:
     blocks: list[Block] = []
     every_section = figures.sections(session.table)
     for section in every_section:
-        of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
+        judge = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
         of_judge = session.by_judge.get((section.suite, section.judge), ())
         against = ((_said_text(result), result) for result in filter(reasoning_disagrees, of_judge))
-        for said, results in grouped(against).items():
+        for contradiction, results in grouped(against).items():
             named = tuple(session.named(result.case_id) for result in results)
-            title = f"{of}{counted(len(results), 'verdict')} against the reasoning: {said}"
+            count = counted(len(results), "verdict")
+            title = f"{judge}{count} against the reasoning: {contradiction}"
             blocks.append(Cases(title, named, "warning"))
     return blocks
 

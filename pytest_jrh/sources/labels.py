@@ -25,6 +25,7 @@ from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
+from pytest_jrh.stats.intervals import grouped
 
 # The columns that a label file needs, with the names that they may have.
 _NEEDED: Mapping[str, Sequence[str]] = {
@@ -128,10 +129,7 @@ class Joiner:
 
     @cached_property
     def _epochs(self) -> dict[str, list[int]]:
-        epochs: dict[str, list[int]] = {}
-        for run in self.runs:
-            epochs.setdefault(run.run_id, []).append(run.epoch)
-        return epochs
+        return grouped((run.run_id, run.epoch) for run in self.runs)
 
     @cached_property
     def _rubrics(self) -> dict[str, Rubric]:

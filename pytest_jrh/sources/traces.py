@@ -40,9 +40,9 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
     "blob": ("media", {"content": "data", "mime_type": "mimeType"}),
     "uri": ("media", {"uri": "url", "mime_type": "mimeType"}),
 }
-_BELOW = "some calls are below one of a tool, as a sub-agent's, or of a model; these are left out"
+_BELOW = "calls below one of a tool, as a sub-agent's, or of a model are left out"
 _DROPPED = (
-    "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: what lacks is lost"
+    "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are lost"
 )
 
 
@@ -58,9 +58,9 @@ def trace(value: Json) -> Conversation:
         parent = spans.get(span["parent"], {"kind": None})
         says_it = span["kind"] in _MODEL and parent["kind"] in _MODEL and _first(parent, *_SAID)
         span["is_below"] = parent.get("is_below") or parent["kind"] in _TOOL or says_it
-    own = [span for span in in_time if not span["is_below"]]
-    tools = [span for span in own if span["kind"] in _TOOL]
-    talks = [span for span in own if span["kind"] not in _TOOL and _first(span, *_SAID)]
+    read = [span for span in in_time if not span["is_below"]]
+    tools = [span for span in read if span["kind"] in _TOOL]
+    talks = [span for span in read if span["kind"] not in _TOOL and _first(span, *_SAID)]
     notices = [_DROPPED] if any(span.get("droppedAttributesCount") for span in talks) else []
     if any(span["is_below"] and _first(span, *_SAID) for span in in_time):
         notices.append(_BELOW)
@@ -88,10 +88,10 @@ def _add(record: Json, span: Json) -> None:
         if name == "gen_ai.client.inference.operation.details":
             span |= fields
         elif match := _EVENT.fullmatch(as_text(name)):
-            has = _json(_plain(event.get("body")) or fields.get("gen_ai.event.content") or fields)
-            said = has.get("message", has)
-            message = {"content": said} if isinstance(said, str) else dict(said)
-            message |= {"role": match[1] or "assistant", "tool_call_id": has.get("id")}
+            body = _json(_plain(event.get("body")) or fields.get("gen_ai.event.content") or fields)
+            content = body.get("message", body)
+            message = {"content": content} if isinstance(content, str) else dict(content)
+            message |= {"role": match[1] or "assistant", "tool_call_id": body.get("id")}
             span.setdefault((_BEFORE if match[1] else _AFTER)[1], []).append(message)
     span["kind"] = _first(span, "gen_ai.operation.name", "openinference.span.kind")
 
@@ -139,12 +139,12 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
         for message, keys in after:
             known.update(keys)
             moments.append((call["end"], message))
-    said = read_messages([message for _, message in moments])[0]
-    if not has_media(said) and not any(map(message_text, said)):
+    messages = read_messages([message for _, message in moments])[0]
+    if not has_media(messages) and not any(map(message_text, messages)):
         # Names of tools and roles alone: what was said is not recorded.
         return []
-    called = {call["id"] for part in said for call in part.get("tool_calls", ())}
-    answered = {part.get("tool_call_id") for part in said if part["role"] == "tool"}
+    called = {call["id"] for part in messages for call in part.get("tool_calls", ())}
+    answered = {part.get("tool_call_id") for part in messages if part["role"] == "tool"}
     for tool in tools:
         call_id = _first(tool, "gen_ai.tool.call.id", "tool.id")
         name = _first(tool, "gen_ai.tool.name", "tool.name")

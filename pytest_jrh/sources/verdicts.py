@@ -192,8 +192,8 @@ class Values:
         self._unclear: dict[str, None] = {}
 
     def scores(self, table: Table, column: str, problems: list[Problem]) -> list[int | None]:
-        """The scores of a column's values; None where one is empty, or is mapped to nothing. What
-        is none is a problem with the line in which it is first met.
+        """The scores of a column's values, None for an empty one or one that is mapped to nothing.
+        What is no score is a problem with the line where it is first.
         """
         texts = table.texts(column)
         lines: dict[str, int] = {}
@@ -247,13 +247,13 @@ class Values:
         way = f"--map {quoted(text)}"
         if self.scale:
             return f"say what it means: {way}={self.scale[0]}; {way}= counts it as missing"
-        if self.threshold is not None or _SHARE.fullmatch(text):
-            return "a number from 0 to 1 needs --threshold 0.5: from which one on it is what 1 is"
+        if self.threshold is not None and re.search(r"\d", text):
+            return "--threshold reads a number from 0 to 1, with a decimal point"
+        if _SHARE.fullmatch(text):
+            return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
         if tables.whole_number(text) is not None:
             numbers = [number for number in map(tables.whole_number, texts) if number is not None]
-            return (
-                f"where these are scores, say on what scale: --scale {min(numbers)}-{max(numbers)}"
-            )
+            return f"say on what scale: --scale {min(numbers)}-{max(numbers)}"
         meanings = f"{way}=0 (satisfied) or {way}=1 (violated)"
         return f"say what it means: {meanings}; {way}= counts it as missing"
 
@@ -350,9 +350,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         label = labels[row]
         if label is not None and case.votes.setdefault(texts["annotator"], label) != label:
             message = f"the label of the case {shown(name)} is another one above"
-            hint = (
-                "the rows of a case must have one label, or say in a column annotator whose it is"
-            )
+            hint = "give a case one label, or say in a column annotator whose each label is"
             problems.append(table.problem(message, line, columns.label, hint))
         for column, scores in verdicts.items():
             is_baseline = column not in columns.verdicts

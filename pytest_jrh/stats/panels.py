@@ -61,10 +61,10 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
         judges = tuple(dict.fromkeys(result.judge for result in verdicts))
         if len(judges) <= 1:
             continue
-        asked = by_made_case(of_suite)
+        asked_about = by_made_case(of_suite)
         cases = {}
         for case, of_case in by_made_case(verdicts).items():
-            if {*judges} <= {result.judge for result in asked[case]}:
+            if {*judges} <= {result.judge for result in asked_about[case]}:
                 cases[case] = of_case
         if not cases:
             continue

@@ -241,11 +241,12 @@ def test_a_repeat_counts_by_the_mean_and_a_tie_not_at_all(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("value", "threshold", "said"),
     [
-        ("0.7", None, "needs --threshold 0.5: from which one on"),
+        ("0.7", None, "needs --threshold 0.5, from which on"),
         ("85", 0.5, 'score: got "85"'),
         ("nan", 0.5, 'score: got "nan"'),
         ("-0.1", 0.5, "a number from 0 to 1"),
         ("0,7", 0.5, 'got "0'),
+        ("maybe", 0.5, "--map maybe=0 (satisfied)"),
     ],
 )
 def test_what_is_no_probability_is_refused(

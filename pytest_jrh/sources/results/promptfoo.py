@@ -47,24 +47,25 @@ def read(entries: Sequence[Any], results: Results) -> None:
             results.leave_out("rows of CSV: write .json in its place" if is_csv else UNKNOWN, place)
         elif mapping(entry.get("gradingResult")):
             outputs[place] = entry
-            for kind, asked, _ in _parts(entry):
-                tests.setdefault((kind, asked), set()).add(entry["testIdx"])
+            for kind, question, _ in _parts(entry):
+                tests.setdefault((kind, question), set()).add(entry["testIdx"])
         else:
             results.leave_out("outputs with an error or without a grade", place)
-    # What is asked of one test alone is that test's, and no rubric of its own.
-    shared = {question for question, of in tests.items() if len(of) > 1}
+    # What is asked in one test alone is no rubric.
+    shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
     cases = _cases(outputs.values())
     for (place, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
         judged: list[Score] = []
         grade = None
-        for kind, asked, part in _parts(entry):
+        for kind, question, part in _parts(entry):
             passed = part.get("pass")
             if not isinstance(passed, bool):
                 results.leave_out("assertions without a verdict", place)
             elif kind == "human":
                 grade = MEANING[passed]
             elif _JUDGED.match(kind):
-                name = f"{kind}: {asked}" if asked and (kind, asked) in shared else kind
+                is_rubric = bool(question) and (kind, question) in shared
+                name = f"{kind}: {question}" if is_rubric else kind
                 judged.append(_judged(entry, part, name, place=place, case=case, cluster=cluster))
             else:
                 results.leave_out("assertions that no model judges", place)
@@ -80,8 +81,8 @@ def _label(judged: list[Score], grade: str) -> list[Score]:
         return [replace(judged[0], value=grade, by="person", who="")]
     if not judged or not all(score.value for score in judged):
         return []
-    every = MEANING["violated" not in [score.value for score in judged]]
-    whole = replace(judged[0], metric="all judgements", value=every, reasoning="", number=None)
+    verdict = MEANING["violated" not in [score.value for score in judged]]
+    whole = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
     return [whole, replace(whole, value=grade, by="person", who="")]
 
 

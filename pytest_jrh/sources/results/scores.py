@@ -28,9 +28,9 @@ UNKNOWN = "entries of an unknown form"
 class Score:
     """What somebody said of a case by a metric.
 
-    `value` is None of a judge that failed, `number` a score that it has beside, and `who` the judge
-    or the person, where that is known. `place` is the entry of the file, and `fields` are columns
-    beside, such as `input`. Of scores of one person the one of the latest `time` counts.
+    `value` is None where a judge failed, `number` its score beside a verdict, and `who` the judge
+    or the person, where that is known. `place` is the entry of the file, and `fields` are more
+    columns, such as `input`. Of scores of one person the one of the latest `time` counts.
     """
 
     place: int
@@ -66,9 +66,7 @@ class Results:
         return dict.fromkeys(score.metric for score in self.scores)
 
     def add(self, scores: Sequence[Score]) -> None:
-        """Add the scores of a case; one more of a judge by a metric of the same name is of another
-        one.
-        """
+        """Add the scores of a case, numbered where a judge has several of one metric."""
         counts: Counter[tuple[str, ...]] = Counter()
         for score in scores:
             key = (score.metric, score.by, score.who)
@@ -101,7 +99,7 @@ class Results:
         """The rows of a table with their places, and what was left out of it.
 
         `needed` says whether "verdict" or "label" is read; `named` may have metrics behind these
-        roles. Without them a metric that people scored is held against its labels alone.
+        roles. Where it has no label, a metric that people scored is compared with their scores.
         """
         known = self.metrics
         metrics = [(role, name) for role, name in named if name in known]
@@ -111,23 +109,23 @@ class Results:
         if any(role == "label" and name in columns for role, name in named):
             # Rows of verdicts have it.
             needed = ("verdict",)
-        judged, said = self._of("judge", verdicts), self._of("person", labels)
-        if any(score.by == "person" for score in said):
-            said = [score for score in said if score.by == "person"]
+        judged, labelled = self._of("judge", verdicts), self._of("person", labels)
+        if any(score.by == "person" for score in labelled):
+            labelled = [score for score in labelled if score.by == "person"]
         notices = list(self.notices())
         if {"verdict", "label"} <= {*needed} and not labels:
-            both = {score.metric for score in judged} & {score.metric for score in said}
-            if both:
-                rest = [score for score in judged if score.metric not in both]
+            common = {score.metric for score in judged} & {score.metric for score in labelled}
+            if common:
+                rest = [score for score in judged if score.metric not in common]
                 if rest:
                     notices.append(f"No person scored {_counts(rest)}: not checked.")
-                judged = [score for score in judged if score.metric in both]
-                said = [score for score in said if score.metric in both]
+                judged = [score for score in judged if score.metric in common]
+                labelled = [score for score in labelled if score.metric in common]
         rows: list[tuple[int, dict[str, Any]]] = []
         if "verdict" in needed:
             rows += self._verdict_rows(judged, labels)
         if "label" in needed:
-            rows += _label_rows(said)
+            rows += _label_rows(labelled)
         return rows, notices
 
     def _of(self, who: By, metrics: Collection[str]) -> list[Score]:
@@ -217,7 +215,7 @@ def _row(score: Score, rubric: str) -> dict[str, Any]:
 
 
 def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A row for each label, of one person's the latest; each without a name is somebody's own."""
+    """A row for each label, of one person's the latest; two without a name are of two persons."""
     latest: dict[tuple[object, ...], Score] = {}
     for score in sorted(scores, key=lambda score: score.time):
         if score.value is not None:
