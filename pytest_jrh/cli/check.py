@@ -211,12 +211,12 @@ def _scale(text: str) -> tuple[int, int]:
 
 
 def _share(text: str) -> float:
-    message = f"got {shown(text)}; must be a number from 0 and below 1 (0.05: 5 points)"
     try:
         share = float(text)
     except ValueError:
         share = -1
     if not 0 <= share < 1:
+        message = f"got {shown(text)}; must be a number from 0 to below 1, such as 0.05"
         raise argparse.ArgumentTypeError(message)
     return share
 
