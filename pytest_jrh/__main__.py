@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 4
     except BrokenPipeError:
-        # What reads along, such as `head`, has read enough; nor is the rest written at exit.
+        # The reader, such as `head`, has closed the pipe; at exit Python would write to it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
@@ -122,7 +122,8 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "--log",
         required=True,
         metavar="FILE_OR_FOLDER",
-        help="the agent's runs: an Inspect log, conversations (.jsonl, .json), or a folder",
+        help="the agent's runs: an Inspect log, conversations, sessions or traces (.jsonl, .json), "
+        "or a folder",
     )
     init.add_argument(
         "--rubric",

@@ -47,12 +47,8 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         help="CSV (commas, semicolons, tabs), JSON lines, or the results of another tool",
     )
     _declare_columns(check)
-    check.add_argument(
-        "--baseline",
-        metavar="COL_OR_FILE",
-        default="",
-        help="earlier verdicts on the same cases, to compare with",
-    )
+    baseline = "earlier verdicts on the same cases, to compare with"
+    check.add_argument("--baseline", metavar="COL_OR_FILE", default="", help=baseline)
     check.add_argument(
         "--max-drop",
         metavar="X",
@@ -83,19 +79,10 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     )
     for name, help_text in _COLUMNS.items():
         columns.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
-    columns.add_argument(
-        "--verdict",
-        metavar="COL",
-        action="append",
-        default=[],
-        help="what a judge said; once for each judge",
-    )
-    check.add_argument(
-        "--labels",
-        metavar="FILE",
-        default="",
-        help="the labels of people, where they are in another file",
-    )
+    verdict = "what a judge said; once for each judge"
+    columns.add_argument("--verdict", metavar="COL", action="append", default=[], help=verdict)
+    labels = "what people said, where that is in another file"
+    check.add_argument("--labels", metavar="FILE", default="", help=labels)
     check.add_argument(
         "--map",
         metavar="WORD=VALUE",
@@ -115,7 +102,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--threshold",
         metavar="X",
         type=_share,
-        help="verdicts are numbers from 0 to 1; from X on they are a 1",
+        help="verdicts are numbers from 0 to 1; from X on they count as 1",
     )
     check.add_argument(
         "--error",
@@ -125,12 +112,8 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="with --threshold: the share that may be wrong of what the judge decides alone "
         "(default: 0.05)",
     )
-    numbers.add_argument(
-        "--scale",
-        metavar="LOW-HIGH",
-        type=_scale,
-        help="the scores of an ordinal scale, such as 1-5",
-    )
+    scale = "the scores of an ordinal scale, such as 1-5"
+    numbers.add_argument("--scale", metavar="LOW-HIGH", type=_scale, help=scale)
 
 
 def check_file(options: argparse.Namespace) -> int:

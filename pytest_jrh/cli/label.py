@@ -98,6 +98,7 @@ def label_file(path: Path, options: Namespace) -> int:
 
 def _table(path: Path, options: Namespace) -> Table | None:
     """A table, or the results of a tool; None for transcripts, whose source says what is wrong."""
+    # Other JSON than that of messages is a table.
     is_flat = is_conversations(path) and '"role"' not in read_head(path)
     is_table = is_flat or not (path.is_dir() or form_of(path))
     try:
@@ -110,7 +111,7 @@ def _table(path: Path, options: Namespace) -> Table | None:
 
 
 def _runs(path: Path) -> Iterator[_Item]:
-    """The messages of each run; none of what cannot be read."""
+    """The messages of each run; of one that cannot be read there are none."""
     with open_sources((path,), input_format=look_at(path).format) as source:
         unclear = {name for names in source.unclear_names().values() for name in names}
         aliases = source.aliases().items()
@@ -124,7 +125,7 @@ def _runs(path: Path) -> Iterator[_Item]:
 
 
 def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
-    """The rows of a table, each with a turn for every text, which is called as its column."""
+    """The rows of a table, each with a turn for every text, whose role is its column."""
     table = tables.with_rows(table, (), ("verdict",))
     if table.results and not table.lines:
         raise table.results.without_labels(table.file)
@@ -137,8 +138,11 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
             if option == "--text":
                 hint += "; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
-    columns = {role: verdicts.only_column(table, role, names) for role in ("rubric", "epoch")}
-    columns |= {"case": case, "rubric_text": "rubric_text"}
+    # No option names this column.
+    ids = table.named(("rubric_id",))
+    rubric = ids[0] if ids else verdicts.only_column(table, "rubric", names)
+    columns = {"case": case, "rubric": rubric, "rubric_text": "rubric_text"}
+    columns["epoch"] = verdicts.only_column(table, "epoch", names)
     texts = {name: table.texts(name) for name in names}
     digests = verdicts.text_digests(table, names)
     for row, (_, cells) in enumerate(table.rows(columns)):

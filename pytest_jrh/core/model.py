@@ -631,7 +631,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's answer, on the scale that was on offer, by a threshold of its `probability`."""
+    """A judge's answer, on the scale on offer; by a threshold where it has a `probability`."""
 
     score: int
     reasoning: str
@@ -716,9 +716,8 @@ class ShownTurns:
     """How many `turns` of a case were looked for in what its judge sent: those that were edited, or
     where `is_whole` all turns of a case without edits.
 
-    `missing` are the positions of those that it did not send; of so many others it is `unknown`.
-    Where they are missing, and it sent so many characters of the transcript's beginning, that is
-    `cut`; else 0.
+    `missing` are the positions of those that it did not send, `unknown` the number of those that
+    nobody can tell. `cut` is after how many characters it cut the transcript, where known, else 0.
     """
 
     turns: int

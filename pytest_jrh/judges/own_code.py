@@ -98,8 +98,8 @@ def no_verdict(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What is made of a judge's values; `who` is the judge. Of numbers that a `threshold` is for,
-    1 is a violation, or a pass where `one_passes`.
+    """What is made of the values of a judge, `who`. A number from `threshold` on is a violation, or
+    a pass where `one_passes`.
     """
 
     who: str

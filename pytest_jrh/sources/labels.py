@@ -359,8 +359,8 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
 
 
 def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -> Problem | None:
-    """Refuse values of which nobody has said what they mean: of the log, and words of another tool
-    that are `bare`.
+    """Refuse values whose meaning nobody has said: those of the log, and words of another tool that
+    are `bare`.
 
     1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
     """

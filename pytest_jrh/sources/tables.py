@@ -1,5 +1,5 @@
-"""The one reader of tables, be it labels of runs or verdicts beside labels: CSV as spreadsheets
-write it, or JSON lines; and what a value in them means on the scale of verdicts.
+"""The one reader of tables, of labels and of verdicts beside labels: CSV as spreadsheets write it,
+or JSON; and what a value in them means on the scale of verdicts.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def read_table(path: Path, file: str) -> Table:
 
 
 def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
-    """The table for what is `needed` of "label" and "verdict": of another tool's results its rows,
-    of the metrics that are `named` behind their roles, where they are.
+    """The table of what is `needed`: "label", "verdict" or both. Results of another tool become its
+    rows, of the metrics `named` behind their roles; raises `InputError` where there are no scores.
     """
     results = table.results
     if results is None:
@@ -240,7 +240,7 @@ WORDS: Mapping[str, int] = {word: index % 2 for index, word in enumerate(_PAIRS.
 """What a binary label may be, whatever its case: 1 is violated, 0 is satisfied; C and I are
 Inspect's."""
 BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-"""Values of which only a column's name, or an option, says what 1 means."""
+"""Values that mean nothing until a column's name, or an option, says what 1 is."""
 CANNOT_TELL = "cannot tell"
 
 

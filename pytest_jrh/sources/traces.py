@@ -1,5 +1,5 @@
-"""Traces of OpenTelemetry in OTLP JSON, each of which is a run. What was said is in attributes or
-events of calls of models, by the semantic conventions of GenAI (1.28 and later) or OpenInference.
+"""Traces of OpenTelemetry in OTLP JSON, one a run. What was said is in attributes or events of
+models' calls, by the semantic conventions of GenAI (1.28 and later) or OpenInference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 _FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
 _LEVELS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 _TOOL, _MODEL = ("execute_tool", "TOOL"), ("chat", "text_completion", "generate_content", "LLM")
-# Attributes with messages, of which the first that is there counts; `events` are our own.
+# Attributes with messages; the first that a span has counts. `events` are those that `_add` makes.
 _SYSTEM = ("gen_ai.system_instructions",)
 _BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt")
 _AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
@@ -164,7 +164,7 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
 
 
 def _keys(message: Json) -> list[str]:
-    """What tells a message from others, calls last: not all repeat the text beside them."""
+    """What tells a message from others, calls last: some spans repeat them without the text."""
     keys = []
     for part in read_message(message):
         keys.append(repr((part["role"], part.get("tool_call_id"), message_text(part).strip())))
@@ -173,7 +173,7 @@ def _keys(message: Json) -> list[str]:
 
 
 def _messages(span: Json, keys: Sequence[str], role: Any = None) -> list[tuple[Json, list[str]]]:
-    """The messages in the first of the attributes that is there, each with its keys."""
+    """The messages in the first of these attributes that the span has, each with its keys."""
     key = next((key for key in keys if span.get(key)), keys[0])
     messages = []
     with inside(key):

@@ -38,8 +38,8 @@ class Columns(NamedTuple):
     """Which column is taken for what; empty where none is.
 
     `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
-    `parts` are columns of which each is a part of `cluster`, such as runs of a task, and `baseline`
-    has earlier verdicts.
+    The groups of each column in `parts` lie within those of `cluster`, as runs within tasks, and
+    `baseline` has earlier verdicts.
     """
 
     label: str = ""
@@ -258,9 +258,7 @@ class Values:
         return f"say what it means: {meanings}; {way}= counts it as missing"
 
     def refuse_unclear(self, read: VerdictTable) -> None:
-        """Refuse a threshold on words, and columns of which nothing says what 1 means, once all are
-        read.
-        """
+        """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
         if self.threshold is not None and not self.probabilities:
             numbers = _holding(read.table, read.unused, _SHARE.fullmatch)
             ways = " or ".join(f"--verdict {quoted(name)}" for name in numbers[:_MOST_WAYS])

@@ -1,10 +1,11 @@
 """What a judge's probabilities say beside the verdicts that a threshold makes of them: what it
 misses at few false alarms, whether its numbers mean what they say, how much it may decide alone.
 
-Each case is counted by a threshold that was chosen without its cluster (cross-fitting). As chance
-may have chosen others, an interval holds those of the share at the strictest and the loosest one,
-where Wilson's bounds of the rate that the choice keeps to meet the limit. Each end is missed by a
-bound of the choice or by one of the share, each in 2.5 of 100 samples: by both ends in at most 10.
+Each case is counted by a threshold that was chosen without its cluster (cross-fitting). Another
+sample would have chosen another threshold. So an interval goes from the lower bound of the share at
+the strictest threshold to the upper bound at the loosest one, where Wilson's bounds of the limited
+rate meet the limit. Choice and share are each beyond such a bound in 2.5 of 100 samples, so that an
+interval misses in at most 10.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Pro
 def _chosen(
     cases: Sequence[_Case], limit: float, worth: float, *, of_wrong: bool = False
 ) -> tuple[float | None, Estimate, list[_Case]]:
-    """How sure a case must be (see `_lowest`), which share is, `of_wrong` of others; and which."""
+    """How sure a case must be (see `_lowest`), the share of cases that are (`of_wrong`: of right
+    ones), and these cases; each is held to a threshold that was chosen without its cluster.
+    """
     lowest, loosest, strictest = _lowest(cases, limit, worth, of_wrong=of_wrong)
     names = sorted({case.cluster for case in cases}, key=repr)
     apart: dict[Hashable, float] = {}
@@ -121,9 +124,10 @@ def _chosen(
 
 
 def _lowest(cases: Iterable[_Case], limit: float, worth: float, *, of_wrong: bool) -> list[float]:
-    """The lowest sureness so that of the cases that are so sure no larger share than the limit is
-    wrong, or `of_wrong` ones no larger share is so sure; then by the lower and the upper bound of
-    that share, of cases that are `worth` so many each. Infinite where there is none.
+    """The lowest sureness from which on the share of wrong cases keeps to the limit, or with
+    `of_wrong` the share of all wrong cases that are so sure; then the same by the lower and by the
+    upper bound of that share, where a case is `worth` a part of an independent one. Infinite where
+    there is none.
     """
     ordered = sorted(cases, key=attrgetter("sure"), reverse=True)
     whole = sum(case.is_wrong for case in ordered) if of_wrong else 0

@@ -73,7 +73,7 @@ def _info(trace: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fields(trace: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, str]:
-    """What was asked and answered, of which a trace alone has a preview."""
+    """What was asked and answered; a trace by itself has a preview of them."""
     metadata = mapping(info.get("trace_metadata"))
     fields = {}
     for name, column, key in (("input", "request", "Inputs"), ("output", "response", "Outputs")):

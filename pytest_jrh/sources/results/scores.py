@@ -1,5 +1,5 @@
-"""What the files of other tools come to: who said what of which case by which metric, and the rows
-of a table of it.
+"""What the files of other tools hold: who scored which case how by which metric; and the rows of a
+table of it.
 
 Which of two metrics is the judge and which the label is only known where the tool says whether a
 model or a person gave a score, or where an option names it.
@@ -165,7 +165,7 @@ class Results:
                 yield score.place, row
 
     def without_labels(self, file: str) -> InputError:
-        """What a file supports in which no verdict stands beside a label, and what is next."""
+        """The error of a file without a verdict beside a label: what it holds, and what to do."""
         by: dict[By, list[Score]] = {"judge": [], "person": [], "other": []}
         for score in self.scores:
             by[score.by].append(score)
@@ -241,8 +241,8 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def case_names(subjects: Iterable[tuple[str, str]]) -> list[str]:
-    """The case that each score is of, by what it is about and by the part of it, if any: what is
-    said of the only part that is there is said of the whole.
+    """The case of each score, by the whole that it is about and the part of it, if any. The only
+    part that is scored is taken for the whole.
     """
     listed_subjects = list(subjects)
     parts: dict[str, set[str]] = {}
