@@ -87,11 +87,14 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     head_lines = _fitted(head, display.width, room - min(warnings, 1))
     room = max(room - len(head_lines), min(warnings, 1))
     doubt_lines = list(block_lines(doubts, display.width, indent=len(GAP)))
+    whole = [*map(_without_list, doubts)]
     if len(doubt_lines) > room:
-        whole = map(_without_list, doubts)
         doubt_lines = list(block_lines(whole, display.width, indent=len(GAP)))
     if len(doubt_lines) > room:
         doubt_lines = list(_in_a_line(doubts, display.width))
+        first = list(block_lines(whole[:1], display.width, indent=len(GAP)))
+        if warnings and 1 < len(first) <= room - warnings + 1:
+            doubt_lines[:1] = first
     if warnings > room:
         more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
         doubt_lines = [*doubt_lines[: room - 1], Styled(more, "yellow")]

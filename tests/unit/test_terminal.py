@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import Spending
+from pytest_jrh.core.model import ShownTurns, Spending
 from pytest_jrh.core.text import columns, cut_in_the_middle
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import MOST_LINES
-from tests.support.judged_sessions import coin, judged, printed, right, scored, session_of, wrong_on
+from tests.support.judged_sessions import (
+    coin,
+    judged,
+    misses,
+    printed,
+    right,
+    scored,
+    session_of,
+    wrong_on,
+)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -32,6 +41,19 @@ def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
     # Where a panel is split, its cases are named whole.
     verbose = printed(session_of(results), width, 1)
     assert max(columns(line) for line in verbose if "suites/refunds" not in line) <= width
+
+
+def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -> None:
+    results = []
+    for result in judged(misses(9), rubrics=("first", "second", "tone")):
+        is_whole = result.label == 0
+        shown = ShownTurns(1, (4,), is_whole=is_whole, cut=3_000)
+        results.append(replace(result, extra=replace(result.extra, shown=shown)))
+    lines = printed(session_of(results), 80)
+    assert len(lines) <= MOST_LINES
+    unseen = "(36 cases: 9 of its 9 missed violations, 27 right by luck)."
+    assert unseen in " ".join(" ".join(lines).split())
+    assert any(line.endswith("it cuts at 3,000 …") for line in lines)
 
 
 @given(st.text(max_size=40), st.integers(2, 30))
