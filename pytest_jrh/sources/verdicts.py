@@ -345,8 +345,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         name = texts["case"] or f"line {line}"
         key = CaseKey(name, texts["rubric"], 1 if epoch is None else epoch)
         case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
-        label = labels[row]
-        if label is not None and case.votes.setdefault(texts["annotator"], label) != label:
+        label, annotator = labels[row], texts["annotator"]
+        is_one_more_vote = annotator != "" and annotator not in case.votes
+        if label is not None and case.votes.setdefault(annotator, label) != label:
             message = f"the label of the case {shown(name)} is another one above"
             hint = "give a case one label, or say in a column annotator whose each label is"
             problems.append(table.problem(message, line, columns.label, hint))
@@ -358,6 +359,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
             judge = texts["judge"] if columns.judge and not is_baseline else column
             of_judge = case.verdicts.setdefault(judge, {})
             if texts["repeat"] in of_judge:
+                if is_one_more_vote and scores[row] in (None, of_judge[texts["repeat"]]):
+                    # The verdict stands beside the label of each person.
+                    continue
                 message = f"the case {shown(name)} is in line {case.line} too"
                 problems.append(table.problem(message, line, columns.case, _TELL_APART))
             of_judge[texts["repeat"]] = scores[row]
