@@ -368,9 +368,7 @@ Values: TypeAlias = "dict[Decimal | str, str]"
 
 
 def values_of_acts(messages: Iterable[Message], most: float = _MOST_VALUES) -> Values:
-    """The first values in the arguments and results of messages, not in what is said beside
-    them.
-    """
+    """The first values in arguments and results of messages, not in what is said beside them."""
     values: Values = {}
     for message in messages:
         sources = [call.get("arguments") for call in message.get("tool_calls") or ()]

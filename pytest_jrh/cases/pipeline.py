@@ -297,9 +297,7 @@ class ConversationSummarizer:
         self._summary: asyncio.Task[str] | None = None
 
     def update(self, messages: Sequence[Message], edited: Iterable[int]) -> None:
-        """Take the conversation after an edit, and which turns it edited; the summary held is
-        dropped.
-        """
+        """Take the conversation after an edit, and which turns it edited; drop the summary held."""
         self._messages = tuple(messages)
         self._edited.update(edited)
         self._summary = None

@@ -123,9 +123,7 @@ class Pipeline:
         return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
 
     def summarizes_for(self, stage: StageSpec) -> bool:
-        """Whether the prompt of a stage names the summary: one that nobody reads is not asked
-        for.
-        """
+        """Whether the prompt of a stage names the summary, which is else not asked for."""
         return stage.name in self.templates and reads_summary(self.templates[stage.name])
 
     def perturber(self, complete: Complete) -> ConversationPerturber:

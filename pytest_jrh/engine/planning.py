@@ -252,9 +252,7 @@ def _by_stage(surveys: Iterable[Survey]) -> dict[str, Bounds]:
 
 
 def _asked(surveys: Sequence[Survey]) -> str:
-    """The calls to make and their cost; what has no price is unknown, and never counted as
-    nothing.
-    """
+    """The calls to make and their cost; what has no price is unknown, never counted as nothing."""
     calls = sum(_by_stage(surveys).values(), NO_CALL)
     cost, is_known = NO_CALL, True
     for survey in surveys:

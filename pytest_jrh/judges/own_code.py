@@ -489,9 +489,7 @@ class PythonJudge(OwnCodeJudge):
         return await self.judged(judged, calls, call, said_by, self.scale(), is_async=is_async)
 
     def _asking(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
-        """The `complete` that the function gets: it asks the judge's model, or the one that is
-        named.
-        """
+        """The `complete` of the function, which asks the judge's model, or a named one."""
 
         async def asked(
             messages: str | Sequence[Mapping[str, str]],

@@ -361,9 +361,7 @@ class Negotiation:
         return True
 
     def answered(self, request: CallRequest) -> None:
-        """Record that a model answered: what it refused before is not sent again, and a notice
-        due.
-        """
+        """Record that a model answered: what it refused is not sent again, and a notice is due."""
         model = request.stage.model
         self._refused[server_of(request)] |= request.attempts.refused
         sending = self.sending(request)

@@ -156,9 +156,7 @@ class Exchanges:
         return other_host
 
     def _keep_room(self, request: HttpRequest) -> Halt | None:
-        """Keep room for an answer: one that is paid for and cannot be kept would be paid for
-        again.
-        """
+        """Keep room for an answer: one that is paid for and not kept would be paid for again."""
         room = contextlib.ExitStack()
         request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
         try:

@@ -351,9 +351,7 @@ class Tape:
         return room_for(answers, self.path, self._locks)
 
     def scrubbed(self, answer: Answer) -> Answer:
-        """The answer as a replay will give it, so that a secret in it makes no difference later
-        on.
-        """
+        """The answer as a replay will give it, so that a secret in it makes no difference later."""
         redact = self.recording.redactor.text
         text = redact(storable(answer.text)[0])
         refusal = redact(storable(answer.refusal)[0]) if answer.refusal is not None else None

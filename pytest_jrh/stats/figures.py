@@ -311,9 +311,7 @@ _LEFT_OUT = {
 
 
 def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
-    """Why figures of a section are missing, as title, reason and the rows' names; each reason
-    once.
-    """
+    """Why figures of a section are missing: title, reason and the rows' names, each reason once."""
     missing: dict[tuple[str, str], list[str]] = {}
     for row in section.rows:
         for column in section.columns:

@@ -306,9 +306,7 @@ def _edit_by_hand(
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:
-    """Whether a person may change the text of this turn: as for the editor,
-    assistant turns alone.
-    """
+    """Whether a person may change the text of this turn: assistant turns alone, as the editor."""
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
 
 
@@ -409,9 +407,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
 
 
 def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
-    """The blind labels by case digest, one for each reviewer: the last one, where there are
-    several.
-    """
+    """The blind labels by case digest: the last one of each reviewer."""
     blind: dict[str, tuple[int, ...]] = {}
     for digest, by_reviewer in last_blind(people).items():
         labels = tuple(last.label for last in by_reviewer.values() if last.label is not None)
@@ -613,7 +609,5 @@ def grounds_of(
 
 
 def is_same(model: str, verifier: str) -> bool:
-    """Whether two names are of one model, whoever serves it: `azure/gpt-4.1` and
-    `openai/gpt-4.1`.
-    """
+    """Whether two names are of one model, whoever serves it: `azure/gpt-4.1`, `openai/gpt-4.1`."""
     return model.casefold().rpartition("/")[2] == verifier.casefold().rpartition("/")[2]
