@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 from collections import Counter
@@ -16,7 +15,8 @@ from pytest_jrh.cli.checking import check_table
 from pytest_jrh.engine.suite import make_ready
 from tests.browser.opened import LabelPages
 from tests.browser.test_blind_labelling import FINISH, wait_count, wait_number
-from tests.support.label_command import label_process
+from tests.support.label_session import labelling_session
+from tests.support.sessions import as_text
 
 RUBRIC = "polite: The answer is polite."
 NUMBER = 30
@@ -30,14 +30,14 @@ def seconds_used(process: int) -> float:
 
 def write_cases() -> None:
     """A table of verdicts, and a log of the same cases."""
-    rows, runs = ["id,question,answer,verdict,reasoning"], []
+    rows, runs = ["id,question,answer,verdict,reasoning\n"], []
     for number in range(NUMBER):
         word = "satisfied" if number % 2 else "violated"
-        rows.append(f"run-{number},question {number},answer {number},{word},The judge thinks")
+        rows.append(f"run-{number},question {number},answer {number},{word},The judge thinks\n")
         turns = [{"role": "assistant", "content": f"answer {number}"}]
-        runs.append(json.dumps({"id": f"run-{number}", "messages": turns}))
-    Path("cases.csv").write_text("\n".join(rows), encoding="utf-8")
-    Path("runs.jsonl").write_text("\n".join(runs), encoding="utf-8")
+        runs.append({"id": f"run-{number}", "messages": turns})
+    Path("cases.csv").write_text("".join(rows), encoding="utf-8")
+    Path("runs.jsonl").write_text(as_text(runs), encoding="utf-8")
 
 
 def key_of(person: str, number: int) -> str:
@@ -55,8 +55,8 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
     monkeypatch.chdir(pages.folder)
     write_cases()
     for person in ("ann", "ben"):
-        command = ("cases.csv", "--rubric", RUBRIC, "--reviewer", person)
-        with label_process(*command) as (process, url):
+        command = ("label", "cases.csv", "--rubric", RUBRIC, "--reviewer", person)
+        with labelling_session(Path(), *command, module="pytest_jrh") as (process, url):
             page = pages.page(url, name="")
             wait_number(page, 1)
             assert seconds_used(process.pid) < 2

@@ -11,49 +11,23 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.workflow_jobs import COMMIT, RUN, SECRETS, SOURCE, Jobs, Ran, github
+from tests.plugin.workflow_jobs import COMMIT, RUN, SECRETS, SOURCE, Jobs, Ran, github, needs_shell
 from tests.unit.test_workflows import ROOT
 
 CONFIG = "inputs/configs/refund_agent.yml"
 LAX = "examples/prompt_change/refund_agent.yml"
 TABLE = "examples/strong_judges/llmbar-gpt4.csv"
-# GitHub as far as the workflow sees it: the comments of a pull request.
-GH = """
-import json, os, pathlib, subprocess, sys
-comments = pathlib.Path(__file__).with_name("comments.json")
-words = sys.argv[1:]
-assert os.environ["GH_TOKEN"] == "a token"
-if "--paginate" in words:
-    subprocess.run(["jq", "-r", words[words.index("--jq") + 1], str(comments)], check=True)
-else:
-    path = words[words.index("--field") + 1].removeprefix("body=@")
-    body, bot = pathlib.Path(path).read_text("utf-8"), {"login": "github-actions[bot]"}
-    known = json.loads(comments.read_text("utf-8"))
-    address = words[words.index("--method") + 2]
-    if words[words.index("--method") + 1] == "POST":
-        assert address == "repos/o/r/issues/5/comments"
-        known.append({"id": len(known) + 1, "body": body, "user": bot})
-    else:
-        number = int(address.removeprefix("repos/o/r/issues/comments/"))
-        known[number - 1]["body"] = body
-    comments.write_text(json.dumps(known), "utf-8")
-"""
-# What a stranger writes is never changed, whatever it begins with.
 STRANGER = f"<!-- pytest-jrh: judge, {CONFIG} --> me first"
 PUSHED = github("pull_request", action="synchronize")
 REJUDGE = github("pull_request", action="labeled", label="rejudge")
 
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, ("bash", "iconv", "jq"))), reason="needs bash, iconv and jq"
-)
+pytestmark = needs_shell
 
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Jobs:
     jobs = Jobs("judge-gate.yml", tmp_path / "bin")
-    jobs.install(GH)
-    known = [{"id": 1, "body": STRANGER, "user": {"login": "mallory"}}]
-    (jobs.tools / "comments.json").write_text(json.dumps(known), "utf-8")
+    jobs.install(STRANGER)
     return jobs
 
 
@@ -66,7 +40,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def comments(jobs: Jobs) -> list[str]:
     """The action's comments, in the order in which they were made."""
-    stranger, *known = json.loads((jobs.tools / "comments.json").read_text("utf-8"))
+    stranger, *known = json.loads(jobs.known.read_text("utf-8"))
     assert stranger["body"] == STRANGER
     return [comment["body"] for comment in known]
 

@@ -101,20 +101,3 @@ def test_a_recorded_probability_is_judged_by_another_threshold_without_the_judge
     configure(folder, "0.5}", '0.6, version: "1"}')
     pytester.runpytest(OPTIONS[0])
     assert scores_below(folder) == BY_MORE
-
-
-@pytest.mark.parametrize(
-    ("judge", "said"),
-    [
-        ("python: judges.py:graded, threshold: 2", "must be a number from 0 to 1"),
-        ("model: m, threshold: 0.5", "is for code that judges a binary suite"),
-        ("python: judges.py:graded, threshold: 0.5, score_map: {a: 1}", "without score_map"),
-    ],
-)
-def test_a_threshold_without_a_meaning_is_refused(
-    folder: Path, pytester: pytest.Pytester, judge: str, said: str
-) -> None:
-    configure(folder, "python: judges.py:graded, threshold: 0.5", judge)
-    done = pytester.runpytest(OPTIONS[0])
-    assert done.ret == 4
-    assert said in " ".join(done.stderr.str().split())

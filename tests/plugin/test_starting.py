@@ -370,6 +370,6 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     clone = project / "clone"
     subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
     jobs = Jobs(str(clone / GATE[1]), project / "bin")
-    jobs.install("")
+    jobs.install()
     replay = jobs.run("replay", clone, github("push"), NO_KEY)
     assert replay.result == "success", replay.printed

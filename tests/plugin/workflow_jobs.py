@@ -4,6 +4,7 @@ are evaluated, the action is expanded, and each script of the shell is run as it
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.plugin.recorded import environment
@@ -28,6 +30,33 @@ SHELLS = {
     None: ["bash", "-e", "-c"],
     "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"],
 }
+# GitHub as far as workflows see it: the issues of a project or the comments of one, which are in
+# `known.json`; and what was called.
+GH = """
+import json, os, pathlib, subprocess, sys
+folder, words = pathlib.Path(__file__).parent, sys.argv[1:]
+assert os.environ["GH_TOKEN"] == "a token"
+file, body = folder / "known.json", ""
+if "--paginate" in words:
+    subprocess.run(["jq", "-r", words[words.index("--jq") + 1], str(file)], check=True)
+else:
+    [text] = [word.removeprefix("body=@") for word in words if word.endswith(".md")]
+    known, body = json.loads(file.read_text("utf-8")), pathlib.Path(text).read_text("utf-8")
+    number, by = len(known) + 1, {"login": "github-actions[bot]"}
+    if "create" in words or "repos/o/r/issues/5/comments" in words:
+        known.append({"id": number, "number": number, "body": body, "user": by})
+    elif "PATCH" in words:
+        [changed] = [word for word in words if word.startswith("repos/o/r/issues/comments/")]
+        known[int(changed.rpartition("/")[2]) - 1]["body"] = body
+    file.write_text(json.dumps(known), "utf-8")
+with (folder / "calls.jsonl").open("a") as calls:
+    print(json.dumps({"words": words, "text": body}), file=calls)
+"""
+# What a stranger writes is never changed, whatever it begins with.
+STRANGER = {"id": 1, "number": 1, "user": {"login": "mallory"}}
+needs_shell = pytest.mark.skipif(
+    not all(map(shutil.which, ("bash", "iconv", "jq"))), reason="needs bash, iconv and jq"
+)
 _TOKEN = re.compile(r"'[^']*'|&&|\|\||[!=]=|[!()]|[\w.-]+")
 _OPERATORS = {"&&": "and", "||": "or", "!": "not", "==": "==", "!=": "!=", "(": "(", ")": ")"}
 
@@ -98,10 +127,16 @@ class Jobs:
         """What a run has kept, a folder for each name."""
         return self.tools / "artifacts"
 
-    def install(self, gh: str) -> None:
-        """Put the commands there; `gh` is the program that stands for GitHub's."""
+    @property
+    def known(self) -> Path:
+        """What was written to GitHub."""
+        return self.tools / "known.json"
+
+    def install(self, of_stranger: str = "") -> None:
+        """Put the commands there, and what a stranger has written."""
         self.tools.mkdir()
-        (self.tools / "gh.py").write_text(gh, "utf-8")
+        (self.tools / "gh.py").write_text(GH, "utf-8")
+        self.known.write_text(json.dumps([{**STRANGER, "body": of_stranger}]), "utf-8")
         self.command("pytest", shlex.join([*python(), "-m", "pytest"]))
         self.command("python", f'[ "$2" = pip ] && exec echo "$@"\n{shlex.join(python())}')
         self.command("gh", shlex.join([sys.executable, str(self.tools / "gh.py")]))

@@ -1,4 +1,5 @@
-"""A session of pytest with its page open, and one who decides or labels there over HTTP."""
+"""A session of pytest, or another command, with its page open, and one who decides or labels there
+over HTTP."""
 
 from __future__ import annotations
 
@@ -40,10 +41,13 @@ class Reviewer:
 
 @contextmanager
 def labelling_session(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+    folder: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    module: str = "pytest",
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The session, and the address that it printed."""
-    command = [*python(), "-u", "-m", "pytest", *arguments]
+    command = [*python(), "-u", "-m", module, *arguments]
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -59,7 +63,9 @@ def labelling_session(
         try:
             for line in process.stdout:
                 seen += line
-                if found := re.search(r"the cases (?:blind )?at (http\S+)", line):
+                if found := re.search(
+                    r"(?:the cases|the cases blind|label them) at (http\S+)", line
+                ):
                     yield process, found[1]
                     break
             else:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 Said: TypeAlias = "tuple[bool | None, bool | None]"
+Json: TypeAlias = "dict[str, Any]"
 TIME = "2026-05-01T10:00:00.000Z"
 # What graders of promptfoo say that fail, not all with a mark in the metadata.
 FAILURES = (
@@ -20,43 +21,42 @@ FAILURES = (
 )
 
 
-def promptfoo(said: Sequence[Said]) -> dict[str, Any]:
+def promptfoo(said: Sequence[Said]) -> Json:
     """`promptfoo export eval ID -o results.json`, after somebody graded in its viewer."""
-    results: list[dict[str, Any]] = []
+    results: list[Json] = []
+    judge = {"id": "openai:chat:judge", "config": {"apiKey": "[REDACTED]"}}
     for number, (verdict, label) in enumerate(said):
         rubric = {"type": "llm-rubric", "value": "is polite", "metric": "polite"}
-        score = {True: 0.9, False: 0.2, None: 0}[verdict]
-        part = {"assertion": rubric, "pass": bool(verdict), "score": score, "reason": "Because."}
+        part = {"assertion": rubric, "pass": bool(verdict), "reason": "Because."}
+        part |= {"score": 0.2 if verdict is False else 0.9}
         if verdict is None:
             part |= FAILURES[number % len(FAILURES)]
         parts = [part, {"assertion": {"type": "contains", "value": "x"}, "pass": True, "score": 1}]
         if label is not None:
             parts.append({"assertion": {"type": "human"}, "pass": label, "score": int(label)})
-        judge = {"id": "openai:chat:judge", "config": {"apiKey": "[REDACTED]"}}
         result = {
-            "testIdx": number,
-            "promptIdx": 0,
             "vars": {"question": f"question {number}", "human": "pass" if label else "fail"},
             "prompt": {"raw": f"Answer: question {number}", "label": "Answer: {{question}}"},
             "response": {"output": f"answer {number}"},
             "testCase": {"vars": {}, "options": {"provider": judge}, "metadata": {}},
             "gradingResult": {"pass": True, "score": 1, "componentResults": parts},
         }
-        results.append(result)
+        results.append({"testIdx": number, "promptIdx": 0, **result})
     failed = {"testIdx": len(said), "promptIdx": 0, "vars": {}, "error": "API error: 500"}
     summary = {"version": 3, "prompts": [], "results": [*results, failed], "stats": {}}
     return {"evalId": "eval-x", "results": summary, "config": {}, "shareableUrl": None}
 
 
-def deepeval(said: Sequence[Said]) -> dict[str, Any]:
-    """A file of `DEEPEVAL_RESULTS_FOLDER`; the label is metadata of the test case."""
+def deepeval(said: Sequence[Said]) -> Json:
+    """A file of `DEEPEVAL_RESULTS_FOLDER`; the label is metadata of the test case. Not all metrics
+    that failed are without a score."""
     cases = []
     for number, (verdict, label) in enumerate(said):
         metric = {"name": "polite [GEval]", "success": bool(verdict), "evaluationModel": "judge"}
         if verdict is None:
             metric["error"] = "RetryError: it is down"
-        else:
-            metric |= {"score": 0.9 if verdict else 0.2, "reason": "Because."}
+        if verdict is not None or number % 2:
+            metric |= {"score": 0.2 if verdict is False else 0.9, "reason": "Because."}
         plain = {"name": "Exact Match", "threshold": 1.0, "success": True, "score": 1.0}
         texts = {"input": f"question {number}", "actualOutput": f"answer {number}"}
         metadata = {"human": {True: "pass", False: "fail", None: None}[label]}
@@ -65,32 +65,23 @@ def deepeval(said: Sequence[Said]) -> dict[str, Any]:
     return {"testCases": cases, "conversationalTestCases": [], "metricsScores": [], "prompts": []}
 
 
-def langfuse(said: Sequence[Said]) -> list[dict[str, Any]]:
+def langfuse(said: Sequence[Said]) -> list[Json]:
     """The export of the table of scores; a judge that failed leaves none."""
     scores = []
     for number, pair in enumerate(said):
-        for source, passed in zip(("EVAL", "ANNOTATION"), pair, strict=True):
-            is_judge = source == "EVAL"
-            score = {
-                "id": f"{source}-{number}",
-                "traceId": f"trace-{number}",
-                "observationId": f"span-{number}" if is_judge else None,
-                "timestamp": TIME,
-                "source": source,
-                "name": "polite",
-                "dataType": "BOOLEAN",
-                "value": int(passed or False),
-                "stringValue": str(passed),
-                "comment": "Because." if is_judge else None,
-                "authorUserName": None if is_judge else "ann",
-            }
+        trace = {"traceId": f"trace-{number}", "timestamp": TIME, "name": "polite"}
+        judge = {"observationId": f"span-{number}", "comment": "Because.", "authorUserName": None}
+        person = {"observationId": None, "comment": None, "authorUserName": "ann"}
+        for source, by, passed in zip(("EVAL", "ANNOTATION"), (judge, person), pair, strict=True):
+            about = {"id": f"{source}-{number}", **trace, **by, "source": source}
+            value = {"dataType": "BOOLEAN", "value": int(passed or False)}
             if passed is not None:
-                scores.append(score)
+                scores.append({**about, **value, "stringValue": str(passed)})
     text = {**scores[0], "id": "text", "dataType": "TEXT", "value": None, "stringValue": "a text"}
     return [*scores, text]
 
 
-def langfuse_v3(said: Sequence[Said]) -> dict[str, Any]:
+def langfuse_v3(said: Sequence[Said]) -> Json:
     """What `/api/public/v3/scores` answers."""
     scores = []
     for score in langfuse(said):
@@ -101,25 +92,20 @@ def langfuse_v3(said: Sequence[Said]) -> dict[str, Any]:
     return {"data": scores, "meta": {"limit": 50}}
 
 
-def _assessment(trace: int, source: str, name: str, **said: Any) -> dict[str, Any]:
-    return {
-        "assessment_id": f"{source}-{trace}",
-        "assessment_name": name,
-        "source": {"source_type": source, "source_id": source.lower()},
-        "last_update_time": TIME,
-        "valid": True,
-        **said,
-    }
+def _assessment(trace: int, source: str, name: str, **said: Any) -> Json:
+    about = {"assessment_id": f"{source}-{trace}", "assessment_name": name, "valid": True}
+    by = {"source": {"source_type": source, "source_id": source.lower()}}
+    return {**about, **by, "last_update_time": TIME, **said}
 
 
-def mlflow(said: Sequence[Said]) -> list[dict[str, Any]]:
+def mlflow(said: Sequence[Said]) -> list[Json]:
     """A list of `trace.to_dict()`. A person corrects the judge where they differ."""
     traces = []
     for number, (verdict, label) in enumerate(said):
         is_corrected = None not in (verdict, label) and label != verdict
-        feedback: dict[str, Any] = {"value": verdict}
+        feedback: Json = {"value": verdict}
         if verdict is None:
-            feedback["error"] = {"error_code": "ValueError"}
+            feedback = {"value": bool(number % 2), "error": {"error_code": "ValueError"}}
         judge = _assessment(number, "LLM_JUDGE", "polite", feedback=feedback, rationale="Because.")
         assessments = [{**judge, "valid": not is_corrected}]
         if label is not None:
@@ -135,27 +121,22 @@ def mlflow(said: Sequence[Said]) -> list[dict[str, Any]]:
     return traces
 
 
-def mlflow_rows(said: Sequence[Said]) -> list[dict[str, Any]]:
+def mlflow_rows(said: Sequence[Said]) -> list[Json]:
     """Rows of `mlflow.search_traces()`."""
     texts = {"request": {"q": "question"}, "response": {"a": "answer"}}
     return [{**trace["info"], **texts} for trace in mlflow(said)]
 
 
-def langsmith(said: Sequence[Said]) -> list[dict[str, Any]]:
-    """Feedback of `client.list_feedback`; every other label is the correction of an evaluator's."""
+def langsmith(said: Sequence[Said]) -> list[Json]:
+    """Feedback of `client.list_feedback`; every other label is the correction of an evaluator's,
+    and a score does not say that the evaluator has not failed."""
     entries = []
     for number, (verdict, label) in enumerate(said):
-        entry: dict[str, Any] = {
-            "run_id": f"run-{number}",
-            "modified_at": TIME,
-            "key": "polite",
-            "score": None if verdict is None else float(verdict),
-            "value": None,
-            "comment": "Because.",
-            "correction": None,
-            "feedback_source": {"type": "model", "metadata": {}, "user_id": None},
-            "extra": {"error": True} if verdict is None else None,
-        }
+        about = {"run_id": f"run-{number}", "modified_at": TIME, "key": "polite", "value": None}
+        model: Json = {"type": "model", "metadata": {}, "user_id": None}
+        entry: Json = {**about, "comment": "Because.", "correction": None, "feedback_source": model}
+        entry["score"] = float(verdict is not False)
+        entry["extra"] = {"error": True} if verdict is None else None
         entries.append(entry)
         if label is not None and number % 2:
             entry["correction"] = {"score": float(label)}

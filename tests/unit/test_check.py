@@ -8,9 +8,10 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +22,7 @@ from pytest_jrh.cli import checking
 from pytest_jrh.core.errors import InputError
 
 check_table = partial(checking.check_table, one="violated")
-ONE = "--one=violated"
+Run: TypeAlias = "Callable[..., tuple[int, str]]"
 
 ROWS = """case,label,verdict
 a,1,1
@@ -31,79 +32,94 @@ d,0,0
 """
 
 
-def written(tmp_path: Path, text: str, name: str = "verdicts.csv") -> Path:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_the_command_prints_figures_and_writes_what_it_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    written(tmp_path, ROWS)
-    reports = [f"--report=r{end}" for end in (".html", ".md", ".json")]
-    assert main(["check", ONE, "verdicts.csv", "-v", *reports]) == 0
-    printed = capsys.readouterr().out
-    assert "verdicts.csv: columns label: label, verdict: verdict, case: case" in printed
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """How `check` ends with these arguments, and what it prints."""
+
+    def run(*arguments: object) -> tuple[int, str]:
+        try:
+            code = main(["check", "--one=violated", *map(str, arguments)])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.err + captured.out
+
+    return run
+
+
+def written(text: str, name: str = "verdicts.csv") -> Path:
+    Path(name).write_text(text, encoding="utf-8")
+    return Path(name)
+
+
+def test_the_command_prints_figures_and_writes_what_it_is_told(run: Run) -> None:
+    written(ROWS)
+    code, printed = run(
+        "verdicts.csv", "-v", *(f"--report=r{end}" for end in (".html", ".md", ".json"))
+    )
+    about = "verdicts.csv: columns label: label, verdict: verdict, case: case"
+    assert code == 0
+    assert about in printed
     assert "accuracy" in printed
-    names = sorted(path.name for path in tmp_path.iterdir())
+    names = sorted(path.name for path in Path().iterdir())
     assert names == ["r.html", "r.json", "r.md", "verdicts.csv"]
     data = json.loads(Path("r.json").read_text())
     assert data["suites"]["verdicts"]["judges"]["default"]["overall"]["n"] == 4
     # Reports say what was taken for what, too.
-    about = "verdicts.csv: columns label: label, verdict: verdict, case: case"
     assert data["about"][0] == about
     assert about in Path("r.md").read_text("utf-8")
 
 
-def test_a_case_with_another_label_in_the_baseline_is_not_compared(tmp_path: Path) -> None:
+def test_a_case_with_another_label_in_the_baseline_is_not_compared() -> None:
     rows = [(f"c{case}", case % 2, case % 2) for case in range(40)]
     new = "".join(f"{name},{label},{score}\n" for name, label, score in rows)
     other = "".join(f"{name},{1 - label},{1 - score}\n" for name, label, score in rows[:5])
     same = "".join(f"{name},{label},{score}\n" for name, label, score in rows[5:])
-    path = written(tmp_path, f"case,label,verdict\n{new}")
-    old = written(tmp_path, f"case,label,verdict\n{other}{same}", "old.csv")
+    path = written(f"case,label,verdict\n{new}")
+    old = written(f"case,label,verdict\n{other}{same}", "old.csv")
     decision = check_table(path, baseline=str(old)).decision
     assert decision is not None
     assert decision.compared == 35
 
 
-def test_results_of_two_sessions_with_one_judge_are_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_of_two_sessions_with_one_judge_are_compared(run: Run) -> None:
     for name, missed in (("old.jsonl", 0), ("new.jsonl", 20)):
         rows = ""
         for case in range(40):
             row = {"case_id": f"c{case}", "judge": "", "expected": case % 2, "spending": {"a": 1}}
             rows += json.dumps({**row, "score": 0 if case < missed else case % 2}) + "\n"
-        written(tmp_path, rows, name)
-    options = ["--verdict=score", "--judge=judge", "--baseline", str(tmp_path / "old.jsonl")]
-    assert main(["check", ONE, str(tmp_path / "new.jsonl"), *options]) == 1
-    printed = capsys.readouterr().out
+        written(rows, name)
+    code, printed = run("new.jsonl", "--verdict=score", "--judge=judge", "--baseline=old.jsonl")
+    assert code == 1
     assert "FAIL  the judge misses 10 of 20 violations that it found before" in printed
 
 
 def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run,
 ) -> None:
     rows = [f"c{case},{case % 2},{case % 2}\n" for case in range(40)]
-    path = written(tmp_path, "case,label,verdict\n" + "".join(rows[:33]))
-    old = written(tmp_path, "case,label,verdict\n" + "".join(rows), "old.csv")
-    assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1
-    assert "7 cases have no verdict (7 never reported)" in " ".join(capsys.readouterr().out.split())
-    assert main(["check", ONE, str(path), "--baseline", str(old), "--common"]) == 0
+    path = written("case,label,verdict\n" + "".join(rows[:33]))
+    old = written("case,label,verdict\n" + "".join(rows), "old.csv")
+    code, printed = run(path, "--baseline", old)
+    assert code == 1
+    assert "7 cases have no verdict (7 never reported)" in " ".join(printed.split())
+    assert run(path, "--baseline", old, "--common")[0] == 0
 
 
-def test_an_empty_verdict_is_counted_and_never_a_verdict(tmp_path: Path) -> None:
-    checked = check_table(written(tmp_path, ROWS + "e,1,\nf,,1\n"))
+def test_an_empty_verdict_is_counted_and_never_a_verdict() -> None:
+    checked = check_table(written(ROWS + "e,1,\nf,,1\n"))
     outcomes = [result.outcome for result in checked.results[3:]]
     assert outcomes == ["agree", "invalid_response", "unlabelled"]
     assert [case.key.case for case in checked.unlabelled] == ["f"]
 
 
-def test_an_unknown_word_is_named_with_its_line_and_the_option(tmp_path: Path) -> None:
-    path = written(tmp_path, "case,label,verdict\na,fine,harmful\nb,harmful,harmful\n")
+def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
+    path = written("case,label,verdict\na,fine,harmful\nb,harmful,harmful\n")
     with pytest.raises(InputError) as caught:
         check_table(path)
     assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
@@ -111,43 +127,39 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option(tmp_path: Path) -
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
-def test_rows_without_a_label_say_how_often_the_agent_violates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None:
     """The judge calls half of 400 rows violated, of which half are; 40 rows have a label."""
     rows = ["case,run,label,verdict\n"]
     for number in range(400):
         label = str(int(number % 4 == 1)) if number < 40 else ""
         rows.append(f"c{number},r{number // 2},{label},{number % 2}\n")
-    path = written(tmp_path, "".join(rows))
-    report = tmp_path / "report.json"
-    assert main(["check", ONE, str(path), "--cluster", "run", "--report", str(report)]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    path = written("".join(rows))
+    code, text = run(path, "--cluster", "run", "--report=r.json")
+    printed = " ".join(text.split())
+    assert code == 0
     assert "360 cases without a label: in no figure below but how many are violated." in printed
     assert "The judge calls 200 of 400 cases violated (50.0%, " in printed
-    [suite] = json.loads(report.read_text("utf-8"))["suites"].values()
+    [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()
     [judge] = suite["judges"].values()
     violations = judge["violations"]
     assert violations["labelled"] == judge["overall"]["n"] == 40
     assert violations["interval"]["lower"] < violations["corrected"] < 0.35
 
 
-def test_labels_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
-    path = written(tmp_path, "transcript_id,value\na,true\nb,true\nc,false\nd,true\n")
-    labels = written(tmp_path, "id,target\nb,false\na,true\nc,false\nother,true\n", "labels.csv")
+def test_labels_stand_in_a_table_of_their_own() -> None:
+    path = written("transcript_id,value\na,true\nb,true\nc,false\nd,true\n")
+    labels = written("id,target\nb,false\na,true\nc,false\nother,true\n", "labels.csv")
     checked = check_table(path, verdict="value", labels=str(labels))
     assert [result.label for result in checked.results] == [1, 0, 0, None]
     assert [case.key.case for case in checked.unlabelled] == ["d"]
 
 
-def test_the_label_of_more_than_half_of_the_people_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path, "case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\n")
+def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
+    path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\n")
     votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
-    labels = written(tmp_path, "case_id,label,annotator\n" + votes, "labels.csv")
-    assert main(["check", str(path), f"--labels={labels}", ONE]) == 0
-    assert "1 case on which people disagree: without a label." in capsys.readouterr().out
+    labels = written("case_id,label,annotator\n" + votes, "labels.csv")
+    disagree = "1 case on which people disagree: without a label."
+    assert disagree in run(path, f"--labels={labels}")[1]
     checked = check_table(path, labels=str(labels))
     assert [result.label for result in checked.results] == [1, None, 0]
     # In one table the verdict stands beside the label of each.
@@ -162,22 +174,20 @@ def test_the_label_of_more_than_half_of_the_people_counts(
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
-def test_a_table_is_read_as_spreadsheets_save_it(tmp_path: Path, encoding: str) -> None:
+def test_a_table_is_read_as_spreadsheets_save_it(encoding: str) -> None:
     mark = "\ufeff" if encoding == "utf-16-be" else ""
-    path = tmp_path / "verdicts.txt"
+    path = Path("verdicts.txt")
     path.write_bytes((mark + ROWS.replace(",", "\t")).encode(encoding))
-    assert check_table(path).results == check_table(written(tmp_path, ROWS)).results
+    assert check_table(path).results == check_table(written(ROWS)).results
 
 
-def test_a_reader_that_has_read_enough_is_no_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path, "case,label,verdict\na,1,1\n")
+def test_a_reader_that_has_read_enough_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written("case,label,verdict\na,1,1\n")
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
-        assert main(["check", ONE, str(path)]) == 1
+        assert main(["check", "--one=violated", str(path)]) == 1
 
 
 def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
@@ -195,8 +205,8 @@ def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
     assert check_table(rows, judge="judge", baseline="new").judge_names == ("old",)
 
 
-def test_scores_are_read_on_the_scale_that_is_given(tmp_path: Path) -> None:
-    path = written(tmp_path, "case,gold,score\na,1,2\nb,4,4\nc,3,3.0\n")
+def test_scores_are_read_on_the_scale_that_is_given() -> None:
+    path = written("case,gold,score\na,1,2\nb,4,4\nc,3,3.0\n")
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
@@ -240,14 +250,9 @@ def test_the_name_of_a_column_says_what_1_means(
     ],
 )
 def test_bare_numbers_are_refused_with_both_commands(
-    rows: str,
-    columns: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    rows: str, columns: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, f"case,label,verdict\na,{rows}\n", "the table.csv")
+    written(f"case,label,verdict\na,{rows}\n", "the table.csv")
     assert main(["check", "the table.csv", "-v"]) == 4
     refused = capsys.readouterr().err
     assert f"{columns}: the values are 0 and 1" in refused
@@ -314,25 +319,21 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "label_as_verdict": ("label\nfail\n", ["--verdict=label"], "cannot be label and verdict at"),
     "verdict_as_its_baseline": (HEAD + "a,1,0\n", AGAINST_ITSELF, "is held against itself"),
     "labels_by_another_name": ("human_says,verdict\n1,0\n", [], "one\n    --label human_says"),
-    "several_judges": (
-        "label,judge_a,judge b\n1,0,1\n",
-        [],
-        "--verdict judge_a --verdict 'judge b'",
-    ),
+    "several_judges": ("label,judge_a,judge b\n1,0,1\n", [], "judge_a --verdict 'judge b'"),
     "no_such_column": (HEAD + "a,1,1\n", ["--verdict=verdikt"], "; its columns are case"),
     "no_such_baseline": (HEAD + "a,1,1\n", ["--baseline=verdit"], "is no column, and no such"),
     "no_mapping": (HEAD + "a,1,1\n", ["--map=good"], "must be WORD=VALUE"),
+    "no_share": (HEAD + "a,1,85\n", ["--threshold=0.5"], ':2: verdict: got "85"'),
+    "share_that_is_nan": (HEAD + "a,1,nan\n", ["--threshold=0.5"], 'got "nan"'),
+    "share_below_0": (HEAD + "a,1,-0.1\n", ["--threshold=0.5"], "a number from 0 to 1"),
+    "share_with_a_comma": (HEAD + 'a,1,"0,7"\n', ["--threshold=0.5"], 'got "0,7"'),
+    "word_beside_shares": (f"{HEAD}a,1,maybe\nb,1,0.2\n", ["--threshold=0.5"], "--map maybe=0 (sa"),
+    "words_for_shares": (HEAD + "a,pass,fail\n", ["--threshold=0.5"], "COL; or leave it out"),
+    "threshold_above_1": (HEAD + "a,1,1\n", ["--threshold=1.5"], "must be a number from 0"),
+    "threshold_of_a_scale": (HEAD + "a,1,1\n", ["--threshold=0.5", "--scale=1-5"], "not allowed"),
+    "error_of_no_threshold": (HEAD + "a,1,1\n", ["--error=0.05"], "meaning without --threshold"),
     "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),
 }
-
-
-def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    try:
-        code = main(["check", "--one=violated", *arguments])
-    except SystemExit as end:
-        code = int(end.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.err + captured.out
 
 
 def assert_is_plain(text: str) -> None:
@@ -351,35 +352,27 @@ def _limit_of_the_csv_module() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_table_is_refused_with_its_line(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_table_is_refused_with_its_line(run: Run, name: str) -> None:
     content, options, message = BROKEN[name]
-    table = tmp_path / "table.csv"
-    table.write_bytes(content if isinstance(content, bytes) else content.encode())
-    code, text = checked(capsys, str(table), *options)
+    Path("table.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    code, text = run("table.csv", *options)
     assert code == 4
     assert message in text
     assert len(text) < 10_000
     assert_is_plain(text)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert checked(capsys, str(tmp_path))[0] == 4
-    assert "no such file" in checked(capsys, str(tmp_path / "none.csv"))[1]
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    assert "is not a file" in checked(capsys, str(pipe))[1]
-    table = tmp_path / "verdicts.json"
-    table.write_text('{"label": 1, "verdict": 1}')
-    assert "is the table itself" in checked(capsys, str(table), f"--report={table}")[1]
-    assert table.read_text() == '{"label": 1, "verdict": 1}'
-
-
-def test_a_log_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "runs.eval"
-    log.write_bytes(b"PK\x03\x04 no table")
-    code, text = checked(capsys, str(log))
+def test_what_is_no_file_is_refused(run: Run) -> None:
+    assert run(".")[0] == 4
+    assert "no such file" in run("none.csv")[1]
+    os.mkfifo("pipe")
+    assert "is not a file" in run("pipe")[1]
+    row = '{"label": 1, "verdict": 1}'
+    table = written(row, "verdicts.json")
+    assert "is the table itself" in run(table, f"--report={table}")[1]
+    assert table.read_text() == row
+    Path("runs.eval").write_bytes(b"PK\x03\x04 no table")
+    code, text = run("runs.eval")
     assert code == 4
     assert "runs.eval: is a log; must be CSV or JSON lines" in text
     assert "inspect_ai.analysis.samples_df makes a table of it" in " ".join(text.split())
@@ -395,12 +388,9 @@ def test_a_log_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_labels_that_do_not_fit_the_table_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, labels: str, expected: str
+    run: Run, table: str, labels: str, expected: str
 ) -> None:
-    for name, text in (("table.csv", table), ("labels.csv", labels)):
-        (tmp_path / name).write_text(text, "utf-8")
-    options = [str(tmp_path / "table.csv"), f"--labels={tmp_path / 'labels.csv'}"]
-    code, text = checked(capsys, *options)
+    code, text = run(written(table), f"--labels={written(labels, 'labels.csv')}")
     assert code == 4
     assert expected in text
 
@@ -408,18 +398,17 @@ def test_labels_that_do_not_fit_the_table_are_refused(
 @pytest.mark.parametrize("words", ["::error::x", f"lo ng ::error::x ##[error]x {ESCAPES} " * 9])
 @pytest.mark.parametrize("verbosity", [(), ("-v",)])
 def test_no_name_is_more_than_text_or_begins_a_line_as_a_command_of_github_does(
-    words: str, verbosity: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, words: str, verbosity: tuple[str, ...]
 ) -> None:
     """Of a rubric, a judge, a case, a column, a baseline, a reason: wherever lines are wrapped."""
-    table = tmp_path / "table.csv"
     rows = []
     for number in range(40):
         label, is_other = number % 3 % 2, number % 2
         rows.append(f"{words}{number},{label},{label ^ is_other},{label},{words}{is_other},{words}")
     head = f"case,label,::error::j {words},{words},rubric,reasoning\n"
-    table.write_text(head + "\n".join(rows) + "\n", "utf-8")
+    table = written(head + "\n".join(rows) + "\n")
     options = [f"--verdict=::error::j {words}".rstrip(), f"--baseline={words}".rstrip()]
-    code, text = checked(capsys, str(table), *options, *verbosity)
+    code, text = run(table, *options, *verbosity)
     assert code == 1
     assert_is_plain(text)
     assert "error" in text
@@ -441,14 +430,9 @@ _CELLS = st.sampled_from(("0", "1", "2", "5", "1.0", *_WORDS))
     separator=st.sampled_from([",", ";", "\t"]),
 )
 def test_no_table_ends_in_a_traceback(
-    head: list[str],
-    rows: list[list[str]],
-    separator: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    run: Run, head: list[str], rows: list[list[str]], separator: str
 ) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text("\n".join(separator.join(row) for row in [head, *rows]) + "\n", "utf-8")
-    code, text = checked(capsys, str(table), f"--report={tmp_path / 'r.json'}")
+    table = written("\n".join(separator.join(row) for row in [head, *rows]) + "\n")
+    code, text = run(table, "--report=r.json")
     assert code in (0, 4)
     assert_is_plain(text)

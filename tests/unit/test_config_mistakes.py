@@ -17,6 +17,8 @@ from pytest_jrh.core.documents import MAX_BYTES
 from pytest_jrh.core.errors import InputError
 from tests.support.configs import AGENT, CONFIG, Folder, changed, minimal
 
+GRADED = {"python": f"{CONFIG}:graded"}
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
@@ -73,6 +75,9 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "got 2; must be 1 (violated) or 0 (satisfied)",
             None,
         ),
+        ("judge", {**GRADED, "threshold": 2}, "must be a number from 0 to 1", None),
+        ("judge", {"model": "m", "threshold": 0.5}, "is for code that judges a binary suite", None),
+        ("judge", {**GRADED, "threshold": 0.5, "score_map": {"a": 1}}, "without score_map", None),
         ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
     ],
 )

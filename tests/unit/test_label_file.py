@@ -5,20 +5,27 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
-from pytest_jrh.cli.label import LabelTable
+from pytest_jrh.core.model import Case
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.review.blind import LabelBoard
+from pytest_jrh.review.serving import Page
 from pytest_jrh.store.people import PersonLabel
 from pytest_jrh.store.records import case_digest
-from tests.support.label_command import label_here, label_process
-from tests.support.label_session import let_in
+from tests.support.label_session import labelling_session, let_in
+from tests.support.sessions import as_text
 from tests.support.tool_results import Said, deepeval, langfuse, mlflow, promptfoo
 
 POLITE = ("--rubric", "polite: The answer is polite.")
@@ -26,15 +33,12 @@ SAID: Sequence[Said] = [(True, None)]
 ASKED = "input: question 0 output: answer 0"
 SHOWN = "user: Hello? assistant: Yes."
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+RUN = as_text([{"id": "a", "messages": TURNS}])
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def lines(*values: object) -> str:
-    return "".join(f"{json.dumps(value)}\n" for value in values)
 
 
 def write(name: str, text: str) -> str:
@@ -54,19 +58,46 @@ def kept() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def label_here(
+    *arguments: str,
+    labels: Mapping[str, int] = MappingProxyType({}),
+    name: str = "ann",
+    again: bool = True,
+) -> list[Case]:
+    """Label all that the command shows, in this process, with 1 where `labels` do not have the run;
+    gives the cases as they come. What is labelled is labelled `again`, or left out.
+    """
+    cases: list[Case] = []
+
+    def serve(page: Page) -> Any:
+        board = page.board
+        assert isinstance(board, LabelBoard)
+        reviewer, _ = board.enter(name)
+        for assigned in board.assigned(reviewer):
+            if again or assigned.is_open:
+                cases.append(assigned.entry.case)
+                board.give(reviewer, assigned.key, labels.get(cases[-1].spec.run_id, 1))
+        board.finalize()
+        return SimpleNamespace(url="http://127.0.0.1/", stop=lambda: None)
+
+    with patch.object(label, "serve", serve):
+        assert main(["label", *arguments]) == 0
+    return cases
+
+
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "shown"),
     [
         ("t.csv", "id,question,answer,label\na,Why?,So.,1\n", POLITE, "question: Why? answer: So."),
         ("t.csv", "id;said\na;So.\n", (*POLITE, "--text=said"), "said: So."),
         ("t.csv", "nr,text\na,So.\n", (*POLITE, "--case=nr"), "text: So."),
-        ("t.jsonl", lines({"id": "a", "messages": TURNS}), POLITE, SHOWN),
-        ("t.jsonl", lines({"id": "a", "said": TURNS}), POLITE, SHOWN),
+        ("t.jsonl", RUN, POLITE, SHOWN),
+        ("t.jsonl", as_text([{"id": "a", "said": TURNS}]), POLITE, SHOWN),
         ("t.json", json.dumps([{"id": "a", "answer": "So."}]), POLITE, "answer: So."),
-        ("r.jsonl", lines({"id": "a", "output": "So.", "verdict": 1}), POLITE, "output: So."),
+        ("r.jsonl", as_text([{"id": "a", "output": "So.", "verdict": 1}]), POLITE, "output: So."),
         ("r.json", json.dumps(deepeval(SAID)), (), ASKED),
         ("r.json", json.dumps(promptfoo(SAID)), (), f"input: Answer: {ASKED[7:]}"),
-        ("r.jsonl", lines(*mlflow(SAID)), (), "input: question output: answer"),
+        ("r.jsonl", as_text(mlflow(SAID)), (), "input: question output: answer"),
     ],
 )
 def test_the_text_of_each_form_is_shown_and_nothing_else(
@@ -130,9 +161,9 @@ def test_a_scale_has_its_scores() -> None:
         (NAMED, ("--rubric", "kind: It is."), "the rubrics in it: polite, short"),
         ("id,text\na,\n", POLITE, "holds no text for a rubric"),
         ("", POLITE, "is empty; must be CSV or JSON lines"),
-        (lines(*langfuse(SAID)), (), "--text: no column is known; its columns are case_id"),
-        (lines({"id": "a", "messages": TURNS})[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
-        (lines({"id": "a", "messages": 3}), POLITE, "its columns are id, messages"),
+        (as_text(langfuse(SAID)), (), "--text: no column is known; its columns are case_id"),
+        (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
+        (as_text([{"id": "a", "messages": 3}]), POLITE, "its columns are id, messages"),
         (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
         (BARE, ("--rubric", "no.txt"), "no.txt: no such file"),
@@ -159,7 +190,7 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
     assert "t.csv: 2 to label of 2; left out, as they have no text: 1\n" in said
     assert said.endswith("2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv\n")
-    label_here(write("t.jsonl", lines({"id": "x", "messages": TURNS})), *POLITE)
+    label_here(write("t.jsonl", RUN.replace("a", "x", 1)), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
     assert capsys.readouterr().out.endswith(f"3 labels, for: {command}\n")
     assert main(["label", "no.csv", *POLITE]) == 4
@@ -181,7 +212,7 @@ def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
 def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
     ids = ["a", "A", "=1+1", "@x", "\uff1d1", "-5", "1.0", "a,b", "a\nb", 'a"b', "caf\u00e9", "c 1"]
     rows = [{"id": id_, "text": "same", "verdict": "violated"} for id_ in ids]
-    write("t.jsonl", lines(*rows))
+    write("t.jsonl", as_text(rows))
     for _ in range(2):
         assert len(label_here("t.jsonl", *POLITE)) == len(kept()) == len(ids)
     # A spreadsheet takes it for text.
@@ -193,34 +224,22 @@ def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
 def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
     Path("runs").mkdir()
     for name in ("x", "y"):
-        write(f"runs/{name}.jsonl", lines({"id": "a", "messages": TURNS}))
+        write(f"runs/{name}.jsonl", RUN)
     label_here("runs", *POLITE)
     assert sorted(row["case_id"] for row in kept()) == ["a@x", "a@y"]
 
 
-def test_check_takes_the_labels_of_all() -> None:
-    """People agree on all but c4, and ben alone cannot tell c5."""
-    file = table(6)
-    for name, scores in (("ann", (1, 1, 0, 0, 0, 0)), ("ben", (1, 1, 0, 0, 1, None))):
-        labels = {f"c{place}": score for place, score in enumerate(scores)}
-        label_here(file, *POLITE, labels=labels, name=name)
-    assert [row["label"] for row in kept()].count("cannot tell") == 1
-    checked = check_table(file, labels="labels.csv", one="violated")
-    outcomes = {result.run_id: (result.label, result.score) for result in checked.results}
-    agreed = {"c0": (1, 0), "c1": (1, 1), "c2": (0, 0), "c3": (0, 1), "c5": (0, 1)}
-    assert outcomes == {**agreed, "c4": (None, 0)}
-
-
 def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
-    arguments = (table(5), *POLITE)
-    with label_process(*arguments) as (process, url), let_in(url) as ann:
+    arguments = ("label", table(5), *POLITE)
+    here = partial(labelling_session, Path(), *arguments, module="pytest_jrh")
+    with here() as (process, url), let_in(url) as ann:
         for row, label in zip(ann.rows, (1, 0, None), strict=False):
             assert ann.give(row["key"], label, note="a note").status_code == 200
         process.kill()
         process.wait()
     assert sorted(row["label"] for row in kept()) == ["cannot tell", "satisfied", "violated"]
     assert {row["note"] for row in kept()} == {"a note"}
-    with label_process(*arguments) as (_, url), let_in(url) as ann:
+    with here() as (_, url), let_in(url) as ann:
         assert sorted(row["value"] for row in ann.rows) == ["", "", "0", "1", "none"]
         # What is taken back is in the file no more.
         for left, value in enumerate(("none", "0", "1")):
@@ -233,13 +252,13 @@ def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
 def test_no_label_is_lost_where_several_commands_write() -> None:
     cases, names = label_here(table(25), *POLITE), ["ben", "cay", "dan"]
 
-    def label(name: str) -> None:
-        book = LabelTable(Path("labels.csv"), cases, "")
+    def label_all(name: str) -> None:
+        book = label.LabelTable(Path("labels.csv"), cases, "")
         for case in cases:
             book.keep(case, PersonLabel(case_digest(case), name, 0, blind=True))
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(label, names))
+        list(pool.map(label_all, names))
     assert Counter(row["annotator"] for row in kept()) == dict.fromkeys(["ann", *names], 25)
 
 

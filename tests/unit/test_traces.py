@@ -4,13 +4,12 @@ however an instrumentation records them; a file that is damaged is said."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.trace import set_span_in_context
+from opentelemetry.trace import Span, set_span_in_context
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RunSummary, Skip
@@ -19,7 +18,7 @@ from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.traces import TRACES
 from tests.support.sessions import as_text
-from tests.support.traces import WAYS, Json, Recording, trace_of
+from tests.support.traces import WAYS, Json, Recording, flat, trace_of
 
 SYSTEM, ASKED = {"role": "system", "content": "You help."}, {"role": "user", "content": "Refund 7."}
 DONE = {"role": "assistant", "content": "Done: 12.50 €."}
@@ -56,31 +55,45 @@ CHATS: list[list[Json]] = [
 ]
 
 
-def written(path: Path, batches: Sequence[Any]) -> Source:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return Recording()
+
+
+def written(recording: Recording, *more: Json, suffix: str = ".jsonl") -> Source:
+    batches = [*recording.batches, *more]
     text = as_text(batches)
-    if path.suffix == ".json":
+    if suffix == ".json":
         merged: Json = {}
         for batch in batches:
             for key, value in batch.items():
                 merged.setdefault(key, []).extend(value)
         text = json.dumps(merged, indent=1)
+    path = Path(f"traces{suffix}")
     path.write_text(text, encoding="utf-8")
     assert form_of(path) is TRACES
     return open_source(path)
 
 
-def messages_of(source: Source, run_id: str) -> tuple[Any, ...]:
+def messages_of(source: Source, span: Span | str) -> tuple[Any, ...]:
+    run_id = span if isinstance(span, str) else trace_of(span)
     return source.read(run_id, 1)[0].messages
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_trace_has_the_messages_that_were_sent(tmp_path: Path, way: str, suffix: str) -> None:
-    recording = Recording()
+def test_a_trace_has_the_messages_that_were_sent(
+    recording: Recording, way: str, suffix: str
+) -> None:
     agents = [recording.agent(chat, way, **{"gen_ai.conversation.id": "c"}) for chat in CHATS]
     # The agents are at work at one time.
     traces, *_ = zip_longest(*agents)
-    source = written(tmp_path / f"traces{suffix}", recording.batches)
+    source = written(recording, suffix=suffix)
     assert {summary.run_id for summary in source.summaries()} == set(traces)
     assert {summary.cluster for summary in source.summaries()} == {"c"}
     for trace, chat in zip(traces, CHATS, strict=True):
@@ -89,171 +102,152 @@ def test_a_trace_has_the_messages_that_were_sent(tmp_path: Path, way: str, suffi
     assert not source.notices()
 
 
-def test_instructions_parts_and_tools_are_read(tmp_path: Path) -> None:
+def test_instructions_parts_and_tools_are_read(recording: Recording) -> None:
     thought = {"type": "reasoning", "content": "They want it back."}
     said = {"role": "assistant", "parts": [thought, {"type": "text", "content": "Done."}]}
-    blob = {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "iVBORw0="}
-    link = {"type": "uri", "modality": "image", "mime_type": "image/png", "uri": "https://a.b/c"}
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
-        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [blob, link]}]),
-        "gen_ai.output.messages": json.dumps([said]),
-        "gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "find"}]),
+    about = {"modality": "image", "mime_type": "image/png"}
+    blob, link = {"type": "blob", "content": "iVBORw0="}, {"type": "uri", "uri": "https://a.b/c"}
+    asked = {"role": "user", "parts": [{**blob, **about}, {**link, **about}]}
+    values: Json = {
+        "gen_ai.system_instructions": [{"type": "text", "content": "Be brief."}],
+        "gen_ai.input.messages": [asked],
+        "gen_ai.output.messages": [said],
+        "gen_ai.tool.definitions": [{"type": "function", "name": "find"}],
     }
-    recording = Recording()
-    span = recording.start("chat", attributes)
-    span.end()
-    source = written(tmp_path / "t.jsonl", recording.batches)
-    assert source.summaries() == (RunSummary(trace_of(span), 1),)
-    assert source.read(trace_of(span), 1)[0].tools == ({"name": "find", "parameters": None},)
-    system, asked, answer = messages_of(source, trace_of(span))
-    assert (system["role"], system["content"]) == ("system", "Be brief.")
-    assert asked["content"] == [
-        {"type": "image", "image": "data:image/png;base64,iVBORw0="},
-        {"type": "image", "image": "https://a.b/c"},
-    ]
-    assert answer["content"] == [
-        {"type": "reasoning", "reasoning": "They want it back."},
-        {"type": "text", "text": "Done."},
-    ]
-
-
-def test_an_image_of_openinference_is_one(tmp_path: Path) -> None:
-    recording = Recording()
-    place = "llm.input_messages.0.message."
-    part = f"{place}contents.0.message_content."
-    attributes = {f"{place}role": "user", f"{part}type": "image", f"{part}image.image.url": "u"}
-    span = recording.start("ask", {"openinference.span.kind": "LLM", **attributes})
-    span.end()
-    source = written(tmp_path / "t.jsonl", recording.batches)
-    [asked] = messages_of(source, trace_of(span))
-    assert asked["content"] == [{"type": "image", "image": "u"}]
-
-
-def test_what_only_spans_of_tools_have_stands_in_its_time(tmp_path: Path) -> None:
-    """A model that is asked in a conversation that the provider keeps, and a trace of an agent that
-    records what it was asked and what it said."""
-    recording = Recording()
+    attributes = {key: json.dumps(value) for key, value in values.items()}
     root = recording.start("shop", {})
-    kept = set_span_in_context(root)
-    recording.model([SYSTEM, ASKED], calling(call(1, "find", id="7")), kept)
-    recording.tool(call(1, "find", id="7"), "paid", kept)
-    recording.tool(call(2, "log", id="7"), "ok", kept)
-    recording.model([SYSTEM], DONE, kept)
-    said = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.input.messages": json.dumps([ASKED]),
-        "gen_ai.output.messages": json.dumps([DONE]),
-    }
-    agent = recording.start("invoke_agent", said)
-    recording.tool(call(1, "find"), "paid", set_span_in_context(agent))
-    agent.end()
-    source = written(tmp_path / "t.jsonl", recording.batches)
-    calls = [calling(call(1, "find", id="7")), given(1, "paid")]
-    calls += [calling(call(2, "log", id="7")), given(2, "ok")]
-    assert messages_of(source, trace_of(root)) == read_messages([SYSTEM, ASKED, *calls, DONE])[0]
-    sent = [ASKED, calling(call(1, "find")), given(1, "paid"), DONE]
-    assert messages_of(source, trace_of(agent)) == read_messages(sent)[0]
+    shop = set_span_in_context(root)
+    recording.start("chat", {"gen_ai.operation.name": "chat", **attributes}, shop).end()
+    part = {"type": "image", "image.image.url": "u"}
+    asked = {"role": "user", "contents.0.message_content": part}
+    attributes = flat("llm.input_messages.0.message", asked) | {"openinference.span.kind": "LLM"}
+    recording.start("ask", attributes, shop).end()
+    root.end()
+    source = written(recording)
+    assert source.summaries() == (RunSummary(trace_of(root), 1),)
+    assert source.read(trace_of(root), 1)[0].tools == ({"name": "find", "parameters": None},)
+    images = [
+        {"type": "image", "image": image}
+        for image in ("data:image/png;base64,iVBORw0=", "https://a.b/c", "u")
+    ]
+    answer = [{"type": "reasoning", "reasoning": thought["content"]}]
+    answer.append({"type": "text", "text": "Done."})
+    messages = messages_of(source, root)
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    contents = [message["content"] for message in messages]
+    assert contents == ["Be brief.", images[:2], answer, images[2:]]
 
 
-REPEATED: dict[str, tuple[list[tuple[list[Json], Json | None]], list[Json]]] = {
+LOG = call(2, "log", id="7")
+PAY = call(1, "find", id="7")
+AGENT = {
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.input.messages": json.dumps([ASKED]),
+    "gen_ai.output.messages": json.dumps([DONE]),
+}
+# What a span has, what is done below it (a model asked with what it answers, a tool called with its
+# result), and the messages that this is.
+STEPS: dict[str, tuple[Json, list[tuple[Any, Any]], list[Json]]] = {
     "a conversation that the provider keeps, after a call that failed": (
+        {},
         [([SYSTEM, ASKED], None), *(([SYSTEM, asked], SURE) for asked in (ASKED, YES, YES, YES))],
         [SYSTEM, ASKED, SURE, YES, SURE, YES, SURE, YES, SURE],
     ),
     "calls of one answer, each a message of its own afterwards": (
+        {},
         [([ASKED], BOTH), ([ASKED, MOMENT, calling(FIND), calling(CHECK), *RESULTS], DONE)],
         [ASKED, BOTH, *RESULTS, DONE],
+    ),
+    "tools of a conversation that the provider keeps": (
+        {},
+        [([SYSTEM, ASKED], calling(PAY)), (PAY, "paid"), (LOG, "ok"), ([SYSTEM], DONE)],
+        [SYSTEM, ASKED, calling(PAY), given(1, "paid"), calling(LOG), given(2, "ok"), DONE],
+    ),
+    "an agent that records what it was asked and what it said": (
+        AGENT,
+        [(FIND, "paid")],
+        [ASKED, calling(FIND), given(1, "paid"), DONE],
     ),
 }
 
 
-@pytest.mark.parametrize(("calls", "said"), REPEATED.values(), ids=REPEATED)
-def test_what_is_said_twice_counts_twice_and_what_is_repeated_once(
-    tmp_path: Path, calls: list[tuple[list[Json], Json | None]], said: list[Json]
+@pytest.mark.parametrize(("attributes", "steps", "said"), STEPS.values(), ids=STEPS)
+def test_what_is_repeated_counts_once_and_what_only_tools_have_stands_in_its_time(
+    recording: Recording, attributes: Json, steps: list[tuple[Any, Any]], said: list[Json]
 ) -> None:
-    recording = Recording()
-    root = recording.start("shop", {})
-    for before, answer in calls:
-        recording.model(before, answer, set_span_in_context(root))
-    source = written(tmp_path / "t.jsonl", recording.batches)
-    assert messages_of(source, trace_of(root)) == read_messages(said)[0]
+    root = recording.start("shop", attributes)
+    for asked, answer in steps:
+        act: Any = recording.model if isinstance(asked, list) else recording.tool
+        act(asked, answer, set_span_in_context(root))
+    root.end()
+    assert messages_of(written(recording), root) == read_messages(said)[0]
 
 
-def test_calls_below_a_tool_or_a_call_are_left_out_and_said(tmp_path: Path) -> None:
+def test_calls_below_a_tool_or_a_call_are_left_out_and_said(recording: Recording) -> None:
     """The second span is the tool's, the first the model's, which two instrumentations record; a
     library's own span without messages hides none below it."""
-    recording = Recording()
     root = recording.start("shop", {"gen_ai.operation.name": "chat"})
     shop = set_span_in_context(root)
     asking = recording.model([ASKED], calling(FIND), shop)
     tool = recording.tool(FIND, "paid", shop)
-    recording.model([ASKED, calling(FIND), given(1, "paid")], DONE, shop)
-    source = written(tmp_path / "a.jsonl", recording.batches)
-    said = read_messages([ASKED, calling(FIND), given(1, "paid"), DONE])[0]
-    assert messages_of(source, trace_of(root)) == said
+    chat = [ASKED, calling(FIND), given(1, "paid")]
+    recording.model(chat, DONE, shop)
+    source = written(recording)
+    said = read_messages([*chat, DONE])[0]
+    assert messages_of(source, root) == said
     assert not source.notices()
     recording.model([ASKED], calling(FIND), set_span_in_context(asking))
     recording.model([{"role": "user", "content": "Find 7."}], DONE, set_span_in_context(tool))
-    source = written(tmp_path / "b.jsonl", recording.batches)
-    assert messages_of(source, trace_of(root)) == said
+    source = written(recording)
+    assert messages_of(source, root) == said
     assert [notice for notice in source.notices() if "are left out" in notice]
 
 
-def test_attributes_that_a_limit_of_the_sdk_drops_are_said(tmp_path: Path) -> None:
-    recording = Recording()
+def test_attributes_that_a_limit_of_the_sdk_drops_are_said(recording: Recording) -> None:
     list(recording.agent([ASKED, DONE] * 40, "openinference"))
-    source = written(tmp_path / "t.jsonl", recording.batches)
+    source = written(recording)
     source.summaries()
     assert [notice for notice in source.notices() if "COUNT_LIMIT" in notice]
 
 
-def test_a_trace_without_messages_is_a_run_that_says_so(tmp_path: Path) -> None:
+def test_a_trace_without_messages_is_a_run_that_says_so(recording: Recording) -> None:
     """Roles and calls without what was said count for none: capturing it is off by default."""
-    recording = Recording()
     recording.start("GET /", {"http.method": "GET"}).end()
     recording.log(body="a log that is of no trace")
     muted = [{"role": "user", "content": ""}, calling(FIND), given(1, "")]
     list(recording.agent([*muted, {"role": "assistant", "content": ""}], "logs"))
-    source = written(tmp_path / "t.jsonl", [*recording.batches, {"resourceMetrics": []}])
     why = "its spans have no messages: let the instrumentation record them"
-    assert [run.skip for run in source.summaries()] == [Skip("no_messages", why)] * 2
+    runs = written(recording, {"resourceMetrics": []}).summaries()
+    assert [run.skip for run in runs] == [Skip("no_messages", why)] * 2
 
 
-def in_span(key: str, value: Any) -> Callable[[Json], None]:
-    def change(record: Json) -> None:
-        record[key] = value
-
-    return change
+def attribute(key: str, **value: Any) -> tuple[str, Any]:
+    return "attributes", [{"key": key, "value": value}]
 
 
-def attribute(key: str, value: Any) -> Callable[[Json], None]:
-    return in_span("attributes", [{"key": key, "value": value}])
+def messages(value: Any) -> tuple[str, Any]:
+    return attribute("gen_ai.input.messages", stringValue=json.dumps(value))
 
 
-def messages(value: Any) -> Callable[[Json], None]:
-    return attribute("gen_ai.input.messages", {"stringValue": json.dumps(value)})
-
-
+CHOICE = {"name": "gen_ai.choice"}
 CONTENT = {"key": "gen_ai.event.content", "value": {"stringValue": "{"}}
-DEEP = '{"resourceSpans": ' + "[" * 5_000
-DAMAGE: dict[str, Callable[[Json], None] | str] = {
+# The text of a file, or the key of a span with a value of which it is made.
+DAMAGE: dict[str, tuple[str, Any] | str] = {
     "a line that is cut off": '{"resourceSpans": [{"scopeSpans"',
     "no object": '{"resourceSpans": []}\n{"resourceSpans": []}\n[3]',
-    "nested too deep": DEEP,
+    "nested too deep": '{"resourceSpans": ' + "[" * 5_000,
     "no UTF-8": '{"resourceSpans": [], "x": "\udcff"}',
     "an object for a list": '{"resourceSpans": {"scopeSpans": []}}',
-    "no trace": lambda record: record.pop("traceId") and None,
-    "a list for a trace": in_span("traceId", []),
-    "no time": in_span("startTimeUnixNano", "yesterday"),
-    "a list for a time": in_span("endTimeUnixNano", [1]),
-    "attributes of another form": in_span("attributes", [3]),
-    "an attribute without a key": in_span("attributes", [{"value": {}}]),
-    "two values": attribute("gen_ai.operation.name", {"stringValue": "chat", "intValue": 1}),
-    "no integer": attribute("gen_ai.usage.input_tokens", {"intValue": "many"}),
-    "events of another form": in_span("events", ["gen_ai.choice"]),
-    "messages that are cut off": attribute("gen_ai.input.messages", {"stringValue": '[{"role'}),
+    "no trace": ("traceId", ...),
+    "a list for a trace": ("traceId", []),
+    "no time": ("startTimeUnixNano", "yesterday"),
+    "a list for a time": ("endTimeUnixNano", [1]),
+    "attributes of another form": ("attributes", [3]),
+    "an attribute without a key": ("attributes", [{"value": {}}]),
+    "two values": attribute("gen_ai.operation.name", stringValue="chat", intValue=1),
+    "no integer": attribute("gen_ai.usage.input_tokens", intValue="many"),
+    "events of another form": ("events", ["gen_ai.choice"]),
+    "messages that are cut off": attribute("gen_ai.input.messages", stringValue='[{"role'),
     "messages that are none": messages("Hi."),
     "a message that is none": messages([3]),
     "no role": messages([{"parts": []}]),
@@ -261,32 +255,29 @@ DAMAGE: dict[str, Callable[[Json], None] | str] = {
     "a part without a type": messages([{"role": "user", "parts": [{}]}]),
     "a call without a name": messages([{"role": "assistant", "parts": [{"type": "tool_call"}]}]),
     "messages nested too deep": messages(json.loads("[" * 200 + "]" * 200)),
-    "numbers that are none": attribute(
-        "llm.input_messages.x.message.role", {"stringValue": "user"}
-    ),
-    "an older event of another form": in_span(
-        "events", [{"name": "gen_ai.choice", "attributes": [CONTENT]}]
-    ),
+    "numbers that are none": attribute("llm.input_messages.x.message.role", stringValue="user"),
+    "an older event of another form": ("events", [{**CHOICE, "attributes": [CONTENT]}]),
 }
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_file_is_said(
-    tmp_path: Path, damage: Callable[[Json], None] | str, suffix: str
+    recording: Recording, damage: tuple[str, Any] | str, suffix: str
 ) -> None:
-    path = tmp_path / f"t{suffix}"
+    path = Path(f"t{suffix}")
     if isinstance(damage, str):
         path.write_bytes(damage.encode("utf-8", "surrogateescape"))
     else:
-        recording = Recording()
         list(recording.agent(CHATS[1]))
         recording.start("chat", {}).end()
         batches = recording.batches
-        damage(batches[-1]["resourceSpans"][0]["scopeSpans"][0]["spans"][0])
+        record, (key, value) = batches[-1]["resourceSpans"][0]["scopeSpans"][0]["spans"][0], damage
+        record[key] = value
+        if value is ...:
+            del record[key]
         path.write_text(as_text(batches), "utf-8")
     with pytest.raises(InputError) as caught:
         open_source(path).summaries()
     [problem] = caught.value.problems
-    assert problem.file == str(path)
-    assert problem.line is not None
+    assert (problem.file, problem.line is None) == (str(path), False)
