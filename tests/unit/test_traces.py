@@ -119,8 +119,8 @@ def test_instructions_parts_and_tools_are_read(recording: Recording) -> None:
     shop = set_span_in_context(root)
     recording.start("chat", {"gen_ai.operation.name": "chat", **attributes}, shop).end()
     part = {"type": "image", "image.image.url": "u"}
-    asked = {"role": "user", "contents.0.message_content": part}
-    attributes = flat("llm.input_messages.0.message", asked) | {"openinference.span.kind": "LLM"}
+    shown: Json = {"role": "user", "contents.0.message_content": part}
+    attributes = flat("llm.input_messages.0.message", shown) | {"openinference.span.kind": "LLM"}
     recording.start("ask", attributes, shop).end()
     root.end()
     source = written(recording)
