@@ -164,10 +164,10 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     assert [result.label for result in checked.results] == [1, None, 0]
     # In one table the verdict stands beside the label of each.
     votes = "a,1,ann,1\na,1,ben,1\nb,1,ann,0\nb,0,ben,\n"
-    both = written(tmp_path, "case,label,annotator,verdict\n" + votes, "both.csv")
+    both = written("case,label,annotator,verdict\n" + votes, "both.csv")
     assert [result.label for result in check_table(both, one="violated").results] == [1, None]
     with pytest.raises(InputError, match=r"both.csv:6: case: the case \"a\" is in line 2 too"):
-        check_table(written(tmp_path, both.read_text() + "a,1,cy,0\n", "both.csv"), one="violated")
+        check_table(written(both.read_text() + "a,1,cy,0\n", "both.csv"), one="violated")
     labels.write_text(labels.read_text() + "c,1,ann\n")
     with pytest.raises(InputError, match=r"labels.csv:9: label: the label of the case \"c\""):
         check_table(path, labels=str(labels))
