@@ -57,17 +57,7 @@ def label_file(path: Path, options: Namespace) -> int:
         if items.setdefault(item.key, item).turns != item.turns:
             message = f"the case {shown(item.key.case)} has two texts"
             raise InputError(Problem(message, str(path), hint="tell them apart by --case COL"))
-    rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
-    rubrics = _rubrics(options.rubric, rubric_ids)
-    cases = []
-    for item in items.values():
-        for rubric in rubrics if item.turns else ():
-            if item.key.rubric in ("", rubric.id):
-                cases.append(_case(item, rubric))
-    if not cases:
-        message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
-        hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
-        raise InputError(Problem(message, str(path), hint=hint))
+    cases = _cases(items.values(), options.rubric, str(path))
     book = LabelTable(options.out, cases, "drawn" if options.sample else "")
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
     board = LabelBoard({"": settings}, book, reviewer=options.reviewer or None)
@@ -150,6 +140,22 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
         key = CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch)
         turns = [{"role": name, "content": texts[name][row]} for name in names if texts[name][row]]
         yield _Item(key, turns, digests[row], cells["rubric_text"])
+
+
+def _cases(items: Collection[_Item], rubric_text: str, file: str) -> list[Case]:
+    """The cases of all items that have a text, one a rubric; raises `InputError` without any."""
+    rubric_ids = dict.fromkeys(item.key.rubric for item in items if item.key.rubric)
+    rubrics = _rubrics(rubric_text, rubric_ids)
+    cases = []
+    for item in items:
+        for rubric in rubrics if item.turns else ():
+            if item.key.rubric in ("", rubric.id):
+                cases.append(_case(item, rubric))
+    if not cases:
+        message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
+        hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
+        raise InputError(Problem(message, file, hint=hint))
+    return cases
 
 
 def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:

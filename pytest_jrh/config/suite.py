@@ -167,7 +167,7 @@ class Commands:
         command = ["pytest", *self._chosen(suites), *extra]
         baseline = self._options.baseline
         if baseline is not None and not exists(baseline):
-            # The session that was to write it has not.
+            # This session was to write it, and did not.
             command += [f"--jrh-baseline={self._relative(baseline)}", "--jrh-update-baseline"]
         for suite in suites:
             # What `--jrh-config` names is among the options already.

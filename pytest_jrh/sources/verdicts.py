@@ -175,7 +175,7 @@ class Values:
     """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
 
     `one` says what 1 means, "violated" or "passed", where the name of a column does not. `meanings`
-    are the words of each score that were met. From a `threshold` on a number in `graded` columns is
+    are the words of each score that were met. From a `threshold` on a verdict that is a number is
     a 1; `probabilities` of a violation are by column and text.
     """
 
@@ -185,13 +185,14 @@ class Values:
         self.scale = tuple(scale)
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
         self.threshold = threshold
-        self.graded: Sequence[str] = ()
         self.probabilities: dict[tuple[str, str], float] = {}
         self._mapping = {tables.as_text(word): value for word, value in mapping.items()}
         self._one = one
         self._unclear: dict[str, None] = {}
 
-    def scores(self, table: Table, column: str, problems: list[Problem]) -> list[int | None]:
+    def scores(
+        self, table: Table, column: str, problems: list[Problem], *, is_verdict: bool
+    ) -> list[int | None]:
         """The scores of a column's values, None for an empty one or one that is mapped to nothing.
         What is no score is a problem with the line where it is first.
         """
@@ -203,7 +204,7 @@ class Values:
         hints: set[str] = set()
         for text, line in lines.items():
             try:
-                scores[text] = self._score(text, column)
+                scores[text] = self._score(text, column, is_verdict=is_verdict)
             except NoLabelError as error:
                 # Of the first ones, as they are all that is shown.
                 hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
@@ -215,7 +216,7 @@ class Values:
                 problems.append(table.problem(str(error), line, column, hint))
         return [scores.get(text) for text in texts]
 
-    def _score(self, text: str, column: str) -> int | None:
+    def _score(self, text: str, column: str, *, is_verdict: bool) -> int | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
         bare = None if self.scale else tables.BARE.get(tables.as_word(text))
         number: float | None = None
@@ -223,7 +224,7 @@ class Values:
             value, bare = tables.mapped(text, self._mapping), None
         except NoLabelError:
             value = text
-            if self.threshold is not None and column in self.graded and _SHARE.fullmatch(text):
+            if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
                 bare = int(number >= self.threshold)
         if value in (None, "", tables.CANNOT_TELL):
@@ -335,10 +336,10 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
-    of_judges = [name for name in (*columns.verdicts, columns.baseline) if name]
-    values.graded = of_judges
-    labels = values.scores(table, columns.label, problems)
-    verdicts = {name: values.scores(table, name, problems) for name in of_judges}
+    labels = values.scores(table, columns.label, problems, is_verdict=False)
+    verdicts = {}
+    for name in filter(None, (*columns.verdicts, columns.baseline)):
+        verdicts[name] = values.scores(table, name, problems, is_verdict=True)
     for row, (line, texts) in enumerate(table.rows(columns._asdict())):
         epoch = tables.whole_number(texts["epoch"])
         # Where no column names the case, its line does.

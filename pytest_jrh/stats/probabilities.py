@@ -78,8 +78,8 @@ def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Pro
         violations.append(_Case(value, label == 0, cluster))
         verdicts.append(_Case(of_verdict, score != label, cluster))
     clusters = [case.cluster for case in violations]
-    is_graded = any(0 < case.sure < 1 for case in violations)
-    if not is_graded or 1 in (len({*clusters}), len({case.is_wrong for case in violations})):
+    has_shares = any(0 < case.sure < 1 for case in violations)
+    if not has_shares or 1 in (len({*clusters}), len({case.is_wrong for case in violations})):
         return None
     worth = effective_size([case.is_wrong for case in verdicts], clusters) / len(clusters)
     threshold, caught, raised = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
