@@ -154,8 +154,8 @@ def test_the_action_fails_by_the_word(jobs: Jobs, checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "code", "message"),
     [
-        ({"package": SOURCE}, 4, "::error title=What is to be run?::"),
-        ({"package": SOURCE, "suite": CONFIG, "check": TABLE}, 4, "::error title=What is to be"),
+        ({"package": SOURCE}, 4, "::error title=What to run?::"),
+        ({"package": SOURCE, "suite": CONFIG, "check": TABLE}, 4, "::error title=What to run?"),
         ({"package": SOURCE, "check": "nowhere.csv"}, 4, "nowhere.csv: no such file"),
         ({"package": "", "check": TABLE}, 1, "say where pytest-jrh comes from"),
     ],
