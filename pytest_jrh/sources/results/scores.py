@@ -178,26 +178,26 @@ class Results:
         check = f"python -m pytest_jrh check {shlex.quote(file)}"
         judged, people = by["judge"] or by["other"], by["person"] or by["other"]
         ways = []
-        if by["judge"] and not people:
+        if by["judge"] and not by["person"]:
             table = shlex.quote(file) if by["judge"][0].fields else "TABLE (of these cases)"
             ways.append(f"label cases: python -m pytest_jrh label {table}")
             ways.append(f"and hold the verdicts against them: {check} --labels labels.csv")
             columns = (name for score in by["judge"] for name in score.fields if "." in name)
             if names := listed(dict.fromkeys(columns), 5):
                 ways.append(f"or say which column is the label ({names}): {check} --label COL")
-        elif not judged:
+        if not judged:
             verdicts = "python -m pytest_jrh check VERDICTS --labels"
             ways.append(f"hold verdicts against these labels: {verdicts} {shlex.quote(file)}")
-        else:
+        elif people:
             if {score.metric for score in by["judge"]} & {score.metric for score in by["person"]}:
-                ways.append("no case has both under one name: people scored other traces or spans,")
-                ways[0] += " or contradict each other, or the judge failed"
+                way = "no case has both under one name: people scored other traces or spans, "
+                ways.append(f"{way}or contradict each other, or the judge failed")
             verdict = judged[0].metric
             label = next((one.metric for one in people if one.metric != verdict), "")
             if label or not ways:
                 quoted = [shlex.quote(printable(name, 200)) for name in (verdict, label or "NAME")]
                 named = f"--verdict {quoted[0]} --label {quoted[1]}"
-                ways.append(f"say which is the label of which: {check} {named}")
+                ways.append(f"say which score is the label: {check} {named}")
         return InputError(Problem(message, file, hint="\n    ".join(ways)))
 
 
