@@ -38,6 +38,7 @@ from pytest_jrh.sources.verdicts import (
     cases_of,
     choose_columns,
     of_these_texts,
+    only_column,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide
@@ -147,14 +148,17 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
         table = table_of(enumerate(rows, 1), "rows")
     name = how.baseline
     tables: list[tuple[Table, Sequence[str]]] = [(table, ("label", "verdict"))]
+    named = how.named()
     if how.labels:
-        labels = read_table(Path(how.labels), str(how.labels))
+        labels = with_rows(read_table(Path(how.labels), str(how.labels)), named, ("label",))
+        rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
+        named += [("labelled", rubric) for rubric in rubrics]
         tables = [(table, ("verdict",)), (labels, ("label",))]
     # Unlike a path's own question, false of a name that is too long for a file.
     is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
     if is_file:
         tables.append((read_table(Path(name), name), ("verdict",)))
-    tables = [(with_rows(one, how.named(), needed), needed) for one, needed in tables]
+    tables = [(with_rows(one, named, needed), needed) for one, needed in tables]
     table = tables[0][0]
     there = [*dict.fromkeys(column for one, _ in tables for column in one.columns)]
     for one, _ in tables:

@@ -390,6 +390,27 @@ def test_labels_of_a_suite_come_from_results() -> None:
         read_rows(Path(written(deepeval(SAID))), FILE)
 
 
+def test_metrics_that_no_label_of_another_file_is_of_are_not_read(check: Check) -> None:
+    labels = written(mlflow(SAID), "labels.json")
+    document = mlflow(SAID)
+    for trace in document:
+        judge, *_ = trace["info"]["assessments"]
+        judge["valid"] = True
+        tone = {**judge, "assessment_name": "tone", "feedback": {"value": 0.4}}
+        trace["info"]["assessments"] = [judge, tone]
+    said = check(document, "--one=passed", f"--labels={labels}", code=0)
+    assert f"No person scored tone ({len(SAID)}): not checked." in said
+    labels = written("case_id,rubric_id,label\ntr-0,polite,fail\n", "labels.csv")
+    earlier = written(document, "earlier.json")
+    for baseline in ("", earlier):
+        table = checked("", document, labels=labels, baseline=baseline)
+        assert counts(table)["1 disagree"] == 1
+    # Labels that say no rubric tell no metric apart.
+    written("case_id,label\ntr-0,fail\n", labels)
+    with pytest.raises(InputError, match=r'got "0\.4"'):
+        checked("", document, labels=labels)
+
+
 KEPT = ("type", "source", "source_type", "dataType", "kind", "pass")
 
 

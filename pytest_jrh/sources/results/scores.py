@@ -99,7 +99,8 @@ class Results:
         """The rows of a table with their places, and what was left out of it.
 
         `needed` says whether "verdict" or "label" is read; `named` may have metrics behind these
-        roles. Where it has no label, a metric that people scored is compared with their scores.
+        roles, and those that are "labelled" in another file. Where it has no label, a metric that
+        people scored is compared with their scores, and what nobody scored is left out.
         """
         known = self.metrics
         metrics = [(role, name) for role, name in named if name in known]
@@ -113,8 +114,11 @@ class Results:
         if any(score.by == "person" for score in labelled):
             labelled = [score for score in labelled if score.by == "person"]
         notices = list(self.notices())
-        if {"verdict", "label"} <= {*needed} and not labels:
-            common = {score.metric for score in judged} & {score.metric for score in labelled}
+        if "verdict" in needed and not labels:
+            scored = {name for role, name in metrics if role == "labelled"}
+            if "label" in needed:
+                scored = {score.metric for score in labelled}
+            common = scored & {score.metric for score in judged}
             if common:
                 rest = [score for score in judged if score.metric not in common]
                 if rest:
