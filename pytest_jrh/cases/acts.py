@@ -96,9 +96,7 @@ def with_words(message: Message, words: str) -> tuple[Message, int]:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One call of a transcript: its turn, its number in the turn from 0, and where its results
-    stand.
-    """
+    """One call of a transcript: its turn, its number in it from 0, and where its results stand."""
 
     turn: int
     number: int

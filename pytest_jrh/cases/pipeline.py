@@ -131,9 +131,7 @@ def apply_single_edit(
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a case is to become: violate or satisfy the rubric, or land on `target_score` of its
-    scale.
-    """
+    """What a case becomes: it violates or satisfies the rubric, or lands on `target_score`."""
 
     objective: Objective
     target_score: int | None = None

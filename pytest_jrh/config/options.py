@@ -75,9 +75,7 @@ class Option:
         return settings | {"metavar": self.metavar, "choices": self.choices or None}
 
     def value(self, given: Any, folder: Path) -> Any:
-        """What the field holds for a value that was given, or for None; paths are relative to a
-        folder.
-        """
+        """What the field holds for a value, or for None; paths are relative to a folder."""
         if given is None:
             return self.default
         if self.kind == "path":

@@ -38,9 +38,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.
 
 
 def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
-    """Make text safe and short enough for one line of a terminal: no escapes, no control
-    characters.
-    """
+    """Make text safe and short for one line of a terminal: no escapes, no control characters."""
     flat = "".join(char if char.isprintable() else " " for char in _ANSI.sub("", text[: 4 * limit]))
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
 

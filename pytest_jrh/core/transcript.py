@@ -168,9 +168,7 @@ def text_to_compare(messages: Sequence[Message]) -> str:
 
 
 def calls_text(message: Message) -> str:
-    """Render the tool calls of one turn, each by its name with its arguments as JSON in lines below
-    it.
-    """
+    """Render the tool calls of one turn: the name of each, with its arguments as JSON below."""
     lines: list[str] = []
     for call in message.get("tool_calls") or ():
         title, arguments = _call_section(call)

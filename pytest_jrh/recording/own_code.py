@@ -1,6 +1,4 @@
-"""The entry of a cassette that holds what a judge's own code asked, and the verdict that it came
-to.
-"""
+"""The entry of a cassette for a judge's own code: what it asked, and its verdict."""
 
 from __future__ import annotations
 

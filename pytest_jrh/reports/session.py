@@ -1,6 +1,4 @@
-"""The results of a session in one value: what the terminal, Markdown, HTML and annotations show
-from.
-"""
+"""The results of a session in one value, from which all reports show."""
 
 from __future__ import annotations
 
