@@ -148,6 +148,10 @@ def test_a_judge_that_got_worse_opens_an_issue(weeks: Weeks) -> None:
     assert [call[:2] for call in calls] == [["api", "--paginate"], OPENED]
     assert text.startswith(f"{MARKER}\nhttps://github.com/o/r/actions/runs/7")
     assert "## ❌ FAIL: the judge misses 6 of 25 violations that it found before" in text
+    # A later week adds to the issue that is open.
+    calls, added = weeks.repository.report(weeks.second)
+    assert [call[:2] for call in calls] == [["api", "--paginate"], ADDED]
+    assert (calls[1][2], added) == ("2", text)
 
 
 def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -> None:
@@ -165,18 +169,6 @@ def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -
     assert "0 calls, 260 replayed" in updated.stdout
     assert "this update accepts a loss: 6 cases newly wrong" in " ".join(updated.stdout.split())
     assert "6 changed, 0 removed." in updated.stdout
-
-
-def test_a_later_week_adds_to_the_issue_that_is_open(repository: Repository) -> None:
-    kept = repository.jobs.artifacts / "judge-drift"
-    kept.mkdir(parents=True)
-    (kept / "judge-summary.md").write_text("The report", encoding="utf-8")
-    asked = Ran(repository.folder, "failure", outputs=DRIFTED)
-    repository.report(asked)
-    calls, text = repository.report(asked)
-    assert [call[:2] for call in calls] == [["api", "--paginate"], ADDED]
-    assert calls[1][2] == "2"
-    assert text.endswith("The report")
 
 
 ROWS = {row.name: row for row in (*FAIL, *UNCLEAR)}

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import pytest
 
+from pytest_jrh.core.model import ShownTurns
 from tests.plugin.own_judges import RECORD, judged_suite, words
-from tests.plugin.recorded import Done, Recorded, run_pytest
+from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
 from tests.support.obedient import VIOLATION
+from tests.support.results import results_in
 from tests.support.suites import run, write_suite
 
 SOURCE = """
@@ -62,63 +63,51 @@ def reply(path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
     return 200, {"Content-Type": "application/json"}, data
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """What a session printed, and what its results say of each case by judge, test and run."""
-
-    done: Done
-    turns: dict[tuple[str, str, str], Any]
+Turns: TypeAlias = "dict[tuple[str, str, str], ShownTurns | None]"
 
 
 @pytest.fixture(scope="module")
 def sessions(
     recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Session, Session]:
-    """A panel of judges, recorded and then replayed by two workers."""
+) -> list[tuple[str, Turns]]:
+    """What sessions of a panel of judges print, recorded and then replayed by two workers, and what
+    their results say of each case by judge, test and run."""
     suite = recorded_once.copied(tmp_path_factory.mktemp("shown")).tiny
     names = (*CUTTING[:3], "sends_all", "reads_alone")
     judges = [{"name": name, "python": f"judges.py:{name}"} for name in names]
     # Its verdict is answered from the head of its recording.
     judges.append({"name": "cuts_with_version", "python": "judges.py:cuts", "version": "1"})
 
-    def session(*arguments: str) -> Session:
+    def session(*arguments: str) -> tuple[str, Turns]:
         done = run_pytest(suite.folder, suite.option, *RUNS, *arguments)
-        lines = (suite.results / "results.jsonl").read_text("utf-8").splitlines()
-        results = map(json.loads, lines)
-        turns = {
-            (each["judge"], each["test"], each["run_id"]): each["extra"].get("shown")
-            for each in results
-        }
-        return Session(done, turns)
+        results = results_in(suite.results)
+        return words(done), {(of.judge, of.spec.test, of.run_id): of.extra.shown for of in results}
 
     with JudgeService(reply=reply) as service:
         made = judged_suite(suite, f"URL = {service.url!r}\n{SOURCE}")
         made.panel(judges)
         recorded = session(RECORD)
-    return recorded, session("-n", "2", "-v")
+    return [recorded, session("-n", "2", "-v")]
 
 
-def about(judge: str, edited: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[Any, Any]:
-    """What results say of the cases of both runs."""
-    turns: dict[Any, Any] = {}
-    for run_id in ("run-1", "run-2"):
-        turns[judge, "agent_perturbation", run_id] = {"turns": 1, **edited}
-        turns[judge, "agent_positives", run_id] = {"turns": 4, **whole, "is_whole": True}
-    return turns
-
-
-def test_results_say_what_each_judge_was_shown(sessions: tuple[Session, Session]) -> None:
-    expected = about("sends_all", {}, {})
-    expected |= about("reads_alone", {"unknown": 1}, {"unknown": 4})
+def test_results_say_what_each_judge_was_shown(sessions: list[tuple[str, Turns]]) -> None:
+    every = (1, 2, 3, 4)
+    of_judges = {"sends_all": (ShownTurns(1), ShownTurns(4, is_whole=True))}
+    of_judges["reads_alone"] = ShownTurns(1, unknown=1), ShownTurns(4, unknown=4, is_whole=True)
     for judge in CUTTING:
-        expected |= about(judge, {"missing": [4]}, {"missing": [1, 2, 3, 4]})
-    recorded, replayed = sessions
-    assert recorded.turns == expected
-    assert replayed.turns == expected
+        of_judges[judge] = ShownTurns(1, every[3:]), ShownTurns(4, every, is_whole=True)
+    expected: Turns = {}
+    for judge, (edited, whole) in of_judges.items():
+        for run_id in ("run-1", "run-2"):
+            expected[judge, "agent_perturbation", run_id] = edited
+            expected[judge, "agent_positives", run_id] = whole
+    assert [turns for _, turns in sessions] == [expected, expected]
 
 
-def test_a_judge_that_cuts_is_said_to(sessions: tuple[Session, Session]) -> None:
-    recorded, replayed = (words(session.done) for session in sessions)
+def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(
+    sessions: list[tuple[str, Turns]],
+) -> None:
+    recorded, replayed = (printed for printed, _ in sessions)
     assert "The judge was not shown 4 of 4 turns." in recorded
     missed = "(2 cases: 2 of its 2 missed violations)"
     assert f"! The judge cuts was not shown 2 of 2 edited turns {missed}" in recorded
@@ -130,12 +119,6 @@ def test_a_judge_that_cuts_is_said_to(sessions: tuple[Session, Session]) -> None
         assert f"! The judge {judge} was not shown 2 of 2 edited turns {fate}." in replayed
         whole = "8 of 8 turns of runs as they are (2 cases)."
         assert f"! The judge {judge} was not shown {whole}" in replayed
-
-
-def test_a_judge_that_sends_all_or_reads_alone_is_said_to_in_folds(
-    sessions: tuple[Session, Session],
-) -> None:
-    recorded, replayed = (words(session.done) for session in sessions)
     for judge in ("sends_all", "reads_alone"):
         assert f"The judge {judge} was" not in recorded
         assert f"! The judge {judge}" not in replayed
@@ -164,24 +147,18 @@ def test_doubts_count_the_edited_turns_that_a_judge_that_cuts_did_not_send(tmp_p
         done = run_pytest(suite.folder, suite.option, record, *reports, env=server.environment)
     unseen = 25 - sum(VIOLATION in body for body in service.asked)
     assert 0 < unseen < 25
-    cases = f"({unseen} cases: {unseen - 1} of its {unseen} missed violations, 1 right by luck)"
-    title = (
-        f"The judge was not shown {unseen} of 25 edited turns: it cuts at 3,000 characters {cases}"
-    )
+    cut = f"The judge was not shown {unseen} of 25 edited turns: it cuts at 3,000 characters "
+    fates = f"{unseen - 1} of its {unseen} missed violations, 1 right by luck"
+    title = f"{cut}({unseen} cases: {fates})"
     assert f"! {title}." in words(done)
-    page, markdown = ((tmp_path / f"r.{suffix}").read_text("utf-8") for suffix in ("html", "md"))
+    page, markdown, data = (
+        (tmp_path / f"r.{suffix}").read_text("utf-8") for suffix in ("html", "md", "json")
+    )
     assert title in page
     assert title in markdown
-    [suite_figures] = json.loads((tmp_path / "r.json").read_text("utf-8"))["suites"].values()
+    [suite_figures] = json.loads(data)["suites"].values()
     edited, whole = suite_figures["judges"]["default"]["shown"]
     assert len(edited.pop("cases")) == len(whole["cases"]) == unseen
-    assert edited == {
-        "name": "edited turns",
-        "turns": 25,
-        "not_shown": unseen,
-        "unknown": 0,
-        "missed": unseen,
-        "missed_unseen": unseen - 1,
-        "right_by_luck": 1,
-        "cut": 3_000,
-    }
+    counts = {"turns": 25, "not_shown": unseen, "unknown": 0, "missed": unseen}
+    fates_of = {"missed_unseen": unseen - 1, "right_by_luck": 1, "cut": 3_000}
+    assert edited == {"name": "edited turns", **counts, **fates_of}

@@ -5,12 +5,11 @@ replace what is there.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jsonschema
 import pytest
@@ -31,6 +30,7 @@ from tests.support.suites import built_log, run
 from tests.support.trajectories import HELLO, trajectory, write_trial
 from tools.schema import config_schema, rubrics_schema
 
+Init: TypeAlias = "Callable[..., str]"
 CONFIG = "inputs/configs/first.yml"
 GATE = (".github/actions/judge/action.yml", ".github/workflows/judge-gate.yml")
 SUITE = (
@@ -62,19 +62,24 @@ def files(folder: Path) -> list[str]:
     )
 
 
-def init(*arguments: str | os.PathLike[str]) -> int:
-    return main(["init", *map(str, arguments)])
+@pytest.fixture
+def init(project: Path, capsys: pytest.CaptureFixture[str]) -> Init:
+    """What `init` says where it ends with an exit code."""
+
+    def said(*arguments: str | Path, code: int = 0) -> str:
+        assert main(["init", *map(str, arguments)]) == code
+        captured = capsys.readouterr()
+        return captured.err if code else captured.out
+
+    return said
 
 
 def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_a_suite_is_written_and_can_be_used_at_once(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init("first", "--log", log) == 0
-    said = capsys.readouterr().out
+def test_a_suite_is_written_and_can_be_used_at_once(project: Path, log: Path, init: Init) -> None:
+    said = init("first", "--log", log)
     assert "The log holds 4 runs, of which 3 can be used" in said
     assert f"pytest --jrh-config={CONFIG} --jrh-record-mode=once" in said
     assert files(project) == list(SUITE)
@@ -85,7 +90,9 @@ def test_a_suite_is_written_and_can_be_used_at_once(
 
 
 @pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
-def test_files_fit_the_schemas_that_they_point_to(project: Path, log: Path, ordinal: bool) -> None:
+def test_files_fit_the_schemas_that_they_point_to(
+    project: Path, log: Path, init: Init, ordinal: bool
+) -> None:
     init("first", "--log", log, *(["--ordinal"] if ordinal else []))
     for name, schema in (
         ("inputs/configs/first.yml", config_schema()),
@@ -103,7 +110,7 @@ def test_files_fit_the_schemas_that_they_point_to(project: Path, log: Path, ordi
 
 @pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
 def test_the_written_judge_asks_what_the_built_in_one_asks(
-    project: Path, log: Path, ordinal: bool
+    project: Path, log: Path, init: Init, ordinal: bool
 ) -> None:
     init("first", "--log", log, *(["--ordinal"] if ordinal else []))
     mode: Any = "ordinal" if ordinal else "binary"
@@ -128,7 +135,7 @@ def collected(project: Path) -> list[str]:
 
 
 def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, tmp_path: Path, init: Init
 ) -> None:
     values = [
         {"task_id": task, "trial": trial, "reward": 0.5, "log": {"turns": TURNS}}
@@ -137,8 +144,7 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     ]
     path = tmp_path / "results.json"
     path.write_text(json.dumps(values), encoding="utf-8")
-    assert init("first", "--log", path) == 0
-    said = capsys.readouterr().out
+    said = init("first", "--log", path)
     assert (
         'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster at '
         '"/task_id"; see suite.format in inputs/configs/first.yml.'
@@ -147,16 +153,13 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}
 
 
-def test_what_was_found_is_said(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     session = [*as_claude_code("one", TURNS), {"type": "tag", "sessionId": "one"}]
     (folder / "one.jsonl").write_text(as_text(session), encoding="utf-8")
     (folder / "atif.json").write_text(json.dumps(trajectory(*HELLO)), encoding="utf-8")
-    assert init("first", "--log", folder) == 0
-    said = capsys.readouterr().out
+    said = init("first", "--log", folder)
     assert "Its form: ATIF trajectory (1), Claude Code session (1)." in said
     assert "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent," in said
     assert len(collected(project)) == 2 * 2
@@ -177,14 +180,13 @@ def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards
 
 
 def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    project: Path, log: Path, init: Init, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committing, "LARGEST_LOG", log.stat().st_size - 1)
     place = "inputs/data/first/large.eval"
     (project / place).parent.mkdir(parents=True)
     (project / place).write_bytes(log.read_bytes())
-    assert init("first", "--log", project / place) == 0
-    said = capsys.readouterr().out
+    said = init("first", "--log", project / place)
     assert "neither copied nor committed" in said
     assert read_yaml(project / CONFIG)["suite"]["log"] == place
     for job in read_yaml(project / GATE[1])["jobs"].values():
@@ -195,48 +197,42 @@ def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
     assert add.endswith(f" inputs ':!{place}'")
 
 
-def test_existing_files_are_listed_and_left_alone(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, init: Init) -> None:
     there = [CONFIG, "inputs/data/first/runs.eval", "inputs/prompts/first/judge.md"]
     for name in there:
         (project / name).parent.mkdir(parents=True)
         (project / name).write_text("mine")
-    assert init("first", "--log", log) == 4
-    said = capsys.readouterr().err
+    said = init("first", "--log", log, code=4)
     assert all(f"{project / name}: already exists" in said for name in there)
     assert "--force" in said
     assert files(project) == there
     assert {(project / name).read_text("utf-8") for name in there} == {"mine"}
-    assert init("first", "--log", log, "--force") == 0
+    init("first", "--log", log, "--force")
     assert "prompt of the judge" in (project / there[-1]).read_text("utf-8")
 
 
 @pytest.mark.parametrize("changed", [*GATE, None])
 def test_a_second_suite_leaves_the_gate_as_it_is(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], changed: str | None
+    project: Path, log: Path, init: Init, changed: str | None
 ) -> None:
     init("first", "--log", log)
     written = {file: (project / file).read_text("utf-8") for file in GATE}
     if changed is not None:
         (project / changed).write_text("mine", "utf-8")
     before = {file: (project / file).read_text("utf-8") for file in GATE}
-    capsys.readouterr()
-    assert init("second", "--log", log) == 0
+    said = init("second", "--log", log)
     assert {file: (project / file).read_text("utf-8") for file in GATE} == before
-    said = capsys.readouterr().out
     assert "Unchanged; the gate's arguments take the new suite's --jrh-config, too:\n" in said
     assert said.count("  .github") == 2
-    assert init("first", "--log", log, "--force") == 0
+    init("first", "--log", log, "--force")
     assert {file: (project / file).read_text("utf-8") for file in GATE} == written
 
 
 @pytest.mark.parametrize("name", ["../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}"])
 def test_a_name_that_cannot_stand_in_a_path_is_refused(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], name: str
+    project: Path, log: Path, init: Init, name: str
 ) -> None:
-    assert main(["init", "--log", str(log), "--", name]) == 4
-    said = capsys.readouterr().err
+    said = init("--log", log, "--", name, code=4)
     assert said.startswith("NAME: ")
     assert "\x1b" not in said
     assert files(project) == []
@@ -258,24 +254,22 @@ def test_a_name_that_cannot_stand_in_a_path_is_refused(
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_written(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    project: Path, log: Path, init: Init, arguments: list[str], message: str
 ) -> None:
     (project / "given.csv").write_text("run\n1\n", encoding="utf-8")
-    assert init("first", "--log", log, *arguments) == 4
-    assert message in capsys.readouterr().err
+    assert message in init("first", "--log", log, *arguments, code=4)
     assert files(project) == ["given.csv"]
 
 
 @pytest.mark.parametrize("content", [None, b"not a log", b"PK\x03\x04 cut off"])
 def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+    project: Path, tmp_path: Path, init: Init, content: bytes | None
 ) -> None:
     log = tmp_path / "elsewhere.eval"
     if content is not None:
         log.write_bytes(content)
     before = files(project)
-    assert init("first", "--log", log) == 4
-    said = capsys.readouterr().err
+    said = init("first", "--log", log, code=4)
     assert "elsewhere.eval" in said
     assert "Traceback" not in said
     assert files(project) == before
@@ -312,13 +306,11 @@ def graded() -> Scorer:
 """
 
 
-def test_a_suite_begins_with_a_scorer_of_inspect(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_suite_begins_with_a_scorer_of_inspect(project: Path, log: Path, init: Init) -> None:
     (project / "own").mkdir()
     (project / "own/judges.py").write_text(SCORER, encoding="utf-8")
-    assert init("first", "--log", log, "--judge", "inspect_scorer:own/judges.py@graded") == 0
-    assert "git add .gitignore .github own/judges.py inputs" in capsys.readouterr().out
+    said = init("first", "--log", log, "--judge", "inspect_scorer:own/judges.py@graded")
+    assert "git add .gitignore .github own/judges.py inputs" in said
     assert not (project / "inputs/prompts").exists()
     assert read_yaml(project / CONFIG)["judge"]["inspect_scorer"] == "own/judges.py@graded"
     assert make_ready(project / CONFIG, cwd=project, rootdir=project).judges
@@ -343,7 +335,7 @@ def run_command(folder: Path, command: str, env: Mapping[str, str | None]) -> No
 def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     project: Path,
     log: Path,
-    capsys: pytest.CaptureFixture[str],
+    init: Init,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With labels and a judge of one's own; those of a plain suite are run with the pages."""
@@ -356,10 +348,10 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     ) as llm:
         (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
         options = ["--judge", "python:judges.py:strict", "--rubric", "borne_out_by_the_tools"]
-        assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
+        said = init("first", "--log", log, "--labels", "labels.csv", *options)
         rubrics = project / "inputs/data/first/rubrics.yml"
         rubrics.write_text(rubrics.read_text("utf-8").replace("Replace this text.", "Kind?"))
-        commands = printed_commands(capsys.readouterr().out)
+        commands = printed_commands(said)
         [record] = [command for command in commands if "--jrh-max-calls=" in command]
         run_command(project, record, llm.environment)
     for command in commands[commands.index(record) + 1 :]:

@@ -26,6 +26,12 @@ RUN = "https://github.com/o/r/actions/runs/7"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SOURCE = "git+https://forge.example/o/r.git@0123"
 SECRETS = {"OPENAI_API_KEY": "the key of the environment"}
+RUNNER = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_REPOSITORY": "o/r",
+    "GITHUB_RUN_ID": "7",
+}
 SHELLS = {
     None: ["bash", "-e", "-c"],
     "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"],
@@ -70,10 +76,8 @@ def github(
     return {
         "event_name": name,
         "event": {"action": action, "label": {"name": label}, "pull_request": pull_request},
-        "repository": "o/r",
         "token": "a token",
-        "server_url": "https://github.com",
-        "run_id": "7",
+        **{name.removeprefix("GITHUB_").lower(): value for name, value in RUNNER.items()},
     }
 
 
@@ -228,24 +232,12 @@ class Jobs:
         """Run a script as the runner does; gives its exit code and its outputs."""
         output = self.tools / "output"
         output.write_text("", "utf-8")
-        of_runner = {
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_OUTPUT": str(output),
-            "GITHUB_WORKSPACE": str(ran.folder),
-            "GITHUB_SERVER_URL": "https://github.com",
-            "GITHUB_REPOSITORY": "o/r",
-            "GITHUB_RUN_ID": "7",
-        }
-        env = environment({**of_runner, **values})
+        of_runner = {"GITHUB_OUTPUT": str(output), "GITHUB_WORKSPACE": str(ran.folder)}
+        env = environment({**RUNNER, **of_runner, **values})
         env["PATH"] = f"{self.tools}:{env['PATH']}"
+        words = [*SHELLS[step.get("shell")], step["run"]]
         done = subprocess.run(
-            [*SHELLS[step.get("shell")], step["run"]],
-            cwd=ran.folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
+            words, cwd=ran.folder, env=env, capture_output=True, text=True, check=False
         )
         ran.printed += done.stdout + done.stderr
         return done.returncode, output.read_text("utf-8")
@@ -254,11 +246,9 @@ class Jobs:
         """Keep files of a folder; a name that the run has kept already is an error."""
         to = self.artifacts / inputs["name"]
         to.mkdir(parents=True)
-        for path in map(folder.joinpath, inputs["path"].split()):
-            if path.is_dir():
-                shutil.copytree(path, to / path.name)
-            elif path.exists():
-                shutil.copy(path, to)
+        for path in filter(Path.exists, map(folder.joinpath, inputs["path"].split())):
+            copy: Any = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, to / path.name)
 
 
 def _holds(condition: str, contexts: Mapping[str, Any]) -> bool:
