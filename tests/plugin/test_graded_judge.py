@@ -70,14 +70,18 @@ def scores_below(folder: Path) -> list[tuple[int, ...]]:
 
 
 def test_its_verdicts_are_those_of_the_threshold(folder: Path, pytester: pytest.Pytester) -> None:
-    done = pytester.runpytest(*OPTIONS, "--jrh-update-baseline", "--jrh-report=r.json")
+    configure(folder, "0.5}", '0.5, version: "1"}')
+    record = ("--jrh-judge-record-mode=once", "--jrh-update-baseline", "--jrh-report=r.json")
+    done = pytester.runpytest(*OPTIONS, *record)
     assert scores_below(folder) == BY_HALF
     assert "gave 1.5; `threshold` needs a number from 0 to 1" in " ".join(done.stdout.str().split())
     assert "probabilities" not in (folder / "base.json").read_text("utf-8")
     [suite] = json.loads((folder / "r.json").read_text("utf-8"))["suites"].values()
     assert suite["judges"]["default"]["probabilities"]["brier"]["n"] == 4
-    # Another threshold is another judge, whose verdicts are held against those of before.
-    configure(folder, "0.5}", "0.6}")
+    # Another threshold is another judge, which needs no answer that was not recorded, and whose
+    # verdicts are held against those of before.
+    (folder / "judges.py").write_text("def graded(case):\n    raise ValueError\n", "utf-8")
+    configure(folder, "0.5}", '0.6, version: "1"}')
     changed = pytester.runpytest(*OPTIONS, "-v")
     changed.stdout.fnmatch_lines(["*missed at 5%*threshold*Brier*decides alone, 5% wrong"])
     assert scores_below(folder) == BY_MORE
@@ -90,14 +94,3 @@ def test_a_scorer_of_inspect_gives_the_probability_of_a_pass(
     configure(folder, "python: judges.py:", "inspect_scorer: judges.py@")
     pytester.runpytest(OPTIONS[0])
     assert scores_below(folder) == BY_HALF
-
-
-def test_a_recorded_probability_is_judged_by_another_threshold_without_the_judge(
-    folder: Path, pytester: pytest.Pytester
-) -> None:
-    configure(folder, "0.5}", '0.5, version: "1"}')
-    pytester.runpytest(OPTIONS[0], "--jrh-judge-record-mode=once")
-    (folder / "judges.py").write_text("def graded(case):\n    raise ValueError\n", "utf-8")
-    configure(folder, "0.5}", '0.6, version: "1"}')
-    pytester.runpytest(OPTIONS[0])
-    assert scores_below(folder) == BY_MORE

@@ -81,9 +81,8 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
     assert [share.value for share in figures.bins.values()] == pytest.approx(list(shares))
 
     def at_few_alarms(among: npt.NDArray[np.bool_]) -> float:
-        alarms, _, thresholds = metrics.roc_curve(
-            labels[among], values[among], drop_intermediate=False
-        )
+        curve = metrics.roc_curve(labels[among], values[among], drop_intermediate=False)
+        alarms, _, thresholds = curve
         return float(thresholds[alarms <= 0.05].min())
 
     right, sureness = (values >= 0.5) == labels, surer(values)
@@ -163,10 +162,7 @@ LABELS = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
 
 
 def rows_of(values: Sequence[object], labels: Sequence[object] = LABELS) -> Rows:
-    pairs = enumerate(zip(labels, values, strict=True), start=1)
-    return [
-        {"case": f"c{number}", "label": label, "score": value} for number, (label, value) in pairs
-    ]
+    return [{"label": label, "score": value} for label, value in zip(labels, values, strict=True)]
 
 
 def of_judge(checked: CheckedTable) -> Any:

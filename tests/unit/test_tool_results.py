@@ -118,21 +118,10 @@ def with_value(other: object, *names: str) -> Callable[[Any], Any]:
     return lambda value: everywhere(value, lambda name, inner: other if name in names else inner)
 
 
-def with_entries(document: Any, *entries: object) -> Any:
-    inner = document
-    while not isinstance(inner, list):
-        [name] = {"results", "testCases", "data"} & inner.keys()
-        inner = inner[name]
-    inner[:] = entries
-    return document
-
-
 SUBJECTS = ("vars", "name", "traceId", "subject", "trace_id", "info", "run_id", "metricsData")
 VALUES = ("pass", "success", "score", "value", "stringValue", "feedback", "metricsData")
 SOURCES = ("componentResults", "evaluationModel", "source", "assessments", "feedback_source")
 BROKEN_VALUES: dict[str, Callable[[Any], Any]] = {
-    "no entries": with_entries,
-    "entries that are nothing": lambda value: with_entries(value, None, None),
     "no subject": with_value(..., *SUBJECTS),
     "subjects of another kind": with_value(7, *SUBJECTS),
     "subjects that are lists": with_value([], *SUBJECTS),
