@@ -227,9 +227,7 @@ def test_two_people_see_each_others_decisions_and_what_became_void(sessions: Ses
     other.wait_for_selector("#decision:has-text('An earlier decision (rejected)')")
 
 
-def test_the_list_opens_at_what_is_wrong_and_is_narrowed_by_filters(
-    sessions: Sessions,
-) -> None:
+def test_the_list_opens_at_what_is_wrong_and_is_narrowed_by_filters(sessions: Sessions) -> None:
     session = sessions.start("refunds_strict")
     for number in range(3):
         session.board.add(made_case(number))
@@ -259,9 +257,7 @@ def test_the_list_opens_at_what_is_wrong_and_is_narrowed_by_filters(
     assert runs(page) == ["support-003"]
 
 
-def test_everything_has_a_name_for_screen_readers_and_is_reached_by_tab(
-    sessions: Sessions,
-) -> None:
+def test_everything_has_a_name_for_screen_readers_and_is_reached_by_tab(sessions: Sessions) -> None:
     page = opened(sessions, filled(sessions, 2))
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     controls = {"button", "link", "textbox", "searchbox", "combobox"}

@@ -59,9 +59,7 @@ def test_retry_after_is_obeyed_up_to_the_longest_wait(asked: float, longest: flo
 
 
 @pytest.mark.parametrize(
-    ("code", "asked"),
-    [(429, 0.2), (503, datetime.timedelta(seconds=2))],
-    ids=["seconds", "date"],
+    ("code", "asked"), [(429, 0.2), (503, datetime.timedelta(seconds=2))], ids=["seconds", "date"]
 )
 def test_the_client_waits_as_long_as_the_provider_asks(
     bench: Bench, server: ModelServer, asked: Any, code: int

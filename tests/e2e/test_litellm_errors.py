@@ -29,11 +29,7 @@ SECRET = "sesame-open-sesame-4711"
     ],
 )
 def test_an_error_outside_of_litellms_own_is_an_outcome_in_few_words(
-    bench: Bench,
-    server: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    said: str,
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def rule(_: str) -> bool:
         raise error

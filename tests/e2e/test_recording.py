@@ -133,8 +133,7 @@ def test_headers_are_dropped_but_for_the_content_type(bench: Bench, server: Mode
 
 
 @pytest.mark.parametrize(
-    "odd",
-    [ODD, "NUL \x00 and surrogate \ud800", "--- \n\n  \t\n...\ninteractions:\n"],
+    "odd", [ODD, "NUL \x00 and surrogate \ud800", "--- \n\n  \t\n...\ninteractions:\n"]
 )
 def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     bench: Bench, server: ModelServer, odd: str

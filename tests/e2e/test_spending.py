@@ -60,10 +60,7 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     assert sorted(first_summaries(server).values()) == [1, 1, 1]
     # What a replay calls recorded is what the recording took: a shared call is paid for once, and
     # counts once.
-    made, replayed = (
-        total_spending(session.results),
-        total_spending(bench.replay().results),
-    )
+    made, replayed = (total_spending(session.results), total_spending(bench.replay().results))
     assert (made.calls, made.replayed) == (server.count(), 0)
     assert replayed.usage == made.usage
     assert replayed.cost == pytest.approx(made.paid)

@@ -49,12 +49,7 @@ STEPS = [
     {"kind": "omit", "message_index": 1, "call": "c1", **WHY},
     {"kind": "call", "message_index": 3, "call": "c2", **WHY},
 ]
-VERDICT = {
-    "rationale": SECRET,
-    "verdict": "FAIL",
-    "contradiction": "",
-    "contradicts_itself": False,
-}
+VERDICT = {"rationale": SECRET, "verdict": "FAIL", "contradiction": "", "contradicts_itself": False}
 
 
 def edit(request: Request) -> dict[str, Any]:

@@ -120,10 +120,7 @@ class Weeks:
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> Weeks:
     repository = made_repository(tmp_path_factory.mktemp("drift"))
     shutil.copytree(ROOT / "inputs", repository.folder / "inputs")
-    judges = (
-        Versioned("gpt-4.1-mini", flickering),
-        Versioned("gpt-4.1-mini-2025-09-09", lenient),
-    )
+    judges = (Versioned("gpt-4.1-mini", flickering), Versioned("gpt-4.1-mini-2025-09-09", lenient))
     asked = []
     for judge in judges:
         with ModelServer(judge) as server:

@@ -91,10 +91,7 @@ def test_each_planted_defect_is_found_by_its_own_probe_and_by_no_other() -> None
 
 @pytest.mark.parametrize(
     ("write", "kept"),
-    [
-        (shop.write_conversations, shop.DEFAULT),
-        (from_log.write_conversations, from_log.DEFAULT),
-    ],
+    [(shop.write_conversations, shop.DEFAULT), (from_log.write_conversations, from_log.DEFAULT)],
     ids=["of the shop", "of the log"],
 )
 def test_the_conversations_are_those_that_their_program_writes(

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.config.options import (
-    OPTIONS,
-    REMOVED_COMMANDS,
-    REMOVED_KEYS,
-    REMOVED_OPTIONS,
-)
+from pytest_jrh.config.options import OPTIONS, REMOVED_COMMANDS, REMOVED_KEYS, REMOVED_OPTIONS
 from pytest_jrh.config.schema import Config
 from tests.support.configs import Folder, changed
 

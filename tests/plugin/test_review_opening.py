@@ -91,10 +91,7 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
     (tmp_path / "conftest.py").write_text(
         "def pytest_runtest_logstart(location):\n    open('begun', 'w').close()\n", encoding="utf-8"
     )
-    with (
-        ModelServer() as server,
-        running(suite, server, "--jrh-review") as process,
-    ):
+    with ModelServer() as server, running(suite, server, "--jrh-review") as process:
         url = address(read_until(process, "jrh: review the cases at"))
         assert "the run goes on when you press Finish" in read_until(
             process, "jrh: the run goes on"

@@ -58,11 +58,7 @@ def option(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize(
     ("broken", "processes"),
-    [
-        (_BROKEN_RESULT, ("-n1",)),
-        (_BROKEN_START, ()),
-        (_BROKEN_COLLECTION, ()),
-    ],
+    [(_BROKEN_RESULT, ("-n1",)), (_BROKEN_START, ()), (_BROKEN_COLLECTION, ())],
 )
 def test_a_mistake_of_ours_shows_no_secret(
     pytester: pytest.Pytester, option: str, broken: str, processes: tuple[str, ...]

@@ -242,10 +242,7 @@ def test_a_name_that_cannot_stand_in_a_path_is_refused(
     ("arguments", "message"),
     [
         (["--log=s3://b/runs.eval"], "remote files are not supported; copy it to this machine"),
-        (
-            ["--labels=given.csv"],
-            "given.csv:1: has no column run_id or id or case_id",
-        ),
+        (["--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
         (["--rubric=a", "--rubric=a: Be kind."], "duplicate"),
         (["--rubric=a b"], "a_b would do"),
         (["--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
@@ -333,10 +330,7 @@ def run_command(folder: Path, command: str, env: Mapping[str, str | None]) -> No
 
 
 def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
-    project: Path,
-    log: Path,
-    init: Init,
-    monkeypatch: pytest.MonkeyPatch,
+    project: Path, log: Path, init: Init, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With labels and a judge of one's own; those of a plain suite are run with the pages."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

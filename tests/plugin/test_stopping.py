@@ -27,10 +27,7 @@ PATIENCE = 150.0
 
 @contextmanager
 def running(
-    suite: SuiteFiles,
-    server: ModelServer,
-    *arguments: str,
-    interpreter: Sequence[str] = (),
+    suite: SuiteFiles, server: ModelServer, *arguments: str, interpreter: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
     """A recording session of its own process, in a process group of its own, as a terminal would
     start it."""

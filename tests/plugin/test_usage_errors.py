@@ -165,7 +165,7 @@ def test_typed_options_that_need_a_suite_are_refused_without_one(pytester: pytes
     result.stderr.fnmatch_lines(
         [
             "ERROR: --jrh-judge-record-mode, --jrh-max-cost need a suite, and none was collected. "
-            "Name its config with --jrh-config=FILE.",
+            "Name its config with --jrh-config=FILE."
         ]
     )
 

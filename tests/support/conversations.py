@@ -108,11 +108,7 @@ def perturbed(
 
 
 def stage(
-    name: str,
-    complete: Complete,
-    *,
-    mode: Mode = "binary",
-    prompt: str | None = None,
+    name: str, complete: Complete, *, mode: Mode = "binary", prompt: str | None = None
 ) -> Stage:
     """A stage with its built-in prompt, or with the text of a prompt file."""
     template = (

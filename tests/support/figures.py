@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.intervals import (
-    estimate_bias,
-    estimate_kappa,
-    estimate_mean,
-    estimate_share,
-)
+from pytest_jrh.stats.intervals import estimate_bias, estimate_kappa, estimate_mean, estimate_share
 from pytest_jrh.stats.statistics import Scales, Statistics, tabulate
 
 if TYPE_CHECKING:

@@ -131,11 +131,7 @@ def derived(
         )
         score = 0 if variant in turned else 1
         result = make_result(
-            spec,
-            "agree" if score else "disagree",
-            score,
-            case_digest=DIGEST,
-            judge_digest=DIGEST,
+            spec, "agree" if score else "disagree", score, case_digest=DIGEST, judge_digest=DIGEST
         )
         results.append(result_with(result, base_scores=base_scores))
     return results

@@ -41,10 +41,7 @@ class Reviewer:
 
 @contextmanager
 def labelling_session(
-    folder: Path,
-    *arguments: str,
-    env: Mapping[str, str] | None = None,
-    module: str = "pytest",
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, module: str = "pytest"
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The session, and the address that it printed."""
     command = [*python(), "-u", "-m", module, *arguments]

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.acts import acts_text
 from pytest_jrh.config.schema import Config
-from pytest_jrh.config.suite import (
-    Suite,
-    SuiteTest,
-)
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.model import (
     JUDGED,
     UNCOMPARED,
@@ -168,11 +165,7 @@ def called(message: Message, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def act_edit(
-    index: int,
-    kind: EditKind,
-    before: Sequence[Message],
-    after: Sequence[Message],
-    **changes: Any,
+    index: int, kind: EditKind, before: Sequence[Message], after: Sequence[Message], **changes: Any
 ) -> Edit:
     """An edit of `edits: acts`, as the pipeline makes one."""
     edit = replace(

@@ -9,14 +9,7 @@ from typing import Any
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import annotation_lines
-from tests.support.judged_sessions import (
-    HOSTILE,
-    judged,
-    misses,
-    right,
-    session_of,
-    wrong_on,
-)
+from tests.support.judged_sessions import HOSTILE, judged, misses, right, session_of, wrong_on
 from tests.support.made_cases import result_with
 
 BASE = Path("/repo")

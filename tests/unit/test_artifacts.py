@@ -15,13 +15,7 @@ from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_files, judge_file_names
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.store.made_cases import Spool
-from tests.support.made_cases import (
-    make_case,
-    make_result,
-    make_spec,
-    make_suite,
-    suite_with,
-)
+from tests.support.made_cases import make_case, make_result, make_spec, make_suite, suite_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

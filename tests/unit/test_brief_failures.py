@@ -8,12 +8,7 @@ from typing import Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.text import columns, visible
-from pytest_jrh.reports.failures import (
-    FailedCase,
-    error_texts,
-    explained_text,
-    unscored_text,
-)
+from pytest_jrh.reports.failures import FailedCase, error_texts, explained_text, unscored_text
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.judged_sessions import HOSTILE, session_about

@@ -101,8 +101,7 @@ def test_third_bad_answer_is_an_invalid_response() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [Answer(GOOD, refusal="I cannot help"), Answer("", finish_reason="content_filter")],
+    "answer", [Answer(GOOD, refusal="I cannot help"), Answer("", finish_reason="content_filter")]
 )
 def test_refusal_is_not_asked_again(answer: Answer) -> None:
     error, exchange = trouble(answer, GOOD)

@@ -100,9 +100,7 @@ def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:
     assert problem.hint == "add agent_positives to admin.perturbation_config.tests_to_run"
 
 
-def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(
-    folder: Folder,
-) -> None:
+def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(folder: Folder) -> None:
     folder.rubrics([{"id": "a"}])
     data = minimal()
     data["admin"]["dataset_config"]["dataset_name"] = "no.eval"

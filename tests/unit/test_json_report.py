@@ -29,9 +29,7 @@ SCHEMA = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read
 
 
 def check_report(
-    folder: Path,
-    results: Sequence[CaseResult],
-    before: Iterable[CaseResult] | None = None,
+    folder: Path, results: Sequence[CaseResult], before: Iterable[CaseResult] | None = None
 ) -> None:
     suite = make_suite(folder)
     session = session_of(results, before)

@@ -108,8 +108,7 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("n", "size", "spread", "is_tied"),
-    [(80, 1, 6, False), (200, 10, 4, False), (200, 1, 1, True)],
+    ("n", "size", "spread", "is_tied"), [(80, 1, 6, False), (200, 10, 4, False), (200, 1, 1, True)]
 )
 def test_intervals_hold_the_truth_in_nine_of_ten_samples(
     n: int, size: int, spread: float, is_tied: bool

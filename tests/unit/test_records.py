@@ -23,20 +23,8 @@ from pytest_jrh.store.made_cases import (
     read_spools,
     write_jsonl,
 )
-from pytest_jrh.store.records import (
-    case_digest,
-    read_case,
-    record_line,
-    to_record,
-    under,
-)
-from tests.support.made_cases import (
-    LEVELS,
-    MESSAGES,
-    RUBRIC,
-    make_case,
-    make_spec,
-)
+from pytest_jrh.store.records import case_digest, read_case, record_line, to_record, under
+from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
 from tests.support.sessions import ANY_JSON
 
 

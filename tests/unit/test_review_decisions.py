@@ -70,8 +70,7 @@ def test_a_withdrawn_decision_is_none_also_after_a_restart(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "torn",
-    [b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"],
+    "torn", [b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"]
 )
 def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(
     path: Path, torn: bytes
