@@ -85,13 +85,10 @@ class Recording:
 
     def tool(self, call: Json, result: str, parent: Context) -> Span:
         function = call["function"]
-        attributes = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": function["name"],
-            "gen_ai.tool.call.id": call["id"],
-            "gen_ai.tool.call.arguments": function["arguments"],
-            "gen_ai.tool.call.result": result,
-        }
+        called = {"call.id": call["id"], "call.arguments": function["arguments"]}
+        about = {"name": function["name"], **called, "call.result": result}
+        attributes = {f"gen_ai.tool.{key}": value for key, value in about.items()}
+        attributes["gen_ai.operation.name"] = "execute_tool"
         span = self.start(f"execute_tool {function['name']}", attributes, parent)
         span.end()
         return span
@@ -106,15 +103,12 @@ class Recording:
         said = [{**as_parts(message), "finish_reason": "stop"} for message in answers]
         events = []
         for message in before:
-            body = {
-                key: value for key, value in message.items() if key in ("content", "tool_calls")
-            }
+            body = {key: message[key] for key in ("content", "tool_calls") if key in message}
             if message["role"] == "tool":
                 body["id"] = message["tool_call_id"]
             events.append((f"gen_ai.{message['role']}.message", body))
-        for message in answers:
-            choice = {"index": 0, "finish_reason": "stop", "message": message}
-            events.append(("gen_ai.choice", choice))
+        choice = {"index": 0, "finish_reason": "stop"}
+        events += [("gen_ai.choice", {**choice, "message": message}) for message in answers]
         match way:
             case "attributes":
                 attributes["gen_ai.input.messages"] = json.dumps(asked)

@@ -146,22 +146,14 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None
     assert violations["interval"]["lower"] < violations["corrected"] < 0.35
 
 
-def test_labels_stand_in_a_table_of_their_own() -> None:
-    path = written("transcript_id,value\na,true\nb,true\nc,false\nd,true\n")
-    labels = written("id,target\nb,false\na,true\nc,false\nother,true\n", "labels.csv")
-    checked = check_table(path, verdict="value", labels=str(labels))
-    assert [result.label for result in checked.results] == [1, 0, 0, None]
-    assert [case.key.case for case in checked.unlabelled] == ["d"]
-
-
 def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
-    path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\n")
+    path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\nd,r,1\n")
     votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
     labels = written("case_id,label,annotator\n" + votes, "labels.csv")
     disagree = "1 case on which people disagree: without a label."
     assert disagree in run(path, f"--labels={labels}")[1]
     checked = check_table(path, labels=str(labels))
-    assert [result.label for result in checked.results] == [1, None, 0]
+    assert [result.label for result in checked.results] == [1, None, 0, None]
     # In one table the verdict stands beside the label of each.
     votes = "a,1,ann,1\na,1,ben,1\nb,1,ann,0\nb,0,ben,\n"
     both = written("case,label,annotator,verdict\n" + votes, "both.csv")
