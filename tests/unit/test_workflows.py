@@ -31,10 +31,10 @@ def read(name: str) -> dict[Any, Any]:
     return workflow
 
 
-def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """The steps of a workflow, each with its job, or those of an action."""
+def steps(name: str) -> list[dict[str, Any]]:
+    """The steps of a workflow, or those of an action."""
     jobs = read(name).get("jobs") or {"action": read(name)["runs"]}
-    return [(job, step) for job, body in jobs.items() for step in body["steps"]]
+    return [step for body in jobs.values() for step in body["steps"]]
 
 
 NAMED = 'pip install "${PYTEST_JRH:?put where pytest-jrh comes from into env of this workflow}"'
@@ -64,8 +64,9 @@ def test_jobs_ask_for_the_least(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMES, ACTION])
-def test_actions_are_pinned_and_no_value_of_an_event_is_run_as_code(name: str) -> None:
-    for _, step in steps(name):
+def test_actions_are_pinned_and_no_value_of_an_event_or_name_that_is_free_is_run(name: str) -> None:
+    assert read(name).get("env", {"PYTEST_JRH": ""}) == {"PYTEST_JRH": ""}
+    for step in steps(name):
         uses = step.get("uses", USED)
         assert uses == USED or re.fullmatch(r"actions/[a-z-]+@v\d+", uses)
         assert not re.search(r"\$\{\{(?!\s*matrix\.group\s*\}\})", step.get("run", ""))
@@ -73,6 +74,9 @@ def test_actions_are_pinned_and_no_value_of_an_event_is_run_as_code(name: str) -
         assert name != ACTION or "run" not in step or step["shell"] == "bash"
         if step.get("uses") == USED:
             assert set(step["with"]) <= set(read(ACTION)["inputs"])
+            assert step["with"]["package"] in ("", "${{ env.PYTEST_JRH }}")
+        if name != ACTION:
+            assert not re.search("pip install|pytest-jrh", step.get("run", "").replace(NAMED, ""))
 
 
 def test_jobs_with_a_comment_wait_for_each_other_in_one_workflow_and_branch() -> None:
@@ -87,8 +91,6 @@ def test_jobs_with_a_comment_wait_for_each_other_in_one_workflow_and_branch() ->
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FROM_GIT = {"vcs_info": {"vcs": "git", "commit_id": COMMIT}}
-
-
 ORIGINS = {
     "git": ("https://forge.example/o/r.git", f"git+https://forge.example/o/r.git@{COMMIT}"),
     "a clone on this machine": ("file:///home/me/r", ""),
@@ -119,13 +121,3 @@ def test_the_gate_of_init_is_that_of_the_examples_and_installs_what_is_installed
     assert "secret@" not in text
     for job in workflow["jobs"].values():
         assert job["steps"][1]["with"]["package"] == "${{ env.PYTEST_JRH }}"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_example_installs_a_name_that_anybody_could_take(name: str) -> None:
-    workflow = read(name)
-    assert workflow.get("env", {"PYTEST_JRH": ""}) == {"PYTEST_JRH": ""}
-    sources = [step["with"]["package"] for _, step in steps(name) if step.get("uses") == USED]
-    assert set(sources) <= {"", "${{ env.PYTEST_JRH }}"}
-    for _, step in steps(name):
-        assert not re.search("pip install|pytest-jrh", step.get("run", "").replace(NAMED, ""))
