@@ -103,11 +103,11 @@ class Recording:
         said = [{**as_parts(message), "finish_reason": "stop"} for message in answers]
         events = []
         for message in before:
-            body = {key: message[key] for key in ("content", "tool_calls") if key in message}
+            body: Json = {key: message[key] for key in ("content", "tool_calls") if key in message}
             if message["role"] == "tool":
                 body["id"] = message["tool_call_id"]
             events.append((f"gen_ai.{message['role']}.message", body))
-        choice = {"index": 0, "finish_reason": "stop"}
+        choice: Json = {"index": 0, "finish_reason": "stop"}
         events += [("gen_ai.choice", {**choice, "message": message}) for message in answers]
         match way:
             case "attributes":
