@@ -18,6 +18,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard
@@ -269,6 +270,9 @@ def test_a_label_counts_for_each_epoch_and_beside_verdicts_without_text() -> Non
     for name, columns in (("t.csv", {"cluster": "id"}), ("v.csv", {})):
         checked = check_table(name, labels="labels.csv", one="violated", **columns)
         assert [result.label for result in checked.results] == [1, 1]
+    write("t.csv", "case_id,epoch,text,verdict\na,1,d,1\na,2,e,1\n")
+    with pytest.raises(InputError, match=r"label t\.csv --out labels\.csv"):
+        check_table("t.csv", labels="labels.csv", one="violated")
 
 
 def test_a_label_is_of_the_text_that_was_labelled() -> None:

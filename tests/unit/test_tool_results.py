@@ -177,6 +177,24 @@ def test_no_value_of_a_file_ends_in_a_traceback(tool: str) -> None:
                 checked(tool, with_value(odd, name)(document))
 
 
+@pytest.mark.parametrize(
+    ("document", "ways"),
+    [
+        (langfuse([(None, True)]), ["hold verdicts against these labels: ", " VERDICTS --labels "]),
+        (
+            [*langfuse([(True, None)]), {**langfuse([(None, True)])[0], "traceId": "other"}],
+            ["no case has both under one name: people scored other traces or spans"],
+        ),
+        (mlflow([(True, None)]), ["label cases: ", " --verdict polite --label length"]),
+    ],
+)
+def test_each_lack_of_labels_has_its_next_command(
+    check: Check, document: Any, ways: Sequence[str]
+) -> None:
+    said = check(document, "--one=passed")
+    assert all(way in said for way in ways), said
+
+
 def test_results_without_a_label_say_what_they_support_and_what_is_next(check: Check) -> None:
     said = check(promptfoo([(passed, None) for passed, _ in SAID]))
     assert "promptfoo's results hold no verdict beside a label of a person" in said

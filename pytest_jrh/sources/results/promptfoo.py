@@ -76,7 +76,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
 
 
 def _label(judged: list[Score], grade: str) -> list[Score]:
-    """A person's grade, behind the sum of verdicts where there are several: it is of the whole."""
+    """A person's grade of an output; of several verdicts it stands beside what they come to."""
     if len(judged) == 1:
         return [replace(judged[0], value=grade, by="person", who="")]
     if not judged or not all(score.value for score in judged):
