@@ -20,6 +20,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.text import counted
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.pages import Labelling
 from pytest_jrh.review.serving import serve
@@ -67,8 +68,8 @@ def label_file(path: Path, options: Namespace) -> int:
     board.end("")
     server = serve(Labelling(board).page())
     sys.stdout.write(
-        f"{path}: {board.progress().shown:,} to label of {len(cases):,}; left out, as they have no "
-        f"text: {sum(not item.turns for item in items.values()):,}\n"
+        f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
+        f"without a text: {sum(not item.turns for item in items.values()):,}\n"
         f"label them at {server.url}\n"
         f"Each label is written to {options.out} at once ({len(book.rows()):,} so far). "
         "Ctrl-C stops, and the same command goes on.\n"

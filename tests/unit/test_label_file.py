@@ -189,7 +189,7 @@ def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
 def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     label_here(write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\n"), *POLITE)
     said = capsys.readouterr().out
-    assert "t.csv: 2 to label of 2; left out, as they have no text: 1\n" in said
+    assert "t.csv: 2 of 2 cases to label; left out, without a text: 1\n" in said
     assert said.endswith("2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv\n")
     label_here(write("t.jsonl", RUN.replace("a", "x", 1)), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
