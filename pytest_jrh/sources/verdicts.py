@@ -141,7 +141,10 @@ def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
     alike = _holding(table, others, _WORDS.__contains__)
     if not alike:
         message = f"no column of {role}s; its columns are {listed(table.columns)}"
-        return InputError(table.problem(message, 1, hint=f"name it: --{role} COL"))
+        hint = f"name it: --{role} COL"
+        if role == "label":
+            hint += ", or let people label the cases: python -m pytest_jrh label FILE"
+        return InputError(table.problem(message, 1, hint=hint))
     look = "looks like one" if len(alike) == 1 else "look like some"
     ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]
     hint = (" " if role == "verdict" else " or ").join(ways)
