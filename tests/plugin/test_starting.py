@@ -228,47 +228,37 @@ def test_a_second_suite_leaves_the_gate_as_it_is(
     assert {file: (project / file).read_text("utf-8") for file in GATE} == written
 
 
-@pytest.mark.parametrize("name", ["../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}"])
-def test_a_name_that_cannot_stand_in_a_path_is_refused(
-    project: Path, log: Path, init: Init, name: str
-) -> None:
-    said = init("--log", log, "--", name, code=4)
-    assert said.startswith("NAME: ")
-    assert "\x1b" not in said
-    assert files(project) == []
+UNUSABLE: list[tuple[list[str], str]] = [
+    *(
+        (["--", name], "NAME: ")
+        for name in ("../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}")
+    ),
+    *((["first", f"--log={name}.eval"], f"{name}.eval") for name in ("none", "text", "cut")),
+    (
+        ["first", "--log=s3://b/runs.eval"],
+        "remote files are not supported; copy it to this machine",
+    ),
+    (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
+    (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
+    (["first", "--rubric=a b"], "a_b would do"),
+    (["first", "--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
+    (["first", "--judge=pyton:judges.py:strict"], "python is the nearest"),
+    (["first", "--judge=python:"], "must be one of python:..., inspect_scorer:..."),
+]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--log=s3://b/runs.eval"], "remote files are not supported; copy it to this machine"),
-        (["--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
-        (["--rubric=a", "--rubric=a: Be kind."], "duplicate"),
-        (["--rubric=a b"], "a_b would do"),
-        (["--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
-        (["--judge=pyton:judges.py:strict"], "python is the nearest"),
-        (["--judge=python:"], "must be one of python:..., inspect_scorer:..."),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), UNUSABLE)
 def test_what_cannot_be_used_is_refused_before_anything_is_written(
     project: Path, log: Path, init: Init, arguments: list[str], message: str
 ) -> None:
     (project / "given.csv").write_text("run\n1\n", encoding="utf-8")
-    assert message in init("first", "--log", log, *arguments, code=4)
-    assert files(project) == ["given.csv"]
-
-
-@pytest.mark.parametrize("content", [None, b"not a log", b"PK\x03\x04 cut off"])
-def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
-    project: Path, tmp_path: Path, init: Init, content: bytes | None
-) -> None:
-    log = tmp_path / "elsewhere.eval"
-    if content is not None:
-        log.write_bytes(content)
+    (project / "text.eval").write_bytes(b"not a log")
+    (project / "cut.eval").write_bytes(b"PK\x03\x04 cut off")
     before = files(project)
-    said = init("first", "--log", log, code=4)
-    assert "elsewhere.eval" in said
+    said = init("--log", log, *arguments, code=4)
+    assert message in said
     assert "Traceback" not in said
+    assert "\x1b" not in said
     assert files(project) == before
 
 

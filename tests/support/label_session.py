@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +45,8 @@ def labelling_session(
     folder: Path, *arguments: str, env: Mapping[str, str] | None = None, module: str = "pytest"
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The session, and the address that it printed."""
-    command = [*python(), "-u", "-m", module, *arguments]
+    interpreter = python() if module == "pytest" else [sys.executable]
+    command = [*interpreter, "-u", "-m", module, *arguments]
     with subprocess.Popen(
         command,
         cwd=folder,

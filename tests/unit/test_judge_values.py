@@ -81,8 +81,5 @@ def test_what_is_no_probability_is_no_verdict(value: object) -> None:
     with pytest.raises(Unscored, match="`threshold` needs a number from 0 to 1") as caught:
         _verdict(value, 0.6)
     assert caught.value.outcome == "invalid_response"
-
-
-def test_a_probability_without_a_threshold_says_what_it_needs() -> None:
     with pytest.raises(Unscored, match="a probability needs `threshold`"):
         _verdict(0.7)
