@@ -36,44 +36,37 @@ MARKER = "<!-- pytest-jrh: judge drift -->"
 pytestmark = needs_shell
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """A checkout with a suite, its recordings and its baseline, and the issues of its project."""
-
-    folder: Path
-    jobs: Jobs
-
-    def ask(self, values: Mapping[str, str | None]) -> Ran:
-        """Run the first job, in the folder of the week before."""
-        shutil.rmtree(self.jobs.artifacts, ignore_errors=True)
-        return self.jobs.run("ask", self.folder, github("schedule"), values)
-
-    def report(self, asked: Ran) -> tuple[list[list[str]], str]:
-        """Run the job that writes an issue, in a folder of its own; gives its calls of `gh`, and
-        the text of the issue or comment.
-        """
-        (self.jobs.tools / "calls.jsonl").write_text("", encoding="utf-8")
-        job = self.folder.parent / "job"
-        shutil.rmtree(job, ignore_errors=True)
-        job.mkdir()
-        done = self.jobs.run("issue", job, github("schedule"), needs={"ask": asked})
-        assert done.result == "success", done.printed
-        lines = (self.jobs.tools / "calls.jsonl").read_text(encoding="utf-8").splitlines()
-        calls = [json.loads(line) for line in lines]
-        return [call["words"] for call in calls], calls[-1]["text"]
-
-
-def made_repository(folder: Path) -> Repository:
-    """An empty checkout, and no issues."""
-    (folder / "checkout").mkdir()
-    repository = Repository(folder / "checkout", Jobs("judge-drift.yml", folder / "bin"))
-    repository.jobs.install(f"{MARKER} me first")
-    return repository
-
-
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return made_repository(tmp_path)
+def jobs(tmp_path: Path) -> Jobs:
+    return made_jobs(tmp_path)
+
+
+def made_jobs(folder: Path) -> Jobs:
+    """The jobs of an empty checkout; an issue is open that somebody else has written."""
+    jobs = Jobs("judge-drift.yml", folder / "checkout")
+    jobs.install(f"{MARKER} me first")
+    return jobs
+
+
+def ask(jobs: Jobs, values: Mapping[str, str | None]) -> Ran:
+    """Run the first job, in the folder of the week before."""
+    shutil.rmtree(jobs.artifacts, ignore_errors=True)
+    return jobs.run("ask", github("schedule"), values)
+
+
+def report(jobs: Jobs, asked: Ran) -> tuple[list[list[str]], str]:
+    """Run the job that writes an issue, in a folder of its own; gives its calls of `gh`, and the
+    text of the issue or comment.
+    """
+    calls = jobs.tools / "calls.jsonl"
+    calls.unlink(missing_ok=True)
+    folder = jobs.folder.parent / "job"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    done = jobs.run("issue", github("schedule"), needs={"ask": asked}, folder=folder)
+    assert done.result == "success", done.printed
+    lines = [json.loads(line) for line in calls.read_text("utf-8").splitlines()]
+    return [line["words"] for line in lines], lines[-1]["text"]
 
 
 SCRIPT = load_script()
@@ -111,29 +104,28 @@ class Versioned:
 class Weeks:
     """Two weeks in one checkout: the judge flickers in the first, and is another in the second."""
 
-    repository: Repository
+    jobs: Jobs
     first: Ran
     second: Ran
 
 
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> Weeks:
-    repository = made_repository(tmp_path_factory.mktemp("drift"))
-    shutil.copytree(ROOT / "inputs", repository.folder / "inputs")
+    jobs = made_jobs(tmp_path_factory.mktemp("drift"))
+    shutil.copytree(ROOT / "inputs", jobs.folder / "inputs")
     judges = (Versioned("gpt-4.1-mini", flickering), Versioned("gpt-4.1-mini-2025-09-09", lenient))
     asked = []
     for judge in judges:
         with ModelServer(judge) as server:
-            asked.append(repository.ask(server.environment))
+            asked.append(ask(jobs, server.environment))
             # Nothing of the week before is replayed, in the same folder too.
             assert server.count() == server.count("judge") == ASKED
-    return Weeks(repository, *asked)
+    return Weeks(jobs, *asked)
 
 
 def test_a_week_of_flicker_is_green(weeks: Weeks) -> None:
-    jobs, folder = weeks.repository.jobs, weeks.repository.folder
     assert (weeks.first.result, weeks.first.outputs) == ("success", NOT_DRIFTED)
-    issue = jobs.run("issue", folder, github("schedule"), needs={"ask": weeks.first})
+    issue = weeks.jobs.run("issue", github("schedule"), needs={"ask": weeks.first})
     assert issue.result == "skipped"
     assert "answered as" not in weeks.first.printed
     assert "PASS  the judge is not shown to be worse than before: " in weeks.first.printed
@@ -141,12 +133,12 @@ def test_a_week_of_flicker_is_green(weeks: Weeks) -> None:
 
 def test_a_judge_that_got_worse_opens_an_issue(weeks: Weeks) -> None:
     assert (weeks.second.code, weeks.second.outputs) == (1, DRIFTED)
-    calls, text = weeks.repository.report(weeks.second)
+    calls, text = report(weeks.jobs, weeks.second)
     assert [call[:2] for call in calls] == [["api", "--paginate"], OPENED]
     assert text.startswith(f"{MARKER}\nhttps://github.com/o/r/actions/runs/7")
     assert "## ❌ FAIL: the judge misses 6 of 25 violations that it found before" in text
     # A later week adds to the issue that is open.
-    calls, added = weeks.repository.report(weeks.second)
+    calls, added = report(weeks.jobs, weeks.second)
     assert [call[:2] for call in calls] == [["api", "--paginate"], ADDED]
     assert (calls[1][2], added) == ("2", text)
 
@@ -161,7 +153,7 @@ def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -
     download, replay, update = map(shlex.split, commands.splitlines())
     assert download[:3] == ["gh", "run", "download"]
     assert update == [*replay, "--jrh-update-baseline"]
-    updated = run_pytest(weeks.repository.folder, *update[1:])
+    updated = run_pytest(weeks.jobs.folder, *update[1:])
     assert updated.code == 0
     assert "0 calls, 260 replayed" in updated.stdout
     assert "this update accepts a loss: 6 cases newly wrong" in " ".join(updated.stdout.split())
@@ -183,17 +175,17 @@ ROWS = {row.name: row for row in (*FAIL, *UNCLEAR)}
     ],
 )
 def test_what_verdicts_say_is_drift_and_all_else_an_error(
-    repository: Repository, name: str, outputs: dict[str, str]
+    jobs: Jobs, name: str, outputs: dict[str, str]
 ) -> None:
     """Without a name: a week that is green, in which nothing was asked."""
-    repository.jobs.command("pytest", "exit 0 #")
+    jobs.command("pytest", "exit 0 #")
     if name:
         row = ROWS[name]
         decision = decided(row.now, row.before, {**row.rules, "unclear": "fail"}, **row.held)
-        report = {"suites": [{"gate": decision_data(decision)}]}
-        (repository.folder / "decided").write_text(json.dumps(report), "utf-8")
-        repository.jobs.command("pytest", "cp decided judge-drift.json; exit 1 #")
-    (repository.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
-    week = repository.ask({})
+        data = {"suites": [{"gate": decision_data(decision)}]}
+        (jobs.folder / "decided").write_text(json.dumps(data), "utf-8")
+        jobs.command("pytest", "cp decided judge-drift.json; exit 1 #")
+    (jobs.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
+    week = ask(jobs, {})
     assert (week.code, week.outputs) == (1, outputs), week.printed
     assert (NOT_DECIDED in week.printed) is (outputs != DRIFTED)

@@ -3,7 +3,6 @@ push and on labels; and the action that it uses, on what it may be given."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,21 +25,14 @@ pytestmark = needs_shell
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Jobs:
-    jobs = Jobs("judge-gate.yml", tmp_path / "bin")
+    jobs = Jobs("judge-gate.yml", tmp_path / "checkout")
     jobs.install(STRANGER)
     return jobs
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    folder = tmp_path / "checkout"
-    folder.mkdir()
-    return folder
-
-
 def comments(jobs: Jobs) -> list[str]:
     """The action's comments, in the order in which they were made."""
-    stranger, *known = json.loads(jobs.known.read_text("utf-8"))
+    stranger, *known = jobs.known
     assert stranger["body"] == STRANGER
     return [comment["body"] for comment in known]
 
@@ -51,18 +43,18 @@ def kept(jobs: Jobs) -> dict[str, list[str]]:
     return {folder.name: sorted(file.name for file in folder.iterdir()) for folder in folders}
 
 
-def whole_run(jobs: Jobs, folder: Path, event: Mapping[str, Any]) -> tuple[Ran, Ran]:
+def whole_run(jobs: Jobs, event: Mapping[str, Any]) -> tuple[Ran, Ran]:
     """Run the workflow on an event, in a checkout that has what the runs before have left."""
     shutil.rmtree(jobs.artifacts, ignore_errors=True)
-    replay = jobs.run("replay", folder, event)
-    return replay, jobs.run("rejudge", folder, event, needs={"replay": replay})
+    replay = jobs.run("replay", event)
+    return replay, jobs.run("rejudge", event, needs={"replay": replay})
 
 
-def test_a_pull_request_has_an_annotation_and_a_comment(jobs: Jobs, checkout: Path) -> None:
+def test_a_pull_request_has_an_annotation_and_a_comment(jobs: Jobs) -> None:
     for name in ("inputs", "examples/prompt_change"):
-        shutil.copytree(ROOT / name, checkout / name)
-    shutil.copy(ROOT / LAX, checkout / CONFIG)
-    replay, rejudge = whole_run(jobs, checkout, PUSHED)
+        shutil.copytree(ROOT / name, jobs.folder / name)
+    shutil.copy(ROOT / LAX, jobs.folder / CONFIG)
+    replay, rejudge = whole_run(jobs, PUSHED)
     assert (replay.code, rejudge.result) == (pytest.ExitCode.TESTS_FAILED, "skipped")
     [annotation] = [line for line in replay.printed.splitlines() if line.startswith("::")]
     assert annotation.startswith("::error file=examples/prompt_change/judge.md,line=")
@@ -93,10 +85,10 @@ exit 1 #"""
     ],
 )
 def test_each_event_has_its_jobs_and_its_comment(
-    jobs: Jobs, checkout: Path, event: Mapping[str, Any], commented: str, rejudged: bool
+    jobs: Jobs, event: Mapping[str, Any], commented: str, rejudged: bool
 ) -> None:
     jobs.command("pytest", STUB)
-    replay, rejudge = whole_run(jobs, checkout, event)
+    replay, rejudge = whole_run(jobs, event)
     assert replay.result == "failure"
     assert rejudge.result == ("failure" if rejudged else "skipped")
     artifacts = ["judge-cassettes", "judge-rejudge", "judge-replay"]
@@ -110,7 +102,7 @@ def test_each_event_has_its_jobs_and_its_comment(
     assert "GH_TOKEN" not in replay.environments["Run"]
 
 
-def test_one_comment_follows_a_pull_request(jobs: Jobs, checkout: Path) -> None:
+def test_one_comment_follows_a_pull_request(jobs: Jobs) -> None:
     jobs.command("pytest", STUB)
     rejudged = "--jrh-judge-record-mode=new_episodes"
     for event, in_comment in [
@@ -120,21 +112,21 @@ def test_one_comment_follows_a_pull_request(jobs: Jobs, checkout: Path) -> None:
         (github("pull_request", action="labeled", label="bug"), True),
         (PUSHED, False),
     ]:
-        whole_run(jobs, checkout, event)
+        whole_run(jobs, event)
         [comment] = comments(jobs)
         assert (rejudged in comment) is in_comment
     # Another suite, or another name, has a comment of its own.
     for inputs in ({"suite": "other.yml"}, {"suite": CONFIG, "comment": "lax"}):
-        jobs.use(checkout, PUSHED, package=SOURCE, **inputs)
+        jobs.use(PUSHED, package=SOURCE, **inputs)
     first, *others = comments(jobs)
     assert (first, len(others)) == (comment, 2)
 
 
-def test_the_action_fails_by_the_word(jobs: Jobs, checkout: Path) -> None:
+def test_the_action_fails_by_the_word(jobs: Jobs) -> None:
     for name in ("inputs", "examples/strong_judges"):
-        shutil.copytree(ROOT / name, checkout / name)
+        shutil.copytree(ROOT / name, jobs.folder / name)
     prompts = "--verdict=vanilla_norules\n--baseline=vanilla\n\n--one=violated\n"
-    lost = jobs.use(checkout, PUSHED, package=SOURCE, check=TABLE, arguments=prompts)
+    lost = jobs.use(PUSHED, package=SOURCE, check=TABLE, arguments=prompts)
     assert lost.code == pytest.ExitCode.TESTS_FAILED, lost.printed
     assert f"-m pip install {SOURCE}\n" in lost.printed
     [comment] = comments(jobs)
@@ -142,11 +134,11 @@ def test_the_action_fails_by_the_word(jobs: Jobs, checkout: Path) -> None:
     assert "FAIL: the judge misses 33 of 349 violations that it found before" in comment
     baseline = "--jrh-baseline=inputs/baselines/refund_agent.json"
     suite = {"package": SOURCE, "suite": CONFIG, "arguments": baseline}
-    assert jobs.use(checkout, PUSHED, **suite).result == "success"
+    assert jobs.use(PUSHED, **suite).result == "success"
     assert "PASS: the judge is as good as before on 54 cases" in comments(jobs)[1]
     # A comment that cannot be written is said, and decides nothing.
     jobs.command("gh", "exit 1 #")
-    unwritten = jobs.use(checkout, PUSHED, **suite)
+    unwritten = jobs.use(PUSHED, **suite)
     assert unwritten.result == "success"
     assert "::warning title=The comment is not written::" in unwritten.printed
 
@@ -161,11 +153,11 @@ def test_the_action_fails_by_the_word(jobs: Jobs, checkout: Path) -> None:
     ],
 )
 def test_a_mistake_is_red_and_the_comment_says_that_nothing_was_tested(
-    jobs: Jobs, checkout: Path, inputs: dict[str, str], code: int, message: str
+    jobs: Jobs, inputs: dict[str, str], code: int, message: str
 ) -> None:
     # What was there before is no report of this run.
-    (checkout / "judge-summary.md").write_text("PASS", "utf-8")
-    ran = jobs.use(checkout, PUSHED, **inputs)
+    (jobs.folder / "judge-summary.md").write_text("PASS", "utf-8")
+    ran = jobs.use(PUSHED, **inputs)
     assert ran.code == code
     assert message in ran.printed
     assert comments(jobs)[0].endswith(f"**The judge was not tested:** [the run]({RUN}) says why.\n")

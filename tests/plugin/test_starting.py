@@ -345,7 +345,7 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
     clone = project / "clone"
     subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
-    jobs = Jobs(str(clone / GATE[1]), project / "bin")
+    jobs = Jobs(str(clone / GATE[1]), clone)
     jobs.install()
-    replay = jobs.run("replay", clone, github("push"), NO_KEY)
+    replay = jobs.run("replay", github("push"), NO_KEY)
     assert replay.result == "success", replay.printed

@@ -121,26 +121,32 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """The jobs of a workflow, and the folder with the commands that their steps call."""
+    """The jobs of a workflow, and the checkout that they run in."""
 
     workflow: str
-    tools: Path
+    folder: Path
+
+    @property
+    def tools(self) -> Path:
+        """The commands that steps call, `known.json`, and a folder for what each run has kept."""
+        return self.folder.parent / "bin"
 
     @property
     def artifacts(self) -> Path:
-        """What a run has kept, a folder for each name."""
         return self.tools / "artifacts"
 
     @property
-    def known(self) -> Path:
+    def known(self) -> list[Any]:
         """What was written to GitHub."""
-        return self.tools / "known.json"
+        return list(json.loads((self.tools / "known.json").read_text("utf-8")))
 
     def install(self, of_stranger: str = "") -> None:
         """Put the commands there, and what a stranger has written."""
+        self.folder.mkdir(exist_ok=True)
         self.tools.mkdir()
         (self.tools / "gh.py").write_text(GH, "utf-8")
-        self.known.write_text(json.dumps([{**STRANGER, "body": of_stranger}]), "utf-8")
+        known = [{**STRANGER, "body": of_stranger}]
+        (self.tools / "known.json").write_text(json.dumps(known), "utf-8")
         self.command("pytest", shlex.join([*python(), "-m", "pytest"]))
         self.command("python", f'[ "$2" = pip ] && exec echo "$@"\n{shlex.join(python())}')
         self.command("gh", shlex.join([sys.executable, str(self.tools / "gh.py")]))
@@ -154,12 +160,13 @@ class Jobs:
     def run(
         self,
         name: str,
-        folder: Path,
         event: Mapping[str, Any],
         values: Mapping[str, str | None] | None = None,
         needs: Mapping[str, Ran] | None = None,
+        folder: Path | None = None,
     ) -> Ran:
-        """Run a job in a folder, with more variables of the runner's environment."""
+        """Run a job in the checkout or another folder, with more variables of the runner's
+        environment."""
         # Who sets a workflow up says where pytest-jrh comes from.
         text = re.sub(r'(PYTEST_JRH|package): ""', rf"\1: {SOURCE}", text_of(self.workflow))
         workflow = yaml.safe_load(text)
@@ -170,7 +177,7 @@ class Jobs:
             "needs": {job: {"outputs": ran.outputs} for job, ran in (needs or {}).items()},
             "steps": {},
         }
-        ran = Ran(folder)
+        ran = Ran(folder or self.folder)
         if "if" in body and not _holds(body["if"], contexts):
             ran.result = "skipped"
             return ran
@@ -179,10 +186,10 @@ class Jobs:
         ran.outputs = all_filled(body.get("outputs"), contexts)
         return ran
 
-    def use(self, folder: Path, event: Mapping[str, Any], **inputs: str) -> Ran:
+    def use(self, event: Mapping[str, Any], **inputs: str) -> Ran:
         """Run a job that is one use of the action, in a run of its own."""
         shutil.rmtree(self.artifacts, ignore_errors=True)
-        ran = Ran(folder)
+        ran = Ran(self.folder)
         contexts = {"github": {**event, "job": "mine"}, "steps": {}}
         self._steps([{"uses": USED, "with": inputs}], ran, contexts, {})
         return ran
