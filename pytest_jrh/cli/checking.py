@@ -137,7 +137,7 @@ class CheckedTable:
 def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any) -> CheckedTable:
     """Check the verdicts of a table against its labels.
 
-    `rows` is a file (CSV or JSON lines), or rows as mappings. The settings are those of
+    `rows` is a file, of any form that `check` reads, or rows as mappings. The settings are those of
     `CheckSettings`; columns that are not named are found by common names. Raises `InputError` for
     what cannot be understood.
     """
@@ -146,52 +146,58 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
         table = read_table(Path(rows), str(rows))
     else:
         table = table_of(enumerate(rows, 1), "rows")
-    name = how.baseline
-    tables: list[tuple[Table, Sequence[str]]] = [(table, ("label", "verdict"))]
-    named = how.named()
+    named, name = how.named(), how.baseline
+    needed: Sequence[str] = ("label", "verdict")
+    labels = earlier = labelled = before = None
     if how.labels:
+        needed = ("verdict",)
         labels = with_rows(read_table(Path(how.labels), str(how.labels)), named, ("label",))
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
         named += [("labelled", rubric) for rubric in rubrics]
-        tables = [(table, ("verdict",)), (labels, ("label",))]
     # Unlike a path's own question, false of a name that is too long for a file.
-    is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
-    if is_file:
-        tables.append((read_table(Path(name), name), ("verdict",)))
-    tables = [(with_rows(one, named, needed), needed) for one, needed in tables]
-    table = tables[0][0]
-    there = [*dict.fromkeys(column for one, _ in tables for column in one.columns)]
-    for one, _ in tables:
-        there += one.results.metrics if one.results else ()
-    for role, column in how.named():
-        if column not in there and role != "baseline":
-            message = f"has no column {shown(column)}; its columns are {listed(there)}"
-            raise InputError(table.problem(message, key=f"--{role}"))
+    if name not in table.columns and os.path.exists(name):  # noqa: PTH110
+        earlier = with_rows(read_table(Path(name), name), named, ("verdict",))
+    table = with_rows(table, named, needed)
+    _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None])
     low, high = how.scale or (0, -1)
     values = Values(how.map, range(low, high + 1), how.one, how.threshold)
-    read = _cases(*tables[0], how, values, len(tables))
-    if how.labels:
-        tables[1] = (of_these_texts(tables[1][0], table, read.columns.case), ("label",))
-    others = [_cases(one, needed, how, values, len(tables)) for one, needed in tables[1:]]
+    read = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
+    if labels is not None:
+        labels = of_these_texts(labels, table, read.columns.case)
+        labelled = _cases(labels, ("label",), how, values, is_alone=False)
+    if earlier is not None:
+        before = _cases(earlier, ("verdict",), how, values, is_alone=False)
     values.refuse_unclear(read)
-    if how.labels:
-        read = add_labels(read, others[0])
-    earlier = others[-1] if is_file else read
-    if name and not is_file and name not in (read.columns.baseline, *read.judges):
+    if labelled is not None:
+        read = add_labels(read, labelled)
+    if before is not None:
+        return _checked(read, before, "", how)
+    if name and name not in (read.columns.baseline, *read.judges):
         message = f"{shown(name)} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline"))
-    return _checked(read, earlier, "" if is_file else name, how)
+    return _checked(read, read, name, how)
+
+
+def _refuse_missing(settings: CheckSettings, tables: Sequence[Table]) -> None:
+    """Refuse a column that is named and that none of the tables has."""
+    known = [*dict.fromkeys(column for table in tables for column in table.columns)]
+    for table in tables:
+        known += table.results.metrics if table.results else ()
+    for role, column in settings.named():
+        if column not in known and role != "baseline":
+            message = f"has no column {shown(column)}; its columns are {listed(known)}"
+            raise InputError(tables[0].problem(message, key=f"--{role}"))
 
 
 def _cases(
-    table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, tables: int
+    table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, *, is_alone: bool
 ) -> VerdictTable:
-    """Read the cases of one of the `tables`, for the labels or verdicts that are `needed`."""
+    """Read what is `needed`, labels or verdicts; a table that is not alone must name its cases."""
     named = [(role, column) for role, column in settings.named() if column in table.columns]
     columns = choose_columns(table, named, needed)
     if settings.labels and "label" not in needed:
         columns = columns._replace(label="")
-    if not columns.case and (tables > 1 or columns.repeat or columns.judge):
+    if not columns.case and (not is_alone or columns.repeat or columns.judge):
         message = "no column names the cases, so that rows cannot be put together"
         hint = "name the column of their ids: --case COL"
         raise InputError(table.problem(message, 1, hint=hint))

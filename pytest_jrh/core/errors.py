@@ -187,9 +187,7 @@ def source_of(function: Callable[..., object]) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The error's class and message on one line, in full: cut it after secrets have been taken out
-    of it.
-    """
+    """The error's class and message on one line, in full: cut it once secrets are out of it."""
     words = " ".join(str(error).split())
     name = type(error).__name__
     return f"{name}: {words[:_LONGEST_TEXT]}" if words else name

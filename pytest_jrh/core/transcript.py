@@ -177,9 +177,7 @@ def calls_text(message: Message) -> str:
 
 
 def indented_json(text: str) -> str:
-    """JSON with each value on a line of its own, all characters as they are; any other text as it
-    is.
-    """
+    """JSON with each value on its own line, all characters as they are; any other text as it is."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -345,9 +345,7 @@ class Tape:
         return answer
 
     def room(self, answers: int) -> contextlib.AbstractContextManager[None]:
-        """Keep room for the answer to a request of so many bytes; raises `OSError` where there is
-        none.
-        """
+        """Keep room for the answer to a request of so many bytes; raises `OSError` without any."""
         return room_for(answers, self.path, self._locks)
 
     def scrubbed(self, answer: Answer) -> Answer:

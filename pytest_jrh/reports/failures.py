@@ -120,9 +120,7 @@ def disagreement_text(
 
 
 def explained_text(session: Session, result: CaseResult, more: int) -> str:
-    """A wrong verdict in few lines, and the command that shows it whole. `more` cases are wrong
-    beside it.
-    """
+    """A wrong verdict in few lines, and the command that shows it whole; `more` are wrong, too."""
     case = session.records.read(made_case_id(result))
     lines = _first_lines(result, session.levels(result))
     if reason := reason_text(result.reasoning):

@@ -484,9 +484,7 @@ def has_results(content: Any) -> bool:
 
 
 def steps_of(turn: Block, parts: Sequence[Block]) -> Iterator[Block]:
-    """A message as those that it stands for: what the agent did up to a result, the results, and so
-    on.
-    """
+    """A message as those that it stands for: what the agent did up to a result, the results, ..."""
     head = {key: turn[key] for key in turn if key not in ("content", "parts", "toolInvocations")}
     content: list[Block] = []
     results: list[Block] = []
