@@ -8,7 +8,7 @@ import random
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,17 +87,14 @@ def lenient(request: Request) -> dict[str, Any]:
     return SCRIPT.answer(Scripted.from_body({**request.body, "messages": [head, *others]}))
 
 
-@dataclass(frozen=True, slots=True)
-class Versioned:
-    """The answers of `answer`, which name `model` as the one that was asked."""
+def versioned(model: str, answer: AnswerFunction) -> Callable[[Request], Reply]:
+    """These answers, which name the model as the one that was asked."""
 
-    model: str
-    answer: AnswerFunction
-
-    def __call__(self, request: Request) -> Reply:
-        reply = reply_with(self.answer(request))
-        values = json.loads(envelope(request, reply)) | {"model": self.model}
+    def reply(request: Request) -> Reply:
+        values = json.loads(envelope(request, reply_with(answer(request)))) | {"model": model}
         return Reply(body=json.dumps(values).encode())
+
+    return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ class Weeks:
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> Weeks:
     jobs = made_jobs(tmp_path_factory.mktemp("drift"))
     shutil.copytree(ROOT / "inputs", jobs.folder / "inputs")
-    judges = (Versioned("gpt-4.1-mini", flickering), Versioned("gpt-4.1-mini-2025-09-09", lenient))
+    judges = (versioned("gpt-4.1-mini", flickering), versioned("gpt-4.1-mini-2025-09-09", lenient))
     asked = []
     for judge in judges:
         with ModelServer(judge) as server:

@@ -23,6 +23,7 @@ from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template, messages
 from pytest_jrh.sources import open_sources
 from tests.plugin.recorded import run_pytest
+from tests.plugin.test_graded_judge import SCORER
 from tests.plugin.workflow_jobs import Jobs, github
 from tests.support.model_server import ModelServer
 from tests.support.sessions import as_claude_code, as_text
@@ -279,17 +280,6 @@ def strict(case):
     asked = [{{"role": "user", "content": case.transcript}}]
     answer = client.chat.completions.create(model="strict", messages=asked)
     return json.loads(answer.choices[0].message.content)["score"]
-"""
-SCORER = """
-from inspect_ai.scorer import Score, Scorer, accuracy, scorer
-
-
-@scorer(metrics=[accuracy()])
-def graded() -> Scorer:
-    async def score(state, target) -> Score:
-        return Score(value="C")
-
-    return score
 """
 
 

@@ -202,9 +202,6 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     assert f"label cases: python -m pytest_jrh label {FILE}" in said
     assert f"python -m pytest_jrh check {FILE} --labels labels.csv" in said
     assert "which column is the label (vars.question, vars.human): python -m" in said
-    labels = "".join(f"test {number + 1},polite,violated,ann\n" for number in range(4))
-    written(f"case_id,rubric_id,label,annotator\n{labels}", "labels.csv")
-    assert counts(check_table(FILE, labels="labels.csv"))["1 agree"] == 1
     written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
     assert counts(check_table(FILE, labels="labels.csv"))["0 agree"] == 1
     said = check(Path(FILE).read_text("utf-8"), "--labels=labels.csv", code=0)
@@ -318,7 +315,7 @@ def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_befor
     assert ({*table.judge_names}, table.session.panels) == ({"judge", "other"}, ())
 
 
-def scored(name: str, source: str, values: Sequence[bool]) -> list[dict[str, Any]]:
+def scored(name: str, source: str, values: Sequence[bool]) -> list[Any]:
     """Scores of Langfuse of one name and source."""
     document = langfuse([(value, None) for value in values])[:-1]
     return [{**one, "id": name, "name": name, "source": source} for one in document]
