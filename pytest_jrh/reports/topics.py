@@ -425,12 +425,9 @@ def not_shown_blocks(session: Session) -> list[Block]:
                 fates.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
             if count.right_by_luck:
                 fates.append(f"{count.right_by_luck:,} right by luck")
-            fate = f": {', '.join(fates)}" if fates else ""
-            title = (
-                f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}{cut} "
-                f"({counted(len(named), 'case')}{fate})."
-            )
-            blocks.append(Cases(title, tuple(named), "warning"))
+            cost = ", ".join(fates) or counted(len(named), "case")
+            title = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
+            blocks.append(Cases(f"{title} ({cost}){cut}.", tuple(named), "warning"))
     return blocks
 
 

@@ -109,13 +109,13 @@ def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(
 ) -> None:
     recorded, replayed = (printed for printed, _ in sessions)
     assert "The judge was not shown 4 of 4 turns." in recorded
-    missed = "(2 cases: 2 of its 2 missed violations)"
+    missed = "(2 of its 2 missed violations)"
     assert f"! The judge cuts was not shown 2 of 2 edited turns {missed}" in recorded
     assert "The judge was not shown [4]." in replayed
     assert "run-2[e1-cuts] (not shown [4])" in replayed
     for judge in CUTTING:
         is_lucky = judge in ("cuts_in_halves", "cuts_a_prompt")
-        fate = "(2 cases: 2 right by luck)" if is_lucky else missed
+        fate = "(2 right by luck)" if is_lucky else missed
         assert f"! The judge {judge} was not shown 2 of 2 edited turns {fate}." in replayed
         whole = "8 of 8 turns of runs as they are (2 cases)."
         assert f"! The judge {judge} was not shown {whole}" in replayed
@@ -147,9 +147,9 @@ def test_doubts_count_the_edited_turns_that_a_judge_that_cuts_did_not_send(tmp_p
         done = run_pytest(suite.folder, suite.option, record, *reports, env=server.environment)
     unseen = 25 - sum(VIOLATION in body for body in service.asked)
     assert 0 < unseen < 25
-    cut = f"The judge was not shown {unseen} of 25 edited turns: it cuts at 3,000 characters "
-    fates = f"{unseen - 1} of its {unseen} missed violations, 1 right by luck"
-    title = f"{cut}({unseen} cases: {fates})"
+    fates = f"({unseen - 1} of its {unseen} missed violations, 1 right by luck)"
+    title = f"The judge was not shown {unseen} of 25 edited turns {fates}"
+    title += ": it cuts at 3,000 characters"
     assert f"! {title}." in words(done)
     page, markdown, data = (
         (tmp_path / f"r.{suffix}").read_text("utf-8") for suffix in ("html", "md", "json")
