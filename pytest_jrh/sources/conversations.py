@@ -366,10 +366,6 @@ class Conversations(Transcripts):
         with inside():
             return conversation(value, self._places)
 
-    @property
-    def _is_list(self) -> bool:
-        return self._file.suffix.lower() not in LINES and Head(self._file).begins_list
-
     def _beside(self, value: Any) -> Mapping[str, Any]:
         values: dict[str, Any] = {}
         for key, part in value.items() if isinstance(value, dict) else ():

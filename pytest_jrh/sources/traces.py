@@ -231,10 +231,6 @@ class Traces(Transcripts):
     def _bytes(self, item: Item) -> bytes:
         return self._traces[item.start]
 
-    @property
-    def _is_list(self) -> bool:
-        return False
-
 
 def _records(batch: Any) -> Iterator[Json]:
     check_depth(batch)

@@ -234,7 +234,7 @@ class Transcripts(Source):
 
     @property
     def _is_list(self) -> bool:
-        return self._file.suffix.lower() == ".json"
+        return self._file.suffix.lower() not in LINES and Head(self._file).begins_list
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
         """Each item with its bytes.
