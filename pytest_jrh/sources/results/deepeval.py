@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import MEANING, UNKNOWN, Results, Score, distinct
+from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, distinct
 from pytest_jrh.sources.results.values import mapping, mappings, plain_fields, text
+from pytest_jrh.stats.statistics import MEANINGS
 
 _NAMES = ("testCases", "conversationalTestCases", "test_results")
 LISTS = (*_NAMES, *(f"testRunData.{name}" for name in _NAMES))
@@ -62,7 +63,7 @@ def _verdict(metric: Mapping[str, Any]) -> str | None:
     """Whether a metric was passed; None where it failed, or gave no score."""
     score, passed = metric.get("score"), metric.get("success")
     is_scored = isinstance(score, int | float) and isinstance(passed, bool)
-    return MEANING[bool(passed)] if is_scored and not metric.get("error") else None
+    return MEANINGS[not passed] if is_scored and not metric.get("error") else None
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_jrh.core.documents import printable
-from pytest_jrh.sources.results.scores import MEANING, UNKNOWN, Results, Score, distinct
+from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, distinct
 from pytest_jrh.sources.results.values import is_plain, mapping, mappings, plain_fields, text
+from pytest_jrh.stats.statistics import MEANINGS
 
 _JUDGED = re.compile(
     r"(not-)?(agent-rubric|answer-relevance|context-\w+|conversation-relevance|factuality|g-eval|"
@@ -62,7 +63,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
             if not isinstance(passed, bool):
                 results.leave_out("assertions without a verdict", place)
             elif kind == "human":
-                grade = MEANING[passed]
+                grade = MEANINGS[not passed]
             elif _JUDGED.match(kind):
                 is_rubric = bool(question) and (kind, question) in shared
                 name = f"{kind}: {question}" if is_rubric else kind
@@ -81,7 +82,7 @@ def _label(judged: list[Score], grade: str) -> list[Score]:
         return [replace(judged[0], value=grade, by="person", who="")]
     if not judged or not all(score.value for score in judged):
         return []
-    verdict = MEANING["violated" not in [score.value for score in judged]]
+    verdict = MEANINGS["violated" in [score.value for score in judged]]
     whole = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
     return [whole, replace(whole, value=grade, by="person", who="")]
 
@@ -104,7 +105,7 @@ def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **wher
     return Score(
         **where,
         metric=printable(text(assertion.get("metric"))) or name,
-        value=None if has_failed else MEANING[part["pass"]],
+        value=None if has_failed else MEANINGS[not part["pass"]],
         by="judge",
         who=text(provider) or text(mapping(provider).get("id")),
         reasoning=reason,

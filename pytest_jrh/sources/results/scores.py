@@ -20,7 +20,6 @@ from pytest_jrh.sources.results.values import is_plain
 
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
-MEANING = {True: "satisfied", False: "violated"}
 UNKNOWN = "entries of an unknown form"
 
 
