@@ -137,9 +137,8 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     texts = {name: table.texts(name) for name in names}
     digests = verdicts.text_digests(table, names)
     for row, (_, cells) in enumerate(table.rows(columns)):
-        epoch = tables.whole_number(cells["epoch"])
-        key = CaseKey(cells["case"], cells["rubric"], 1 if epoch is None else epoch)
         turns = [{"role": name, "content": texts[name][row]} for name in names if texts[name][row]]
+        key = CaseKey.of(cells["case"], cells)
         yield _Item(key, turns, digests[row], cells["rubric_text"])
 
 

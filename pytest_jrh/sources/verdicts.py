@@ -173,6 +173,12 @@ class CaseKey(NamedTuple):
     rubric: str = ""
     epoch: int = 1
 
+    @classmethod
+    def of(cls, case: str, texts: Mapping[str, str]) -> CaseKey:
+        """The key of a case whose row has these texts; without an epoch it is in the first."""
+        epoch = tables.whole_number(texts["epoch"])
+        return cls(case, texts["rubric"], 1 if epoch is None else epoch)
+
 
 class Values:
     """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
@@ -344,10 +350,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     for name in filter(None, (*columns.verdicts, columns.baseline)):
         verdicts[name] = values.scores(table, name, problems, is_verdict=True)
     for row, (line, texts) in enumerate(table.rows(columns._asdict())):
-        epoch = tables.whole_number(texts["epoch"])
         # Where no column names the case, its line does.
         name = texts["case"] or f"line {line}"
-        key = CaseKey(name, texts["rubric"], 1 if epoch is None else epoch)
+        key = CaseKey.of(name, texts)
         case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
         label, annotator = labels[row], texts["annotator"]
         is_one_more_vote = annotator != "" and annotator not in case.votes
