@@ -260,8 +260,8 @@ class Session:
         """The results of each suite's judges, but for those of probes, which say nothing of labels
         and figures.
         """
-        labelled = (result for result in self.results if not result.spec.derived)
-        return grouped(((result.spec.suite, result.judge), result) for result in labelled)
+        of_tests = (result for result in self.results if not result.spec.derived)
+        return grouped(((result.spec.suite, result.judge), result) for result in of_tests)
 
     @cached_property
     def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:

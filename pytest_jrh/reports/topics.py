@@ -370,6 +370,7 @@ class ShownCount:
 def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     """Count the edited turns that a judge was shown, and all turns of cases without edits."""
     counts = []
+    missed = sum(map(_is_missed, results))
     for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
         looked_for, unseen = [], []
         for result in results:
@@ -386,7 +387,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 not_shown=sum(len(shown.missing) for shown in looked_for),
                 unknown=sum(shown.unknown for shown in looked_for),
                 cases=tuple(result.case_id for result in unseen),
-                missed=sum(map(_is_missed, results)),
+                missed=missed,
                 missed_unseen=sum(map(_is_missed, unseen)),
                 right_by_luck=0 if is_whole else sum(case.outcome == "agree" for case in unseen),
                 cut=cuts.pop() if len(cuts) == 1 else 0,
