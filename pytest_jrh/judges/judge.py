@@ -105,7 +105,7 @@ class SuiteJudge(ABC):
 
     @property
     def models(self) -> tuple[StageModel, ...]:
-        """The models that it asks, as far as that is known before; none where it asks nobody."""
+        """The models that it asks, where they are known in advance; empty if it asks none."""
         return ()
 
     @property
