@@ -165,11 +165,11 @@ def look_at(log: Path) -> FoundRuns:
     """Read what a file or a folder holds; raises InputError where it cannot be used."""
     files = files_in(log)
     input_format = None
-    first = next(filter(is_conversations, files), None)
-    if first is not None:
+    for file in filter(is_conversations, files):
         # The source says what is wrong, with its line.
-        with contextlib.suppress(DamagedError):
-            input_format = guessed_format(first)
+        with contextlib.suppress(DamagedError, InputError):
+            input_format = guessed_format(file)
+            break
     with open_sources((log,), input_format=input_format) as source:
         summaries = source.summaries()
         notices = source.notices()

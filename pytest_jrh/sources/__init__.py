@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import listed, printable
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
@@ -29,6 +29,7 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Conversation, Form, Head, Key, RunFields, Source, refused
+from pytest_jrh.sources.tables import first_problems
 from pytest_jrh.sources.traces import TRACES
 from pytest_jrh.sources.transcripts import (
     ATIF,
@@ -171,6 +172,8 @@ class Joined(Source):
         # Those that may have an open file; the one that was used last is the last.
         self._open: list[int] = []
         self._notices = dict.fromkeys(notices)
+        # By the numbers of the files, the first problem of each.
+        self._unusable: dict[int, Problem] = {}
         self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
         forms = Counter(source.form_name for source in sources)
@@ -185,16 +188,22 @@ class Joined(Source):
                 self._sources[self._open.pop(0)].close()
             return self._sources[number]
 
-    def _all(self) -> Iterator[Source]:
-        return map(self._source, range(len(self._sources)))
+    def _all(self) -> Iterator[tuple[int, Source]]:
+        """The files that can be used, each with its number."""
+        for number in range(len(self._sources)):
+            if number not in self._unusable:
+                yield number, self._source(number)
 
     def summaries(self) -> tuple[RunSummary, ...]:
-        """The runs of all files; raises InputError with what is wrong with the first of them."""
+        """The runs of all files but those that cannot be used, which a notice names.
+
+        Raises InputError with what is wrong with each where none can.
+        """
         return tuple(summary for _, _, summary in self._rows.values())
 
     def fields(self) -> Iterator[RunFields]:
         here = self._names()
-        for number, source in enumerate(self._all()):
+        for number, source in self._all():
             for run in source.fields():
                 run_id, epoch = run.key
                 yield run._replace(key=here[number, run_id, epoch])
@@ -211,7 +220,7 @@ class Joined(Source):
         """
         here = self._names()
         names: dict[str, Any] = dict(self._full_names)
-        for number, source in enumerate(self._all()):
+        for number, source in self._all():
             for name, (run_id, epoch) in source.aliases().items():
                 key = None if epoch is None else here[number, run_id, epoch]
                 names[name] = key if name not in names else None
@@ -247,16 +256,14 @@ class Joined(Source):
     def _rows(self) -> dict[Key, tuple[int, str, RunSummary]]:
         """Of each run the number of its file, its id there, and its summary here."""
         runs: list[tuple[int, RunSummary]] = []
-        problems: list[Problem] = []
-        for number, source in enumerate(self._all()):
+        for number, source in self._all():
             try:
                 runs += [(number, run) for run in source.summaries()]
             except InputError as error:
-                problems += error.problems
-            if len(problems) >= MOST_PROBLEMS:
-                break
-        if problems:
-            raise InputError(problems)
+                # A run that was killed, or goes on, is no reason to do without the others.
+                self._unusable[number] = error.problems[0]
+        if self._unusable:
+            self._leave_out()
         epochs: dict[str, dict[int, set[int]]] = {}
         counts: Counter[Key] = Counter()
         for number, run in runs:
@@ -282,6 +289,19 @@ class Joined(Source):
             rows[key] = (number, run.run_id, here)
         return rows
 
+    def _leave_out(self) -> None:
+        """Note which files cannot be used; raises InputError where none can."""
+        if len(self._unusable) == len(self._sources):
+            raise InputError(first_problems([*self._unusable.values()], ""))
+        named = []
+        for number, problem in self._unusable.items():
+            file = "/".join(self._files[number].parts[-2:])
+            named.append(str(replace(problem, file=file, hint=None)))
+        more = len(named) - _MOST_NAMED
+        named[_MOST_NAMED:] = [f"and {more:,} more"] if more > 0 else []
+        count = counted(len(self._unusable), "file")
+        self._notices[f"left out {count} that cannot be used: {'; '.join(named)}"] = None
+
     def _ids_here(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
         """The id here of each run whose id is `shared`, by its file and its id there.
 
@@ -289,11 +309,11 @@ class Joined(Source):
         order of no others. Where not all say so, or two the same, the name of a run is unclear.
         """
         times = {}
-        for number, source in enumerate(self._all()):
+        for number, source in self._all():
             time = source.created()
             if time is not None:
                 times[number] = time
-        undated = [number for number in range(len(self._files)) if number not in times]
+        undated = [number for number, _ in self._all() if number not in times]
         order = [*sorted(times, key=times.__getitem__), *undated]
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
         full_labels = _full_labels(self._files)

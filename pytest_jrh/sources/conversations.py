@@ -375,16 +375,20 @@ class Conversations(Transcripts):
 
 
 def _is_one_conversation(head: Head) -> bool:
-    """Whether a file begins like a JSON object with messages in it, not in a list of others, and
-    like no log of Inspect and no ATIF trajectory.
+    """Whether a file begins like a JSON object with messages in it, whatever they are called, not
+    in a list of others, and like no log of Inspect and no ATIF trajectory.
     """
-    text = head.text.encode()
-    if head.is_lines or not text.startswith(b"{") or head.is_inspect_log or b"ATIF-v" in text:
+    if head.is_lines or not head.text.startswith("{") or head.is_inspect_log:
+        return False
+    if '"ATIF-v' in head.text:
         return False
     lists = end = 0
+    # Definitions of tools, which may be long, often stand before the messages.
+    with head.path.open("rb") as file:
+        text = file.read(_LONGEST_BEFORE)
     while (bracket := BRACKET.match(text, end)) is not None:
         if bracket[1] == b"[":
-            if not lists and _MESSAGES.search(bracket[0]):
+            if not lists and (_MESSAGES.search(bracket[0]) or _TURNS.match(text, bracket.end())):
                 return True
             lists += 1
         lists -= bracket[1] == b"]"
@@ -392,7 +396,10 @@ def _is_one_conversation(head: Head) -> bool:
     return False
 
 
+_LONGEST_BEFORE = 2**24
 _MESSAGES = re.compile(rb'"messages"\s*+:\s*+\[\Z')
+# The first message of a list, whatever the list is called.
+_TURNS = re.compile(rb'\s*+\{[^{}\[\]]*"(?:role|content)"\s*+:')
 _RESPONSE = re.compile(r'"object"\s*+:\s*+"response"')
 _ITEMS = re.compile(r'"(?:input|output)"\s*+:\s*+\[')
 

@@ -183,6 +183,8 @@ class EvalLog(Source):
         except Exception as error:
             # Whatever a damaged directory leads zipfile to.
             raise DamagedError(f"a truncated or damaged .eval archive ({error})", _HINT) from error
+        if "_journal/start.json" in archive.namelist() and "header.json" not in archive.namelist():
+            raise refused(self.path, "its run goes on, or was killed before it ended", _HINT)
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
 
@@ -222,9 +224,13 @@ class EvalLog(Source):
                 both = f"{number} and {str(number)!r}"
                 hint = "give the samples ids that differ as text, and run the task again"
                 raise DamagedError(f"the dataset has the sample ids {both}, stored alike", hint)
-        if not isinstance(found, list) or not found:
-            hint = "it may have been cut off before the first one ended"
-            raise DamagedError("it has no list of samples", hint)
+        if not found:
+            status = printable(str(self._header.get("status") or "not said"))
+            message = f"holds no sample yet (status: {status})"
+            hint = "its run goes on, or was ended before the first sample did: run the task again"
+            raise refused(self.path, message, hint)
+        if not isinstance(found, list):
+            raise DamagedError(f"its samples are {shown(found)}; must be a list")
         rows: dict[Key, dict[str, Any]] = {}
         for number, row in enumerate(found, start=1):
             name, epoch = (row.get("id"), row.get("epoch")) if isinstance(row, dict) else (None, 0)

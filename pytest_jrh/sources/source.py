@@ -368,6 +368,7 @@ _LONGEST_LOOKED_AT = 2**20
 BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
 _COMMA = re.compile(rb"\s*+,\s*+")
 _BLANK = re.compile(rb"\s*+")
+_INSPECT = re.compile(r'"version"\s*+:.*"eval"\s*+:\s*+\{', re.DOTALL)
 
 
 class Head:
@@ -426,7 +427,7 @@ class Head:
     @property
     def is_inspect_log(self) -> bool:
         """Whether it is a log of Inspect's in JSON."""
-        return self.text.startswith("{") and '"eval"' in self.text and '"version"' in self.text
+        return self.text.startswith("{") and _INSPECT.search(self.text) is not None
 
 
 def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:

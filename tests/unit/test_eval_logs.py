@@ -153,7 +153,7 @@ def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     [
         (b"", "a truncated or damaged .eval archive (File is not a zip file)"),
         (b"{}", "it has no header with `eval`\n    conversations are one with `messages`"),
-        (b'{"version": 2, "eval": {}}', "it has no list of samples"),
+        (b'{"version": 2, "eval": {}, "samples": 7}', "its samples are 7; must be a list"),
         (b'{"version": 2, "eval": {}, "samples": []} x', "truncated or damaged JSON: Extra data"),
         (
             b'{"eval": {}, "samples": [{"id": "x", "epoch": 1}, {"id": "x", "epoch": 1}]}',
@@ -191,7 +191,7 @@ def put(path: Path, name: str, data: bytes | None) -> Path:
         (
             "header.json",
             None,
-            "no item named 'header.json' in the archive\"\n    copy the log again",
+            "its run goes on, or was killed before it ended\n    copy the log again",
         ),
         ("summaries.json", None, "no item named 'summaries.json'"),
         ("header.json", b"{", "header.json: Expecting property name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,59 @@ def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
     assert keys(opened(tmp_path / "a.json")) == [("a", 1, None)]
     with pytest.raises(InputError, match=r"one with `messages`"):
         opened(tmp_path / "list.json").summaries()
+
+
+def killed(path: Path) -> Path:
+    """A log whose run was killed: an archive has no header then, but what began it."""
+    write_log(path, [sample("x")])
+    start = zipfile.ZipFile(path).read("header.json")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("_journal/start.json", start)
+    return path
+
+
+def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> None:
+    write_lines(tmp_path / "whole.jsonl", "a")
+    write_log(tmp_path / "whole.eval", [sample("b")])
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    write_log(folder / "started.json", [])
+    write_log(folder / "started.eval", [])
+    killed(folder / "killed.eval")
+    (folder / "cut.eval").write_bytes((tmp_path / "whole.eval").read_bytes()[:-40])
+    (folder / "cut.json").write_text('[{"id": "c", "messages": [{"role": "user", "con')
+    (folder / "empty.jsonl").write_text("")
+    (folder / "empty.json").write_text("")
+    source = opened(tmp_path)
+    assert [name for name, _, _ in keys(source)] == ["b", "a"]
+    assert source.read("a", 1)[0].messages
+    assert [run.key for run in source.fields()] == [("b", 1), ("a", 1)]
+    not_one, unusable = source.notices()
+    assert not_one.endswith("1 file that does not look like transcripts: bad/empty.json")
+    assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
+    assert "bad/killed.eval: its run goes on, or was killed before it ended" in unusable
+    assert unusable.endswith("bad/started.eval: holds no sample yet (status: success); and 1 more")
+    with pytest.raises(InputError) as none_usable:
+        opened(folder).summaries()
+    named = {Path(str(problem.file)).name for problem in none_usable.value.problems}
+    assert named == {file.name for file in folder.iterdir()} - {"empty.json"}
+
+
+@pytest.mark.parametrize("messages", ["conversation", "history", "run/turns"])
+def test_one_conversation_in_an_object_is_read_whatever_its_messages_are_called(
+    messages: str, tmp_path: Path
+) -> None:
+    turns: Any = [{"content": [{"type": "text", "text": "Hi."}], "role": "user"}]
+    for name in reversed(messages.split("/")):
+        turns = {name: turns}
+    # Longer than what is looked at of other files.
+    tools = [{"name": "f", "description": "x" * 70_000}]
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps({"task_id": 7, "tools": tools, **turns}))
+    found = sources.guessed_format(file)
+    source = open_sources([file], input_format=found)
+    assert keys(source) == [("7", 1, None)]
+    assert source.read("7", 1)[0].messages[0]["role"] == "user"
 
 
 def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Path) -> None:
