@@ -37,6 +37,7 @@ from pytest_jrh.sources.verdicts import (
     add_labels,
     cases_of,
     choose_columns,
+    of_one_question,
     of_these_texts,
     only_column,
 )
@@ -163,7 +164,7 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     values = Values(how.map, range(low, high + 1), how.one, how.threshold)
     read = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
     if labels is not None:
-        labels = of_these_texts(labels, table, read.columns.case)
+        labels = of_these_texts(of_one_question(labels, table), table, read.columns.case)
         labelled = _cases(labels, ("label",), how, values, is_alone=False)
     if earlier is not None:
         before = _cases(earlier, ("verdict",), how, values, is_alone=False)

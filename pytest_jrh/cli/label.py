@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sys
@@ -10,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_jrh.cli.init import look_at
 from pytest_jrh.config.rubrics import load_rubrics, read_head
@@ -18,6 +19,7 @@ from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, exists
+from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.text import counted
@@ -34,7 +36,10 @@ from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
 _TEXTS = "input prompt question query context output response answer completion text transcript"
-_COLUMNS = ("case_id", "rubric_id", "epoch", "annotator", "label", "note", "split", "digest")
+_COLUMNS = (
+    *("case_id", "rubric_id", "epoch", "annotator", "label", "note", "split"),
+    *("digest", "rubric_digest"),
+)
 
 
 class _Item(NamedTuple):
@@ -67,11 +72,13 @@ def label_file(path: Path, options: Namespace) -> int:
         board.add(case)
     board.end("")
     server = serve(Labelling(board).page())
+    ours, others = book.counts()
+    of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
         f"without a text: {sum(not item.turns for item in items.values()):,}\n"
         f"label them at {server.url}\n"
-        f"Each label is written to {options.out} at once ({len(book.rows()):,} so far). "
+        f"Each label is written to {options.out} at once ({ours:,} so far{of_others}). "
         "Ctrl-C stops, and the same command goes on.\n"
     )
     sys.stdout.flush()
@@ -82,8 +89,14 @@ def label_file(path: Path, options: Namespace) -> int:
     words += [str(path), "--labels", str(options.out)]
     if table is not None and options.case:
         words += ["--case", options.case]
-    if rows := book.rows():
-        sys.stdout.write(f"{len(rows):,} labels, for: python -m pytest_jrh {shlex.join(words)}\n")
+    if table is None:
+        asked = {case.rubric.id: case.rubric.instructions for case in cases}
+        for id_, text in asked.items():
+            words += ["--rubric", f"{id_}: {text}"]
+    ours, _ = book.counts()
+    if ours:
+        labels = counted(ours, "label")
+        sys.stdout.write(f"{labels}, for: python -m pytest_jrh {shlex.join(words)}\n")
     return 0
 
 
@@ -112,7 +125,8 @@ def _runs(path: Path) -> Iterator[_Item]:
             with contextlib.suppress(Unscored):
                 messages = source.read(run.run_id, run.epoch)[0].messages
             name = clear_names.get(run.run_id, run.run_id)
-            yield _Item(CaseKey(tables.as_text(name), "", run.epoch), messages)
+            digest = short_digest(json.dumps(messages, default=str), 16)
+            yield _Item(CaseKey(tables.as_text(name), "", run.epoch), messages, digest)
 
 
 def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
@@ -201,11 +215,10 @@ class LabelTable(LabelBook):
     def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
         super().__init__((), (), redact=Redactor(secrets_of(os.environ)).text)
         self._path, self._split = path, split
-        by_key = {case.spec.label_key: case for case in cases}
+        self._cases = {case.spec.label_key: case for case in cases}
         for row in self.rows():
-            case = by_key.get(_key(row)[:3])
-            # A label of another text does not count: its case is labelled anew.
-            if case is not None and row.digest in ("", case.run.metadata["digest"]):
+            case = self._case_of(row)
+            if case is not None:
                 digest, label = case_digest(case), None
                 with contextlib.suppress(tables.NoLabelError):
                     label = tables.label_value(row.label, case.rubric.scores)
@@ -222,6 +235,15 @@ class LabelTable(LabelBook):
             raise InputError(Problem(message, file, 1, hint=hint))
         return labels.rows
 
+    def counts(self) -> tuple[int, int]:
+        """How many labels the file holds of these cases, and how many others."""
+        of_cases = [self._case_of(row) is not None for row in self.rows()]
+        return sum(of_cases), len(of_cases) - sum(of_cases)
+
+    def _case_of(self, row: LabelRow) -> Case | None:
+        case = self._cases.get(_key(row)[:3])
+        return case if case is not None and _is_of(row, case) else None
+
     def _write(self, case: Case, label: PersonLabel) -> None:
         from filelock import FileLock
 
@@ -231,17 +253,30 @@ class LabelTable(LabelBook):
         key = (*spec.label_key, label.reviewer)
         with FileLock(self._path.with_name(f".{self._path.name}.lock")):
             rows = self.rows()
-            earlier = [row for row in rows if _key(row) == key]
+            earlier = [row for row in rows if _key(row) == key and _is_of(row, case)]
             split = earlier[-1].split if earlier else self._split
             rows = [row for row in rows if row not in earlier]
             if not label.withdrawn:
                 about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer)
-                rows.append(LabelRow(*about, split, label.note, case.run.metadata["digest"]))
+                digests = (case.run.metadata["digest"], question_digest(case.rubric))
+                rows.append(LabelRow(*about, split, label.note, *digests))
             if rows:
                 values = [{"case_id": row.run_id, **asdict(row)} for row in rows]
-                atomic_write(self._path, table_bytes(_COLUMNS, values))
+                atomic_write(self._path, table_bytes(_COLUMNS, values, _as_cell))
             else:
                 self._path.unlink(missing_ok=True)
+
+
+def _is_of(row: LabelRow, case: Case) -> bool:
+    """Whether a row with the key of a case is about its text and its question: with another text,
+    or asked otherwise, it is another case. A row that says neither is about any.
+    """
+    of_text = row.digest in ("", case.run.metadata["digest"])
+    return of_text and row.rubric_digest in ("", question_digest(case.rubric))
+
+
+def _as_cell(value: Any) -> str:
+    return tables.guarded(tables.as_text(value))
 
 
 def _key(row: LabelRow) -> tuple[str, str, int, str]:

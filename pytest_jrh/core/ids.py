@@ -9,6 +9,7 @@ some file systems ignore it.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core.model import PERTURBATION, CaseResult, CaseSpec, Extra, ProbeVariant
+from pytest_jrh.core.model import PERTURBATION, CaseResult, CaseSpec, Extra, ProbeVariant, Rubric
 
 CASES_FILE = "agent_perturbations.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""
@@ -67,6 +68,18 @@ def case_name(spec: CaseSpec) -> str:
     they apply.
     """
     return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
+
+
+def question_digest(rubric: Rubric) -> str:
+    """Of what a person who labels is asked; empty where the rubric is an id without a text.
+
+    Where a line of the rubric is broken does not count.
+    """
+    if rubric.instructions == rubric.id:
+        return ""
+    words = rubric.instructions.split()
+    levels = [(level.score, level.label) for level in rubric.score_levels]
+    return short_digest(json.dumps([words, levels]), 16)
 
 
 def case_id(spec: CaseSpec) -> str:

@@ -20,6 +20,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import DamagedError, listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources import tables
@@ -37,6 +38,7 @@ _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 _LONGEST_WORD = 40
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
+_REWORDED = "labels of another wording of their rubric, which are not used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class LabelRow:
     note: str = ""
     digest: str = ""
     """Of the text that was labelled, by the columns of a table; see `verdicts.text_digests`."""
+    rubric_digest: str = ""
+    """Of what was asked; see `question_digest`. Another wording is another question."""
     line: int | None = None
     """None for what the log says."""
 
@@ -132,6 +136,11 @@ class Joiner:
         return grouped((run.run_id, run.epoch) for run in self.runs)
 
     @cached_property
+    def _as_written(self) -> dict[str, str]:
+        """The ids of runs by what a table holds of them, whatever ends a line there."""
+        return {_as_written(run.run_id): run.run_id for run in self.runs}
+
+    @cached_property
     def _rubrics(self) -> dict[str, Rubric]:
         return {rubric.id: rubric for rubric in self.rubrics}
 
@@ -153,6 +162,9 @@ class Joiner:
                 if rubric_id in self.untargeted:
                     left_out[_UNTARGETED] += 1
                     continue
+                if row.rubric_digest not in ("", question_digest(self._rubrics[rubric_id])):
+                    left_out[_REWORDED] += 1
+                    continue
                 key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
                 value = self._value(row, rubric_id, settings.map)
                 if value is None:
@@ -165,7 +177,11 @@ class Joiner:
         for label_key, of_run in votes.items():
             label = _label(of_run.values(), settings.labelled_by, kept_file or file)
             joined.labels[label_key] = label
-        for reason in (_REPEATED, _UNTARGETED):
+        if left_out[_REWORDED] and not votes:
+            message = "each label is of another wording of its rubric"
+            hint = "label again, or where the meaning is the same, empty its column rubric_digest"
+            joined.problems.append(Problem(message, file, hint=hint))
+        for reason in (_REPEATED, _UNTARGETED, _REWORDED):
             if left_out[reason]:
                 joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
         if no_label and not joined.problems:
@@ -194,6 +210,8 @@ class Joiner:
             )
             names = listed(self.unclear[run_id], 5)
             raise DamagedError(message, f"name the run with its file, one of {names}", ("run_id",))
+        if run_id not in self._epochs:
+            run_id = self._as_written.get(_as_written(run_id), run_id)
         if run_id not in self._epochs and run_id in self.aliases:
             run_id, epoch = self.aliases[run_id]
             if epoch is not None:
@@ -232,6 +250,10 @@ class Joiner:
                 how = "if that is violated, else 0"
                 hint = f"say what its words mean: map: {{{word}: 1}} {how}"
             raise DamagedError(str(error), hint, ("label",)) from None
+
+
+def _as_written(run_id: str) -> str:
+    return tables.same_lines(tables.as_text(run_id))
 
 
 def _add_vote(votes: dict[str, tuple[int, LabelRow]], row: LabelRow, value: int) -> bool:

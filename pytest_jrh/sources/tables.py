@@ -26,7 +26,8 @@ LEDGER_FORMAT = 2
 _TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
-_NO_FORMULA = tuple(f"'{sign}" for sign in "=+-@\uff1d\uff0b\uff0d\uff20")
+_FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _BLANKS = re.compile(r"[\s-]+")
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
@@ -195,12 +196,22 @@ def _csv_rows(
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                texts = (cell[1:] if cell[:2] in _NO_FORMULA else cell for cell in cells)
+                texts = (_unguarded(cell) if cell[:1] == "'" else cell for cell in cells)
                 yield line, {name: text for name, text in zip_longest(names, texts) if name}
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
         problems.append(Problem(message, file, reader.line_num))
+
+
+def guarded(text: str) -> str:
+    """A text as a cell that no spreadsheet takes for a formula; what reads it gives it back."""
+    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
+
+
+def _unguarded(cell: str) -> str:
+    return cell[1:] if _FORMULA.match(cell) else cell
 
 
 def _json_lines(
@@ -284,6 +295,11 @@ def as_text(raw: object) -> str:
     if raw is None:
         return ""
     return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
+
+
+def same_lines(text: str) -> str:
+    """A text whose lines end alike in a checkout on any system."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def as_word(raw: object) -> str:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import majority
+from pytest_jrh.core.ids import question_digest, short_digest
+from pytest_jrh.core.model import Rubric, majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
@@ -443,23 +443,60 @@ def of_these_texts(labels: Table, table: Table, case: str) -> Table:
                 digests[columns] = grouped(texts)
         if digest in digests[columns].get(case_id, (digest,)):
             kept.append(row)
-    if len(kept) == len(ids):
-        return labels
     if not kept:
         message = f"every label is of another text than its case has in {table.file}"
         files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
         hint = f"label them anew: python -m pytest_jrh label {files}"
         raise InputError(Problem(message, labels.file, hint=hint))
-    count = counted(len(ids) - len(kept), "label")
+    return _kept_rows(labels, kept, "of a text that has changed since: not used")
+
+
+def of_one_question(labels: Table, table: Table) -> Table:
+    """The labels of one wording of each rubric: of several that whose text this table has.
+
+    Raises `InputError` where a rubric has labels of several, and nothing says which one is meant.
+    """
+    rubrics, digests = labels.texts("rubric_id"), labels.texts("rubric_digest")
+    in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
+    left_out: set[tuple[str, str]] = set()
+    asked = grouped(key for key in zip(rubrics, digests, strict=True) if key[1])
+    for rubric, with_repeats in asked.items():
+        wordings = list(dict.fromkeys(with_repeats))
+        if len(wordings) == 1:
+            continue
+        meant = in_table.intersection(wordings)
+        if len(meant) != 1:
+            lines = [labels.lines[digests.index(digest)] for digest in wordings]
+            of = f"rubric {shown(rubric)}" if rubric else "a rubric without an id"
+            message = (
+                f"holds labels of {len(wordings)} wordings of {of}, the first of each in lines "
+                f"{listed(map(str, lines))}, and nothing says which of them the verdicts answer"
+            )
+            hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
+            raise InputError(Problem(message, labels.file, hint=hint))
+        left_out.update((rubric, digest) for digest in wordings if digest not in meant)
+    keys = zip(rubrics, digests, strict=True)
+    kept = [row for row, key in enumerate(keys) if key not in left_out]
+    return _kept_rows(labels, kept, "of another wording of the rubric: not used")
+
+
+def _kept_rows(labels: Table, kept: Sequence[int], why: str) -> Table:
+    """The labels of these rows, and a notice of how many are left out."""
+    left_out = len(labels.lines) - len(kept)
+    if not left_out:
+        return labels
     return replace(
         labels,
         lines=[labels.lines[row] for row in kept],
         columns={name: [cells[row] for row in kept] for name, cells in labels.columns.items()},
-        notices=(*labels.notices, f"{count} of a text that has changed since: not used."),
+        notices=(*labels.notices, f"{counted(left_out, 'label')} {why}."),
     )
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
     """For each row the names of columns and a digest of their texts, as label files keep it."""
-    rows = zip(*map(table.texts, columns), strict=True)
-    return ["|".join([*columns, short_digest(json.dumps(texts), 16)]) for texts in rows]
+    digests = []
+    for texts in zip(*map(table.texts, columns), strict=True):
+        same = json.dumps([*map(tables.same_lines, texts)])
+        digests.append("|".join([*columns, short_digest(same, 16)]))
+    return digests

@@ -479,13 +479,21 @@ _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
-def table_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """A table with a header, as CSV."""
+def table_bytes(
+    columns: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    as_cell: Callable[[Any], object] | None = None,
+) -> bytes:
+    """A table with a header, as CSV; `as_cell` says how a value is written (default: `cell`)."""
+    as_cell = as_cell or cell
     buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([cell(row.get(column)) for column in columns])
+    lines = [[as_cell(row.get(column)) for column in columns] for row in rows]
+    # The writer itself leaves a carriage return unquoted, which its reader takes for a line's end.
+    has_returns = any("\r" in str(value) for line in lines for value in line)
+    writer = csv.writer(
+        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
+    )
+    writer.writerows([columns, *lines])
     return encoded(buffer.getvalue())
 
 

@@ -23,6 +23,7 @@ from pytest_jrh.core.model import Case
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.serving import Page
+from pytest_jrh.sources import tables
 from pytest_jrh.store.people import PersonLabel
 from pytest_jrh.store.records import case_digest
 from tests.support.label_session import labelling_session, let_in
@@ -193,7 +194,9 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture
     assert said.endswith("2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv\n")
     label_here(write("t.jsonl", RUN.replace("a", "x", 1)), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
-    assert capsys.readouterr().out.endswith(f"3 labels, for: {command}\n")
+    said = capsys.readouterr().out
+    assert "(1 so far; it keeps 2 of other cases or questions)" in said
+    assert said.endswith(f"1 label, for: {command} --rubric 'polite: The answer is polite.'\n")
     assert main(["label", "no.csv", *POLITE]) == 4
     assert "no.csv: no such file" in capsys.readouterr().err
 
@@ -210,16 +213,101 @@ def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
     assert rows == {("ann", "drawn"): 8, ("ben", "drawn"): 8}
 
 
+SIGNS = [
+    "=",
+    "+",
+    "-",
+    "@",
+    "\uff1d",
+    "'",
+    "'=",
+    "''",
+    "''@",
+    "'-5",
+    "-5",
+    "+1",
+    "- 5",
+    '"',
+    "=1+1",
+]
+INSIDE = ["\n", "\r\n", "\r", "\t", "\x1b[31m", "\x7f", "\x85", "\u2028", ",", ";", '"', "'", "\\"]
+FORMS = [
+    "caf\u00e9",
+    "cafe\u0301",
+    "\u202eabc",
+    "\u200bx",
+    "A",
+    "a",
+    "1",
+    "1.0",
+    "01",
+    "1e3",
+    "NaN",
+]
+IDS = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS, "null", "|", "a b", "a|b"]
+
+
 def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
-    ids = ["a", "A", "=1+1", "@x", "\uff1d1", "-5", "1.0", "a,b", "a\nb", 'a"b', "caf\u00e9", "c 1"]
-    rows = [{"id": id_, "text": "same", "verdict": "violated"} for id_ in ids]
+    """What is written is what is read again: nothing is asked twice, or lands under another id."""
+    rows = [{"id": id_, "text": "same", "verdict": "violated"} for id_ in IDS]
     write("t.jsonl", as_text(rows))
-    for _ in range(2):
-        assert len(label_here("t.jsonl", *POLITE)) == len(kept()) == len(ids)
-    # A spreadsheet takes it for text.
-    assert {"'=1+1", "'@x", "'\uff1d1"} <= {row["case_id"] for row in kept()}
+    labels = {id_: index % 2 for index, id_ in enumerate(IDS)}
+    asked = label_here("t.jsonl", *POLITE, labels=labels)
+    assert len(asked) == len(kept()) == len(labels)
+    assert label_here("t.jsonl", *POLITE, again=False) == []
+    # A spreadsheet takes none for a formula.
+    assert {"'=1+1", "'@", "'\uff1d", "''=", "'''@", "-5"} <= {row["case_id"] for row in kept()}
     results = check_table("t.jsonl", labels="labels.csv").results
-    assert [(result.run_id, result.label) for result in results] == [(id_, 1) for id_ in ids]
+    assert {result.run_id: result.label for result in results} == labels
+
+
+def test_a_note_is_read_as_it_was_written() -> None:
+    [case] = label_here(table(1), *POLITE)
+    notes = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
+    book = label.LabelTable(Path("labels.csv"), [case], "")
+    for number, note in enumerate(notes):
+        said = PersonLabel(case_digest(case), f"=ann {number}", 0, blind=True, note=note)
+        book.keep(case, said)
+    first, *others = label.LabelTable(Path("labels.csv"), [case], "").rows()
+    assert [row.note for row in others] == [tables.as_text(note) for note in notes]
+    assert [row.annotator for row in others] == [f"=ann {number}" for number in range(len(notes))]
+    assert {row.digest for row in others} == {first.digest}
+
+
+def test_another_question_or_another_text_has_labels_of_its_own() -> None:
+    """In one file and under one id: what is said of one of them is said of no other."""
+    name = table(2)
+    asked = (POLITE, ("--rubric", "polite: Is it kind?"), ("--rubric", "Is it short?"))
+    for number, rubric in enumerate(asked, 1):
+        assert len(label_here(name, *rubric, labels={"c0": 0}, again=False)) == 2
+        assert len(kept()) == 2 * number
+        assert label_here(name, *rubric, again=False) == []
+    # Where its lines are broken makes no other question.
+    write("polite.txt", "polite: The answer\n  is polite.\n")
+    assert label_here(name, "--rubric", "polite.txt", again=False) == []
+    write("cases.csv", Path("cases.csv").read_text("utf-8").replace("answer", "another"))
+    assert len(label_here(name, *POLITE, again=False)) == 2
+    write("t.jsonl", RUN)
+    assert len(label_here("t.jsonl", *POLITE, again=False)) == 1
+    write("t.jsonl", RUN.replace("Yes.", "No."))
+    assert len(label_here("t.jsonl", *POLITE, again=False)) == 1
+    assert len(kept()) == 10
+
+
+def test_check_takes_labels_of_one_wording_alone() -> None:
+    name = table(2)
+    for rubric in ("polite: Is it kind?", "polite: Is it polite?"):
+        label_here(name, "--rubric", rubric)
+    with pytest.raises(InputError, match=r'2 wordings of rubric "polite".* in lines 2, 4, and'):
+        check_table(name, labels="labels.csv", one="violated")
+    lines = Path("labels.csv").read_text("utf-8").splitlines(keepends=True)
+    write("second.csv", "".join([lines[0], *lines[3:]]))
+    checked = check_table(name, labels="second.csv", one="violated")
+    assert [result.label for result in checked.results] == [1, 1]
+    # A table that says what was asked chooses.
+    rows = ["id,rubric_id,rubric_text,verdict", *(f"c{n},polite,Is it kind?,1" for n in range(2))]
+    checked = check_table(write("t.csv", "\n".join(rows)), labels="labels.csv", one="violated")
+    assert [*checked.table.notices] == ["2 labels of another wording of the rubric: not used."]
 
 
 def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
@@ -289,5 +377,8 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     assert "1 label of a text that has changed since: not used." in checked.table.notices
     [case] = label_here("r.json", labels={"test 1": 0}, again=False)
     assert case.spec.run_id == "test 1"
-    assert [row["label"] for row in kept() if row["case_id"] == "test 1"] == ["satisfied"]
+    assert [row["label"] for row in kept() if row["case_id"] == "test 1"] == [
+        "violated",
+        "satisfied",
+    ]
     assert check_table("r.json", labels="labels.csv").results[0].label == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
 from pytest_jrh.sources.labels import JoinedLabels, Joiner, read_rows
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
@@ -80,6 +82,24 @@ def test_a_map_says_what_values_mean(path: Path) -> None:
     assert str(problem).splitlines() == [
         'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?'
     ]
+
+
+def test_labels_of_another_wording_of_a_rubric_are_not_used(path: Path) -> None:
+    now, before = question_digest(KIND), question_digest(replace(KIND, instructions="Be nice."))
+    lines = f"run_id,label,rubric_digest\na,1,{now}\na,0,{before}\nb,0,\n"
+    joined = join(path, lines)
+    assert values(joined) == {"a1": 1, "b1": 0}
+    reworded = "labels of another wording of their rubric, which are not used: 1."
+    assert joined.notices == [f"labels.csv: {reworded}"]
+    [problem] = join(path, f"run_id,label,rubric_digest\na,1,{before}\n").problems
+    assert str(problem).startswith("labels.csv: each label is of another wording of its rubric")
+
+
+def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
+    path.write_bytes(b'run_id,label\n"c\r\nd",1\n')
+    read = read_rows(path, file="labels.csv")
+    joiner = Joiner([RunSummary("c\nd", 1)], (KIND,))
+    assert values(joiner.join(read.rows, LabelSection(), "labels.csv")) == {"c\nd1": 1}
 
 
 @pytest.mark.parametrize(
