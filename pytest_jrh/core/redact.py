@@ -61,7 +61,7 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     # pytest changes its own environment all the time, from another thread.
     for name in list(environ):
         value = environ.get(name, "").strip()
-        if _names_a_credential(name) and not _is_path(value):
+        if names_a_credential(name) and not _is_path(value):
             secrets.update({value, _SCHEME.sub("", value, count=1)})
     return _longest_first(secret for secret in secrets if len(secret) >= _SHORTEST)
 
@@ -91,7 +91,7 @@ class Redactor:
         """Take in what the headers of a request say of who asks."""
         values: list[str] = []
         for name, texts in headers.items():
-            if _names_a_credential(name):
+            if names_a_credential(name):
                 values += (_SCHEME.sub("", text, count=1) for text in texts)
         self._take(value for value in values if len(value) >= _SHORTEST)
 
@@ -164,7 +164,8 @@ def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(texts, key=lambda text: (-len(text), text)))
 
 
-def _names_a_credential(name: str) -> bool:
+def names_a_credential(name: str) -> bool:
+    """Whether a variable or a header holds a credential, by the words of its name."""
     if name.upper() in _WORKING_FOLDERS:
         return False
     words = re.split(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])", name)

@@ -18,7 +18,6 @@ from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.pipeline import Goal, goal_of
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
@@ -50,7 +49,7 @@ from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.judges.own_code import FIX_AND_RUN, about_placeholders
+from pytest_jrh.judges.own_code import FIX_AND_RUN
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots
@@ -542,10 +541,10 @@ class Calls:
             ready.judges[judge].label,
             self._threads,
             self._code_places,
-            lambda: self._kept(tape, ready.suite, ready.judges[judge]),
+            lambda: self._kept(tape, ready.judges[judge]),
         )
 
-    def _kept(self, tape: Tape, suite: Suite, judge: SuiteJudge) -> KeptRequests:
+    def _kept(self, tape: Tape, judge: SuiteJudge) -> KeptRequests:
         """What records the requests of a judge's own code."""
         name, label = judge.settings.name, judge.label
         asker = label if name is None else f"{name} ({label})"
@@ -556,9 +555,6 @@ class Calls:
             admit=self._admit,
             paced=partial(self._paced, pace),
             later=asyncio.get_running_loop().call_soon_threadsafe,
-            keyless=lambda names: self._say(
-                f"suite {suite.name}: {about_placeholders(label, names)}"
-            ),
         )
 
     def _say(self, text: str) -> None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
 from pytest_jrh.core.model import UNSCORED, Complete, Verdict
 from pytest_jrh.judges.judge import OwnCode
+from pytest_jrh.judges.keys import advice_on_keys
 from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
@@ -143,7 +144,9 @@ class _Run:
             # Of `complete`, or of a judge of ours: it says itself what is wrong.
             raise error
         cause = f"{self.code.who} raised {error_text(error)}"
-        raise no_verdict("model_error", cause, FIX_AND_RUN, error) from error
+        raise no_verdict(
+            "model_error", cause, advice_on_keys(error) or FIX_AND_RUN, error
+        ) from error
 
 
 _LAST_WAIT = 2.0

@@ -41,7 +41,8 @@ from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders, supplied_judge
+from pytest_jrh.judges.keys import advice_on_credentials
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, supplied_judge
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
@@ -243,7 +244,7 @@ def make_ready(
 ) -> ReadySuite:
     """Load a config and check everything it names; `judge` is code in place of its judge.
 
-    `records` says whether a suite's judges may be asked, for which their code has to find its keys.
+    `records` says whether a suite's judges may be asked, and their code may reach the network.
 
     Raises `InputError` with every problem of config and rubrics, else of all that they name.
     """
@@ -339,7 +340,7 @@ def _judges(
     *,
     records: bool,
 ) -> tuple[dict[str | None, SuiteJudge], list[str]]:
-    """Build a suite's judges, or the `supplied` one; say which keys their code lacks."""
+    """Build a suite's judges, or the `supplied` one; say what their code tried to reach."""
     judges: dict[str | None, SuiteJudge] = {}
     notices: list[str] = []
     for settings in suite.judges:
@@ -355,10 +356,8 @@ def _judges(
                 continue
             from pytest_jrh.recording.own_code import loading_for_replay
 
-            with loading_for_replay() as (names, tried):
+            with loading_for_replay() as tried:
                 judge = judges[settings.name] = build()
-            if names:
-                notices.append(f"suite {suite.name}: {about_placeholders(judge.label, names)}")
             if not tried:
                 continue
             message = (
@@ -368,6 +367,8 @@ def _judges(
             if not isinstance(judge, OwnCodeJudge) or judge.version is None:
                 # Its verdicts may rest on what was refused.
                 hint = "let it ask while it judges, or set `version` on the judge"
+                for reached in tried:
+                    hint = advice_on_credentials(reached.removeprefix("reach ")) or hint
                 raise InputError(Problem(message, key="judge", hint=hint))
             notices.append(f"suite {suite.name}: {message}.")
     return judges, notices

@@ -23,8 +23,6 @@ from pytest_jrh.judges.judge import (
     judged_case,
 )
 from pytest_jrh.judges.own_code import (
-    PLACEHOLDER,
-    PLACEHOLDERS,
     OwnCodeJudge,
     OwnCodeKeys,
     Scale,
@@ -177,16 +175,10 @@ def _named_files(args: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, 
 
 
 def _model(name: str, stage: StageModel) -> Model:
-    """A model of Inspect's; on replay it needs no key in the environment."""
     from inspect_ai.model import GenerateConfig, get_model
 
     config = GenerateConfig(temperature=stage.temperature, max_tokens=stage.max_tokens)
-    try:
-        return get_model(name, config=config, base_url=stage.api_base)
-    except Exception as error:
-        if PLACEHOLDERS.get() is None or "API_KEY" not in str(error):
-            raise
-        return get_model(name, config=config, base_url=stage.api_base, api_key=PLACEHOLDER)
+    return get_model(name, config=config, base_url=stage.api_base)
 
 
 def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:

@@ -1,7 +1,6 @@
 """What judges of own code have in common, which are all that are no prompt: their keys, how their
-values become scores, what the engine runs for a verdict, the keys that a replay does without, and
-what such code is, so that a changed judge is told from the one that was recorded. Then the judge
-that is a Python function.
+values become scores, what the engine runs for a verdict, and what such code is, so that a changed
+judge is told from the one that was recorded. Then the judge that is a Python function.
 
 Its files are the one that it is in, the modules of the project that this one has imported, and
 those that the config names; the judge's `version` stands for the rest. They are named as the code
@@ -12,20 +11,16 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import contextlib
 import functools
 import hashlib
 import importlib.util
 import inspect
 import json
-import os
 import sys
 import types
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +31,6 @@ from pytest_jrh.core.errors import (
     Unscored,
     error_places,
     error_text,
-    holding,
     is_ours_or_installed,
     source_of,
 )
@@ -64,6 +58,7 @@ from pytest_jrh.judges.judge import (
     judged_case,
     key_of,
 )
+from pytest_jrh.judges.keys import advice_on_keys
 from pytest_jrh.llm.transport import keep_libraries_local
 
 FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
@@ -153,13 +148,14 @@ def shown_path(path: str, separator: str) -> str:
 
 
 def not_loaded(what: str, error: BaseException, key: str, hint: str | None) -> InputError:
-    """The error of code of the user's that raised when it was loaded; the hint is for what has
-    raised in none of its lines.
+    """The error of code of the user's that raised when it was loaded, with what to set where it
+    misses a key; the hint is for what has raised in none of its lines.
     """
     frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
     # The ellipsis tells that a secret may be cut there.
     cause = shortened(error_text(error), _LONGEST_CAUSE)
-    return InputError(Problem(f"{what}: {cause}{frames}", key=key, hint=None if frames else hint))
+    hint = advice_on_keys(error) or (None if frames else hint)
+    return InputError(Problem(f"{what}: {cause}{frames}", key=key, hint=hint))
 
 
 def said_by(value: object) -> Said:
@@ -290,81 +286,6 @@ class OwnCodeJudge(SuiteJudge):
 def _sha256(content: Mapping[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-PLACEHOLDER = "no-key-is-set"
-"""What a judge's code gets on replay in place of a key that is not set."""
-
-# Read by the clients of models themselves, whatever the judge's code does.
-_MODEL_PROVIDERS = (
-    *("ANTHROPIC", "AZURE", "AZURE_OPENAI", "COHERE", "CO", "DEEPSEEK", "FIREWORKS", "GEMINI"),
-    *("GOOGLE", "GROQ", "MISTRAL", "OPENAI", "OPENROUTER", "TOGETHER", "XAI"),
-)
-_MODEL_KEYS = frozenset(f"{provider}_API_KEY" for provider in _MODEL_PROVIDERS)
-_KEY_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
-
-PLACEHOLDERS: ContextVar[dict[str, None] | None] = ContextVar("pytest_jrh_keys", default=None)
-"""The variables that the present context got placeholders for; None where it gets none."""
-
-
-@contextlib.contextmanager
-def keys_replaced() -> Iterator[Mapping[str, None]]:
-    """Let a judge's code find placeholders for keys that are not set, and give their names.
-
-    For replays alone, which send nothing.
-    """
-    _wrap_look_ups()
-    names: dict[str, None] = {}
-    with holding(PLACEHOLDERS, names):
-        yield names
-
-
-def about_placeholders(judge: str, names: Iterable[str]) -> str:
-    """Say which variables a judge's code got placeholders for."""
-    return (
-        f"the judge {judge} looks for {', '.join(names)}, not set here: on replay it gets a "
-        "placeholder, and nothing is sent."
-    )
-
-
-@cache
-def _wrap_look_ups() -> None:
-    """Wrap how variables are looked up, once for the process.
-
-    Nothing is put into the environment: other code and the programs that are started find no
-    placeholder. `os.environ[NAME]` gives one for every key. `get` and `in`, which ask for what may
-    be missing, give one for the keys of models alone, and where none of them is set: code may
-    choose by them whom it asks.
-    """
-    environment_class: Any = os._Environ
-    find = environment_class.__getitem__
-
-    def needed(environment: Any, name: Any) -> Any:
-        try:
-            return find(environment, name)
-        except KeyError:
-            names = PLACEHOLDERS.get()
-            if names is None or not str(name).upper().endswith(_KEY_ENDINGS):
-                raise
-        names[name] = None
-        return PLACEHOLDER
-
-    def optional(environment: Any, name: Any, default: Any = None) -> Any:
-        try:
-            return find(environment, name)
-        except KeyError:
-            names = PLACEHOLDERS.get()
-        if names is None or name not in _MODEL_KEYS or not _MODEL_KEYS.isdisjoint([*environment]):
-            return default
-        names[name] = None
-        return PLACEHOLDER
-
-    def contains(environment: Any, name: Any) -> bool:
-        return optional(environment, name) is not None
-
-    environment_class.__getitem__ = needed
-    environment_class.get = optional
-    environment_class.__contains__ = contains
 
 
 def code_digest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,7 +14,8 @@ from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import OwnCode, Said
-from pytest_jrh.judges.own_code import keys_replaced
+from pytest_jrh.judges.keys import advice_on_credentials
+from pytest_jrh.judges.own_code import no_verdict
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
 from pytest_jrh.recording.recorder import (
@@ -71,7 +72,6 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
-    `keyless` is told which keys it got placeholders for.
     """
 
     tape: Tape
@@ -80,7 +80,6 @@ class KeptRequests:
     admit: Callable[[], Halt | None]
     paced: Callable[[], Awaitable[None]]
     later: Callable[[Callable[[], None]], object]
-    keyless: Callable[[Iterable[str]], None]
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Judged]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
@@ -175,7 +174,11 @@ class KeptRequests:
         judged: Judged | None = None
         try:
             with self.http.judging(exchanges):
-                said, verdict = await self._worked(work, live=live)
+                try:
+                    said, verdict = await work()
+                finally:
+                    # What it has raised or said is redacted after this.
+                    tape.recording.redactor.learn(os.environ)
                 # As a replay gives it.
                 reasoning = tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
             if exchanges.halt is not None:
@@ -218,6 +221,10 @@ class KeptRequests:
                 f"{self.tape.path.parent}: {halt.what}."
             )
             return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
+        url = halt.what.rpartition(" ")[2]
+        if advice := advice_on_credentials(url):
+            cause = f"{asker} was stopped: it looked for credentials at {url}."
+            return no_verdict("model_error", cause, advice, error)
         if halt.why == "network":
             return Unscored(
                 "unrecorded",
@@ -237,18 +244,6 @@ class KeptRequests:
             f"{cause}; the nearest recorded request differs.",
             changes or "(equal to a recorded request that was asked fewer times)",
         )
-
-    async def _worked(self, work: Callable[[], Awaitable[Judged]], *, live: bool) -> Judged:
-        """Do the work, on replay with placeholders for keys."""
-        with contextlib.ExitStack() as placeholders:
-            names = {} if live else placeholders.enter_context(keys_replaced())
-            try:
-                return await work()
-            finally:
-                # What it has raised or said is redacted after this.
-                self.tape.recording.redactor.learn(os.environ)
-                if names:
-                    self.keyless(names)
 
     def _keep(
         self, judging: Judging, exchanges: Exchanges, sequence: int, judged: Judged | None
@@ -273,9 +268,9 @@ class KeptRequests:
 
 
 @contextlib.contextmanager
-def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None]]]:
-    """Let the module of a judge's code be imported without the keys that it looks for and without
-    a network; gives the names of these keys, and what it tried to do with the network.
+def loading_for_replay() -> Iterator[Mapping[str, None]]:
+    """Let the module of a judge's code be imported without a network; gives what it tried to do
+    with one.
     """
     tries: dict[str, None] = {}
 
@@ -285,8 +280,8 @@ def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None
             f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
         )
 
-    with network_closed(refuse), keys_replaced() as names:
-        yield names, tries
+    with network_closed(refuse):
+        yield tries
 
 
 def _text_of(request: HttpRequest) -> str:

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.core.errors import holding
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
+from pytest_jrh.judges.keys import asks_for_credentials
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)
@@ -134,6 +135,9 @@ class Exchanges:
                 self.replayed += 1
                 self.asked.append(request)
                 return interaction
+        if self.live and asks_for_credentials(request.uri):
+            # Neither counted nor kept: what comes back is a key.
+            return None
         halt: Halt | None = Halt("missing", str(request), request)
         if self.live:
             halt = self._keep_room(request) or self._admit()
@@ -172,7 +176,7 @@ class Exchanges:
         code = response["status"]["code"]
         interaction = interaction_of(request, response, content_type, self.redactor.of_code)
         with self._lock:
-            if self.closed:
+            if self.closed or asks_for_credentials(request.uri):
                 return
             self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
             self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))

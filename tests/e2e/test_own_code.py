@@ -14,7 +14,6 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RecordMode
-from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
 from tests.e2e.bench import Bench
 from tests.support.judge_service import JudgeService
@@ -350,7 +349,13 @@ def judge(case):
 """
 
 
-def test_a_client_made_at_import_replays_without_its_key_and_address(
+def replays_without_a_key(name: str) -> str:
+    return (
+        f"On replay nothing is sent, so any value will do; in the workflow's `env`: {name}: replay"
+    )
+
+
+def test_a_client_made_at_import_replays_with_any_key_and_the_error_says_so(
     bench: OwnCode, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -359,44 +364,113 @@ def test_a_client_made_at_import_replays_without_its_key_and_address(
     assert calls(bench.judge("once")) == (1, 0)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError) as refused:
+        bench.judge_by(IDIOM)
+    assert "'judges.py:judge' cannot be imported: OpenAIError" in str(refused.value)
+    words = " ".join(str(refused.value).split())
+    assert "OPENAI_API_KEY or OPENAI_ADMIN_KEY is not set." in words
+    assert replays_without_a_key("OPENAI_API_KEY") in words
+    monkeypatch.setenv("OPENAI_API_KEY", "replay")
     bench.judge_by(IDIOM)
-    session = bench.run("none")
-    assert (session.only.outcome, calls(session.only)) == ("agree", (0, 1))
-    assert [*bench.ready.suite.notices, *session.notices] == [
-        "suite tiny: the judge judges.py:judge looks for OPENAI_API_KEY, not set here: on replay "
-        "it gets a placeholder, and nothing is sent."
-    ]
-    folder = bench.files.folder
-    bench.write(IDIOM)
-    with pytest.raises(InputError, match="Missing credentials"):
-        make_ready(bench.files.config, cwd=folder, rootdir=folder, records=lambda _suite: True)
+    again = bench.judge()
+    assert (again.outcome, calls(again)) == ("agree", (0, 1))
 
 
-def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_not(
-    bench: OwnCode, monkeypatch: pytest.MonkeyPatch
+BEDROCK = (
+    "import boto3\ndef judge(case):\n    model = boto3.client('bedrock-runtime', {region})\n"
+    "    model.converse(modelId='m', messages=[{{'role': 'user', 'content': [{{'text': 'a'}}]}}])\n"
+)
+MISSING = {
+    "environ": ("return os.environ['GATEWAY_NAME']", "GATEWAY_NAME"),
+    "caught": (
+        "try:\n        os.environ['A_KEY']\n    except KeyError:\n        raise OSError('no key')",
+        "A_KEY",
+    ),
+    "said": ("sys.exit('Please set GATEWAY_TOKEN.')", "GATEWAY_TOKEN"),
+    "empty": ("return 'Bearer ' + os.getenv('GATEWAY_TOKEN')", "GATEWAY_TOKEN"),
+    "anthropic": (
+        "import types\n    anthropic = types.ModuleType('anthropic')\n"
+        "    exec(\"def ask(): raise TypeError('Could not resolve authentication method')\","
+        " vars(anthropic))\n    anthropic.ask()",
+        "ANTHROPIC_API_KEY",
+    ),
+    "inspect": (
+        "from inspect_ai.model import get_model\n    get_model('openai/x')",
+        "OPENAI_API_KEY",
+    ),
+    "settings": (
+        "from pydantic_settings import BaseSettings\n"
+        "    class Settings(BaseSettings, env_prefix='GATEWAY_'):\n        token: str\n"
+        "    Settings()",
+        "GATEWAY_TOKEN",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "name"), MISSING.values(), ids=MISSING)
+def test_a_judge_that_misses_a_variable_is_told_which_and_what_to_set(
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, body: str, name: str
 ) -> None:
-    source = (
-        "import os, subprocess, sys\nDIRECT = os.environ['GATEWAY_TOKEN']\n"
-        "assert os.environ.get('LANGFUSE_SECRET_KEY') is None\n"
-        "def judge(case):\n"
-        "    assert os.environ['LATER_API_KEY'] == DIRECT\n"
-        "    assert os.getenv('ANTHROPIC_API_KEY') is None\n"
-        "    try:\n        os.environ['NO_SUCH_FOLDER']\n"
-        "    except KeyError:\n        return 1, 'ok'\n"
-    )
-    monkeypatch.setenv("OPENAI_API_KEY", "of-a-person")
-    for name in ("GATEWAY_TOKEN", "LATER_API_KEY"):
-        monkeypatch.setenv(name, "abcdefgh")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    bench.judge_by(f"import os, sys\ndef judge(case):\n    {body}\n")
+    told = bench.judge()
+    assert told.outcome == "model_error"
+    assert replays_without_a_key(name) in said(told)
+
+
+@pytest.mark.parametrize("why", ["HTTP_404 is not set here", "RATE_LIMIT_KEY: slow down", "None"])
+def test_an_error_that_no_variable_explains_is_not_said_to_miss_one(
+    bench: OwnCode, why: str
+) -> None:
+    bench.judge_by(f"def judge(case):\n    raise ValueError({why!r})\n")
+    assert "is not set." not in said(bench.judge())
+
+
+AWS = "AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
+CLOUDS = {
+    "credentials": (
+        BEDROCK.format(region="'us-east-1'"),
+        "AWS credentials are missing. On replay ",
+    ),
+    "region": (
+        BEDROCK.format(region="aws_access_key_id='a', aws_secret_access_key='b'"),
+        "No region is set. On replay",
+    ),
+    "profile": (
+        "import boto3\ndef judge(case):\n    boto3.Session(profile_name='team')\n",
+        "Write the profile into ~/.aws/credentials, with `aws_access_key_id = replay`",
+    ),
+    "Google": (
+        "import urllib.request\ndef judge(case):\n    urllib.request.urlopen("
+        "'http://metadata.google.internal/computeMetadata/v1/')\n",
+        "Google credentials are missing. Set GOOGLE_APPLICATION_CREDENTIALS to a file",
+    ),
+    "Azure": (
+        "import requests\ndef judge(case):\n    requests.get("
+        "'http://169.254.169.254/metadata/identity/oauth2/token')\n",
+        "Azure credentials are missing. Set AZURE_TENANT_ID and AZURE_CLIENT_ID as they were",
+    ),
+    "socket": (
+        "import socket\ndef judge(case):\n    socket.create_connection(('169.254.170.2', 80))\n",
+        f"A cloud's credentials are missing. On replay nothing is sent, so any value will do; in "
+        f"the workflow's `env`: {AWS}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "words"), CLOUDS.values(), ids=CLOUDS)
+def test_a_look_up_of_a_clouds_credentials_is_named_as_that(
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, source: str, words: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "none")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "none")
     bench.judge_by(source)
-    assert bench.judge("once").outcome == "agree"
-    for name in ("GATEWAY_TOKEN", "LATER_API_KEY"):
-        monkeypatch.delenv(name)
-    bench.judge_by(source)
-    session = bench.run("none")
-    assert session.only.outcome == "agree", session.only.why.text
-    [at_import], [while_judging] = bench.ready.suite.notices, session.notices
-    assert "looks for GATEWAY_TOKEN" in at_import
-    assert "looks for LATER_API_KEY" in while_judging
+    told = bench.judge()
+    assert told.outcome == "model_error"
+    assert words in said(told)
+    assert "ecord it" not in said(told)
 
 
 def test_a_key_that_code_sets_while_it_judges_is_in_nothing_that_it_says(
