@@ -31,8 +31,7 @@ from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.labels import LabelRow, read_rows
 from pytest_jrh.sources.source import Source
-from pytest_jrh.sources.tables import CANNOT_TELL, WORDS, whole_number
-from pytest_jrh.sources.tables import as_text as as_label_text
+from pytest_jrh.sources.tables import CANNOT_TELL, WORDS, as_seen, as_word, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +52,16 @@ class LabelFile:
                 "Its labels are 0 and 1, and 1 is violated: where it is right, set map in "
                 f"{config}.",
             )
-        words: dict[str, int] = {}
-        for text in (as_label_text(row.label) for row in self.rows if row.label != CANNOT_TELL):
-            if text and text.casefold() not in WORDS and whole_number(text) is None:
-                # Which of them is violated nobody has said; one is, so that the other cannot be.
-                words.setdefault(text, 0 if words else 1)
+        words: dict[str, None] = {}
+        for row in self.rows:
+            word = as_word(row.label)
+            if word not in ("", CANNOT_TELL, *WORDS) and whole_number(word) is None:
+                words[as_seen(row.label)] = None
         if not words:
             return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
-        mapped = json.dumps(dict(list(words.items())[:_MOST_WORDS]), ensure_ascii=False)
+        quoted = listed((json.dumps(word, ensure_ascii=False) for word in words), _MOST_WORDS)
         return (
-            f"# map: {mapped}   # what these words mean: 1 is violated, 0 satisfied",
+            f"# map: {{}}   # what {quoted} mean: 1 is violated, 0 satisfied",
             f"Its labels are words ({listed(words, _MOST_WORDS)}): say in {config} which are "
             "violated, by `map`.",
         )

@@ -7,6 +7,8 @@ columns that mean nothing here are named.
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -17,14 +19,14 @@ from typing import Any, NamedTuple
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.documents import DamagedError, listed, printable, shown
+from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources import tables
-from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
+from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
 from pytest_jrh.stats.intervals import grouped
 
@@ -35,7 +37,9 @@ _NEEDED: Mapping[str, Sequence[str]] = {
 }
 # What Inspect's own scorers say of a right and of a wrong answer.
 _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
-_LONGEST_WORD = 40
+# A text that people may have chosen for a label: a number has another meaning on another scale.
+_WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
+_NEEDS_QUOTES = re.compile(r"[^\w-]|^-|^\d|^(yes|no|on|off|y|n|true|false|null)$", re.IGNORECASE)
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
@@ -235,7 +239,7 @@ class Joiner:
         """The label of a row; None where the mapping says that there is none."""
         scale = self._rubrics[rubric_id].scores if self.ordinal else ()
         raw, hint = row.label, None
-        if raw == CANNOT_TELL:
+        if tables.as_word(raw) == CANNOT_TELL:
             return None
         try:
             if mapping:
@@ -244,11 +248,10 @@ class Joiner:
                     return None
             return tables.label_value(raw, scale)
         except NoLabelError as error:
-            is_word = isinstance(raw, str) and raw.strip() and tables.whole_number(raw) is None
-            if is_word and not mapping and not self.ordinal:
-                word = printable(tables.as_text(raw), _LONGEST_WORD)
-                how = "if that is violated, else 0"
-                hint = f"say what its words mean: map: {{{word}: 1}} {how}"
+            word = tables.as_seen(raw)
+            if _WORD.fullmatch(word) and not mapping and not self.ordinal:
+                key = json.dumps(word, ensure_ascii=False) if _NEEDS_QUOTES.search(word) else word
+                hint = f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
             raise DamagedError(str(error), hint, ("label",)) from None
 
 
@@ -357,7 +360,10 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
         values = run.scores if settings.scorer else run.metadata
         value = at(values, pointer)
         names.update(dict.fromkeys(values))
-        if run.key in keys and value is not MISSING and value is not None:
+        if isinstance(value, dict | list):
+            return JoinedLabels(problems=[_several_values(value, name, settings.source, place)])
+        # A score that was not given is NaN.
+        if run.key in keys and value is not MISSING and tables.as_text(value):
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, value, epoch=epoch))
     if not rows:
@@ -380,6 +386,17 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
     return joined
 
 
+def _several_values(value: Any, name: str, source: str, place: str) -> Problem:
+    """Refuse a score or a field that is several; a label is one of them."""
+    keys = value if isinstance(value, dict) else range(len(value))
+    ways = []
+    for key in keys:
+        pointer = json.dumps(as_pointer(name) + pointer_to(str(key)), ensure_ascii=False)
+        ways.append(f"labels: {{{source}: {pointer}}}")
+    message = f"{shown(name)} has several values, and a label is one of them"
+    return Problem(message, key=place, hint=f"name it by a pointer: {listed(ways, 5)}")
+
+
 def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -> Problem | None:
     """Refuse values whose meaning nobody has said: those of the log, and words of another tool that
     are `bare`.
@@ -391,9 +408,10 @@ def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -
     values = sorted({*map(tables.as_text, unclear)})
     if not values:
         return None
-    meanings = f"{values[0]}: satisfied"
-    if len(values) > 1:
-        meanings += f", {values[1]}: violated"
     message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
-    hint = f"say which are which: map: {{{meanings}}}, or the other way round"
+    if len(values) == 2:  # noqa: PLR2004 - a violation and its opposite
+        meanings = f"{values[0]}: satisfied, {values[1]}: violated"
+        hint = f"say which are which: map: {{{meanings}}}, or the other way round"
+    else:
+        hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
     return Problem(message, key=place, hint=hint)

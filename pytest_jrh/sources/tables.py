@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,10 @@ _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _BLANKS = re.compile(r"[\s-]+")
+# Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_LONGEST_WORD = 1_000
+_PART = re.compile(r"(\S+)\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
 
@@ -266,6 +271,9 @@ def label_value(raw: object, scale: Sequence[int]) -> int:
     """
     number = whole_number(raw)
     if scale:
+        part = part_of(raw)
+        if part is not None and part[1] == scale[-1]:
+            number, _ = part
         expected = f"a score from {scale[0]} to {scale[-1]}"
         score = number if number in scale else None
     else:
@@ -292,7 +300,7 @@ def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
 
 def as_text(raw: object) -> str:
     """A value as the key of a mapping in YAML would be written."""
-    if raw is None:
+    if raw is None or (isinstance(raw, float) and math.isnan(raw)):
         return ""
     return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
 
@@ -302,16 +310,27 @@ def same_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def as_seen(raw: object) -> str:
+    """A value as its reader sees it: one blank between words, and nothing that has no width."""
+    return " ".join(printable(_UNSEEN.sub("", as_text(raw)), _LONGEST_WORD).split())
+
+
 def as_word(raw: object) -> str:
     """A value in small letters, and a whole number without a decimal point."""
     number = whole_number(raw)
-    return as_text(raw).casefold() if number is None else str(number)
+    return as_seen(raw).casefold() if number is None else str(number)
 
 
 def whole_number(raw: object) -> int | None:
     """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
-    number = _WHOLE.fullmatch(as_text(raw))
+    number = _WHOLE.fullmatch(as_seen(raw))
     return int(number[1]) if number else None
+
+
+def part_of(raw: object) -> tuple[int | None, int] | None:
+    """`7/10` as its score and the end of its scale; None where a value is no such part."""
+    part = _PART.fullmatch(as_seen(raw))
+    return (whole_number(part[1]), int(part[2])) if part else None
 
 
 ROLES: Mapping[str, str] = {

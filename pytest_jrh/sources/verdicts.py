@@ -20,11 +20,15 @@ from pytest_jrh.sources import tables
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
 from pytest_jrh.stats.intervals import grouped
 
+_NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names one column for."""
 _LOOKED_AT = 50
 _MOST_WAYS = 5
+_LONGEST_WORD = 80
+_NO_VALUES = ("nan", "null", "none")
+
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 _WORDS = {**tables.BARE, **tables.WORDS}
 _ONE: Mapping[str, tuple[str, ...]] = {
@@ -216,7 +220,9 @@ class Values:
                 scores[text] = self._score(text, column, is_verdict=is_verdict)
             except NoLabelError as error:
                 # Of the first ones, as they are all that is shown.
-                hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
+                hint = None
+                if len(problems) < MOST_PROBLEMS:
+                    hint = self._way(text, lines, is_verdict=is_verdict)
                 if hint in hints:
                     # One option reads all such values.
                     break
@@ -236,7 +242,7 @@ class Values:
             if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
                 bare = int(number >= self.threshold)
-        if value in (None, "", tables.CANNOT_TELL):
+        if tables.as_word(value) in ("", tables.CANNOT_TELL):
             return None
         if bare is None:
             score = tables.label_value(value, self.scale)
@@ -252,20 +258,39 @@ class Values:
         self.meanings[score][text] = None
         return score
 
-    def _way(self, text: str, texts: Iterable[str]) -> str:
-        """How to say what a word means, or what scale a number of such texts is on."""
-        way = f"--map {quoted(text)}"
-        if self.scale:
-            return f"say what it means: {way}={self.scale[0]}; {way}= counts it as missing"
-        if self.threshold is not None and re.search(r"\d", text):
+    def _way(self, text: str, texts: Iterable[str], *, is_verdict: bool) -> str:
+        """How to say what a word means, or what scale a number of such texts is on. Nothing that is
+        said may give a wrong value where it is copied.
+        """
+        word = tables.as_seen(text)
+        if len(word) > _LONGEST_WORD:
+            role = "verdict" if is_verdict else "label"
+            return f"it is no word: name another column, --{role} COL"
+        way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
+        missing = f"{way}= counts it as missing"
+        if word.casefold() in _NO_VALUES:
+            return missing
+        is_share = is_verdict and self.threshold is not None
+        if is_share and _NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
-        if _SHARE.fullmatch(text):
-            return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
-        if tables.whole_number(text) is not None:
+        if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
+            return "--threshold reads a number from 0 to 1, with a decimal point"
+        part = tables.part_of(word)
+        if part is not None and part[0] is not None:
+            return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
+        if tables.whole_number(word) is not None:
             numbers = [number for number in map(tables.whole_number, texts) if number is not None]
-            return f"say on what scale: --scale {min(numbers)}-{max(numbers)}"
-        meanings = f"{way}=0 (satisfied) or {way}=1 (violated)"
-        return f"say what it means: {meanings}; {way}= counts it as missing"
+            seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
+            return f"say on what scale: --scale LOW-HIGH; {seen}"
+        if is_verdict and not self.scale and _SHARE.fullmatch(word):
+            return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
+        if _NUMBER.fullmatch(word):
+            # A mean of what several people said, or of what a judge said several times.
+            role = "repeat" if is_verdict else "annotator"
+            return f"a score is a whole number: give each its own row, with a column {role}"
+        if self.scale:
+            return f"say its score: {way}=SCORE; {missing}"
+        return f"say what it means: {way}=0 (satisfied) or {way}=1 (violated); {missing}"
 
     def refuse_unclear(self, read: VerdictTable) -> None:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""

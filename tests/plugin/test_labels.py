@@ -261,4 +261,5 @@ def test_init_names_the_words_of_labels_that_are_words(
     assert main([*arguments, "--rubric=kind"]) == 0
     assert "Its labels are words (fine, harmful): say in " in capsys.readouterr().out
     config = (new / "inputs/configs/mine.yml").read_text("utf-8")
-    assert '# map: {"fine": 1, "harmful": 0}   # what these words mean' in config
+    # Which of them is violated nobody has said, and a reversed map would turn all figures.
+    assert '# map: {}   # what "fine", "harmful" mean: 1 is violated, 0 satisfied' in config

@@ -165,6 +165,45 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
         check_table(path, labels=str(labels))
 
 
+@pytest.mark.parametrize(
+    ("cell", "scale", "hint"),
+    [
+        ("7/12", (1, 10), "say the scale that ends in 12: --scale LOW-12"),
+        ("7 out of 10", None, "say the scale that ends in 10: --scale LOW-10"),
+        ("4.67", (1, 5), "a score is a whole number: give each its own row, with a column annot"),
+        ("85%", None, "give each its own row"),
+        ("excellent", (1, 5), "say its score: --map excellent=SCORE"),
+        ("nan", None, "--map nan= counts it as missing"),
+        ("-safe", None, "--map=-safe=0 (satisfied) or --map=-safe=1 (violated)"),
+        ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=0"),
+        ("word " * 20, None, "it is no word: name another column, --label COL"),
+    ],
+)
+def test_no_advice_gives_a_wrong_value_where_it_is_copied(
+    cell: str, scale: tuple[int, int] | None, hint: str
+) -> None:
+    rows = [{"case": "a", "label": cell, "verdict": "1"}]
+    with pytest.raises(InputError) as caught:
+        check_table(rows, scale=scale)
+    assert hint in str(caught.value)
+    assert not re.search(r"--map \S*\d\S*=\d", str(caught.value))
+
+
+def test_a_word_is_read_as_it_is_seen() -> None:
+    rows = [
+        ("\u200bpass", "PASS\u00a0"),
+        ("not\u00a0ok", "not  ok"),
+        ("7/10", " 7 / 10"),
+        ("7.0", 7),
+    ]
+    binary = [{"label": label, "verdict": verdict} for label, verdict in rows[:2]]
+    results = check_table(binary, map={"not ok": 1}).results
+    assert [(result.label, result.score) for result in results] == [(0, 0), (1, 1)]
+    ordinal = [{"label": label, "verdict": verdict} for label, verdict in rows[2:]]
+    results = check_table(ordinal, scale=(1, 10)).results
+    assert [(result.label, result.score) for result in results] == [(7, 7), (7, 7)]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
 def test_a_table_is_read_as_spreadsheets_save_it(encoding: str) -> None:
     mark = "\ufeff" if encoding == "utf-16-be" else ""
@@ -202,7 +241,9 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(InputError, match="on what scale: --scale 1-4"):
+    with pytest.raises(
+        InputError, match="on what scale: --scale LOW-HIGH; its numbers go from 1 to 4"
+    ):
         check_table(path)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,8 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
-from pytest_jrh.sources.labels import JoinedLabels, Joiner, read_rows
+from pytest_jrh.sources.labels import JoinedLabels, Joiner, find_labels, read_rows
+from pytest_jrh.sources.source import RunFields
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
@@ -124,6 +127,16 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str
     assert str(problem).startswith(f"labels.csv:{said}")
 
 
+@pytest.mark.parametrize(
+    ("word", "key"), [("harm", "harm"), ("No harm: ok", '"No harm: ok"'), ("yes", '"yes"')]
+)
+def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
+    [problem] = join(path, f"run_id,label\na,{word}\n").problems
+    assert problem.hint == f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
+    for number in ("4.67", "7/10", "85%"):
+        assert join(path, f"run_id,label\na,{number}\n").problems[0].hint is None
+
+
 def test_several_rubrics_need_a_name(path: Path) -> None:
     rubrics = [KIND, HONEST]
     [problem] = join(path, "run_id,label\na,1\n", rubrics=rubrics).problems
@@ -157,6 +170,34 @@ def test_any_file_is_labels_or_a_problem(
         except InputError:
             continue
         assert joined.problems or joined.labels
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "said"),
+    [
+        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "1 run without the score of m: no label."),
+        ([1.0, math.nan, math.nan], {}, "by `map` whether it is violated, satisfied or (null) no"),
+        ([{"kind": "C", "short": "I"}], {}, 'labels: {scorer: "/m/kind"}'),
+        ([["C", "I"]], {}, 'labels: {scorer: "/m/0"}, labels: {scorer: "/m/1"}'),
+    ],
+)
+def test_a_score_of_a_log_is_one_that_was_given(
+    values: Sequence[Any], labels: dict[str, int], said: str
+) -> None:
+    scored = [
+        RunFields(key, {}, {"m": value})
+        for key, value in zip((("a", 1), ("b", 1), ("many", 1)), values, strict=False)
+    ]
+    suite = SimpleNamespace(
+        rubrics=[KIND], untargeted=frozenset(), mode="binary", labels=[LabelSection(scorer="m")]
+    )
+    source = SimpleNamespace(aliases=dict, unclear_names=dict, fields=lambda: scored)
+    runs = [RUNS[0], RUNS[1], RUNS[2]]
+    found = find_labels(cast("Any", suite), cast("Any", source), runs, cast("Any", None))
+    assert {
+        f"{run}{epoch}": label.value for (_, run, epoch), label in found.labels.items()
+    } == labels
+    assert said in " ".join([*map(str, found.problems), *found.notices])
 
 
 def test_an_ordinal_label_is_a_score_of_the_scale(path: Path) -> None:

@@ -383,6 +383,28 @@ def test_what_several_people_say_is_joined() -> None:
     assert [result.label for result in checked("MLflow", document).results] == [0, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("2026-05-01T10:00:00Z", "2026-05-01T10:00:00.500Z"),
+        ("2026-05-01T10:00:00+02:00", "2026-05-01T09:00:00Z"),
+        ("2026-05-01T10:00:00.5", "2026-05-01T10:00:00.75Z"),
+        ("2026-05-01 10:00:00", "2026-05-01T09:59:59-01:00"),
+        ("", "2026-05-01"),
+    ],
+)
+def test_of_two_labels_of_a_person_the_later_one_counts(earlier: str, later: str) -> None:
+    document = mlflow([(True, True)] * 2)
+    for place, times in enumerate(((earlier, later), (later, earlier))):
+        assessments = document[place]["info"]["assessments"]
+        first = {**assessments.pop(1), "last_update_time": times[0]}
+        value = {"value": place == 1}
+        second = {**first, "last_update_time": times[1], "feedback": value, "assessment_id": "x"}
+        first["feedback"] = {"value": place == 0}
+        assessments += [first, second]
+    assert [result.label for result in checked("MLflow", document).results] == [1, 1]
+
+
 def test_labels_of_a_suite_come_from_results() -> None:
     read = read_rows(Path(written(promptfoo(SAID))), FILE)
     assert Counter(row.label for row in read.rows) == {"satisfied": 5, "violated": 6}

@@ -11,12 +11,14 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.results.values import is_plain
+from pytest_jrh.sources.source import written_time
 
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
@@ -220,7 +222,7 @@ def _row(score: Score, rubric: str) -> dict[str, Any]:
 def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]:
     """A row for each label, of one person's the latest; two without a name are of two persons."""
     latest: dict[tuple[object, ...], Score] = {}
-    for score in sorted(scores, key=lambda score: score.time):
+    for score in sorted(scores, key=_given_at):
         if score.value is not None:
             who: object = score.who or score.place
             latest[score.case, score.metric, who] = score
@@ -228,6 +230,11 @@ def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]
         annotator = score.who or f"entry {score.place + 1}"
         row = _row(score, score.metric) | {"label": score.value, "annotator": annotator}
         yield score.place, row
+
+
+def _given_at(score: Score) -> datetime:
+    """When a score was given; one that does not say it comes before all others."""
+    return written_time(score.time) or datetime.min.replace(tzinfo=UTC)
 
 
 def distinct(names: Iterable[str]) -> list[str]:
