@@ -43,16 +43,26 @@ def litellm() -> Any:
     # all.
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True
+    library.disable_hf_tokenizer_download = True
     return library
 
 
+# What litellm looks up by itself: everything, where it is new enough to know the first name.
+_NO_LOOK_UPS = (
+    "LITELLM_OFFLINE_MODE",
+    "LITELLM_LOCAL_MODEL_COST_MAP",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
+)
+
+
 def keep_libraries_local() -> None:
-    """Let litellm and tiktoken use the prices and vocabularies that litellm brings.
+    """Let litellm and tiktoken use the prices, headers and vocabularies that litellm brings.
 
     Else they download them when they are imported or first used, which is in one case of all where
     a judge's code uses them.
     """
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for name in _NO_LOOK_UPS:
+        os.environ.setdefault(name, "True")
     spec = find_spec("litellm")
     locations = spec.submodule_search_locations if spec is not None else None
     for package in locations or ():
