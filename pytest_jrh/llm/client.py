@@ -125,6 +125,7 @@ class LiteLLMExchange:
         self._negotiation = Negotiation()
         self._notices: dict[str, None] = {}
         self._ended: dict[Server, tuple[Failure, str]] = {}
+        self._answers: Counter[Server] = Counter()
 
     @property
     def notices(self) -> list[str]:
@@ -149,24 +150,30 @@ class LiteLLMExchange:
 
     async def __call__(self, request: CallRequest) -> Answer:
         attempt = late = 0
+        server = server_of(request)
+        answers = self._answers[server]
         while True:
             attempt += 1
             failure = await self._attempt(request)
             if isinstance(failure, Answer):
+                self._answers[server] += 1
                 return failure
             if failure.ends:
                 # No more calls to the model: those in flight that fail the same way say so briefly.
-                self._ended.setdefault(server_of(request), (failure, request.case))
+                self._ended.setdefault(server, (failure, request.case))
                 self._raise_ended(request)
+            if failure.throttled and self._answers[server] > answers:
+                # The limit lets calls through, and this one's turn comes, too.
+                attempt, answers = 1, self._answers[server]
             late += failure.timed_out
             if not failure.retry or self._retry.gives_up(attempt, late):
                 raise failure.unscored(request, attempt)
-            wait = self._retry.wait(attempt, failure.retry_after)
             if failure.throttled:
                 # One case has hit the provider's rate limit, which holds for all others, too.
+                wait = self._retry.wait_for_rate(attempt, failure.retry_after)
                 self._pace.slow_down(request.stage.model, wait)
             else:
-                await self._pause(wait)
+                await self._pause(self._retry.wait(attempt, failure.retry_after))
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:

@@ -27,6 +27,7 @@ from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import CallRequest, Stopped, image_sizes
 from pytest_jrh.llm.transport import litellm
+from pytest_jrh.llm.waits import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -89,11 +90,14 @@ class Slots:
                 self.in_flight[stage] -= 1
 
 
+_RATE_FACTOR = 16
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often a call is tried, and the jittered exponential wait between tries, in seconds.
 
-    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is
+    What a provider asks to wait is obeyed; more than `longest_wait` is cut to it. `timeouts` is
     the number of time-outs after which a call fails: each costs its whole time, and a runaway
     answer is likely to run away again.
     """
@@ -101,7 +105,7 @@ class RetryPolicy:
     attempts: int = 5
     timeouts: int = 2
     first_wait: float = 0.5
-    longest_wait: float = 60.0
+    longest_wait: float = LONGEST_WAIT
 
     def gives_up(self, attempts: int, late: int) -> bool:
         """Whether a call has failed after so many attempts, `late` of which timed out."""
@@ -111,7 +115,22 @@ class RetryPolicy:
         """Seconds to wait after the given failed attempt, counted from 1."""
         if retry_after is not None:
             return min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
-        ceiling = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
+        return self._backoff(self.first_wait, attempt)
+
+    def wait_for_rate(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait where the given attempt, counted from 1, met the provider's rate limit.
+
+        Limits are by the minute, which the attempts have to outlast where no wait is asked for, or
+        too short a one: other processes may use the same limit.
+        """
+        backoff = self._backoff(_RATE_FACTOR * self.first_wait, attempt)
+        if retry_after is None:
+            return backoff
+        asked = self.wait(attempt, retry_after)
+        return asked if attempt == 1 else max(asked, backoff)
+
+    def _backoff(self, first: float, attempt: int) -> float:
+        ceiling = min(first * 2 ** (attempt - 1), self.longest_wait)
         return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
 
 

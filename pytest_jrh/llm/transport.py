@@ -15,10 +15,8 @@ call does: an error about one request must not leave all other cases without a v
 from __future__ import annotations
 
 import contextlib
-import email.utils
 import os
 import re
-import time
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -30,6 +28,7 @@ from typing import Any, TypeVar
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.llm.waits import LONGEST_WAIT, asked_wait, duration_text
 
 
 @cache
@@ -165,6 +164,8 @@ _NO_CREDIT = re.compile(
 _PASSES = re.compile(
     r"retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)", re.IGNORECASE
 )
+# Its limits per day too, with a time as short, though nothing is let through until the next day.
+_DAILY = re.compile(r"quotaId\W+\w*PerDay", re.IGNORECASE)
 _BAD_KEY = re.compile(r"api.?key not valid|(?:invalid|incorrect) api.?key", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context.?(?:length|size|window)|maximum (?:context|prompt)|too long|reduce the length"
@@ -193,6 +194,10 @@ _LENGTH_ADVICE = (
     "`max_tokens`), or give the stage a model with a longer context."
 )
 _AGAIN_ADVICE = "Run again: recorded calls are kept, and only the missing ones are made."
+_LATER_ADVICE = (
+    "Run again after that time, or give the stage another model: recorded calls are kept, and only "
+    "the missing ones are made."
+)
 _CHANGE_ADVICE = (
     "Change what the provider rejects (the stage's model, its settings or its prompt), then run "
     "again: recorded calls are kept."
@@ -266,6 +271,7 @@ def permanent_failure(status: int | None, words: str) -> Failure | None:
         cause = "litellm does not know this provider"
         return Failure(cause, ends=True, advice=_PROVIDER_ADVICE)
     says_no_credit = _NO_CREDIT.search(words) is not None and not _PASSES.search(words)
+    says_no_credit |= _DAILY.search(words) is not None
     if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and says_no_credit):
         cause = "the account's quota or credit is exhausted"
         return Failure(cause, ends=True, advice=_CREDIT_ADVICE)
@@ -333,10 +339,14 @@ def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], s
         answered = "" if status is None else f" (HTTP {status})"
         return replace(permanent, cause=f"{permanent.cause}{answered}: {words}")
     if status is not None:
+        wait = _asked_wait(error, message)
+        if wait is not None and wait > LONGEST_WAIT and _is_retried(status):
+            cause = f"HTTP {status}, which asks to wait {duration_text(wait)}: {words}"
+            return Failure(cause, ends=True, advice=_LATER_ADVICE)
         return Failure(
             f"HTTP {status}: {words}",
             retry=_is_retried(status),
-            retry_after=_retry_after(error),
+            retry_after=wait,
             throttled=status == _TOO_MANY,
         )
     if isinstance(error, litellm_errors.AuthenticationError):
@@ -359,16 +369,16 @@ def _is_retried(status: int) -> bool:
     return status in _RETRIED_STATUS or status >= _FIRST_OF_SERVER
 
 
-def _retry_after(error: Exception) -> float | None:
-    """The seconds that a header Retry-After, of seconds or a date, asks to wait; None without."""
-    headers = getattr(error, "litellm_response_headers", None) or {}
-    retry_after = headers.get("retry-after", "")
-    with contextlib.suppress(ValueError):
-        return max(0.0, float(retry_after))
-    with contextlib.suppress(ValueError, OverflowError):
-        until = email.utils.parsedate_to_datetime(retry_after).timestamp()
-        return max(0.0, until - time.time())
-    return None
+def _asked_wait(error: Exception, message: str) -> float | None:
+    """The seconds that the answer behind an error asks to wait; None where it does not say."""
+    import httpx
+
+    failed = _cause_of(error, httpx.HTTPStatusError)
+    if failed is None:
+        return None
+    with contextlib.suppress(httpx.ResponseNotRead):
+        message = failed.response.text
+    return asked_wait(failed.response.headers, message)
 
 
 def reported_status(error: BaseException) -> int | None:

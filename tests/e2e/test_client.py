@@ -72,6 +72,41 @@ def test_the_client_waits_as_long_as_the_provider_asks(
     assert second.started - first.ended >= (0.2 if asked == 0.2 else 0.9)
 
 
+def test_the_client_waits_as_long_as_the_body_asks(bench: Bench, server: ModelServer) -> None:
+    body = error_body("Limit 3. Please try again in 200ms.", "requests")
+    server.faults.add(stage="judge", fault=Fault.raw(body, status=429, name="limit"))
+    assert bench.run(retry=RetryPolicy(attempts=2, first_wait=0.0)).outcomes == [("agree", 1)]
+    first, second = (request for request in server.requests if request.stage == "judge")
+    assert first.ended is not None
+    assert second.started - first.ended >= 0.2
+
+
+def test_a_quota_of_hours_is_not_waited_for(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(runs=3)
+    server.faults.add(stage="judge", fault=Fault.status(429, retry_after=18_000), times=None)
+    first, *others = bench.run(max_workers=1).results
+    assert server.count("judge") == 1
+    assert "HTTP 429, which asks to wait 5 hours" in " ".join(first.why.text.split())
+    assert "Run again after that time" in " ".join(first.why.text.split())
+    assert all(f"as case {first.case_id}: " in result.why.text for result in others)
+
+
+def test_no_call_gives_up_while_the_rate_limit_lets_others_through(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    """Eight calls, of whose requests one in four is let through."""
+    bench = make_bench(runs=8)
+    server.faults.add(
+        stage="judge",
+        fault=Fault.status(429, retry_after=0.01),
+        times=None,
+        when=lambda _request: server.count("judge") % 4 > 0,
+    )
+    session = bench.run(max_workers=8, retry=RetryPolicy(attempts=5, first_wait=0.001))
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert server.count("judge") == 32
+
+
 def test_stopping_ends_a_wait_between_two_tries(bench: Bench, server: ModelServer) -> None:
     server.faults.add(stage="editor", fault=Fault.status(429, retry_after=600), times=None)
     with running(bench, retry=RetryPolicy(attempts=9, longest_wait=600)) as engine:

@@ -59,7 +59,7 @@ OLLAMA = {
     "prompt_eval_count": 300,
     "eval_count": 20,
 }
-ANSWERS = {
+ANSWERS: dict[str, dict[str, Any]] = {
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
     "bedrock": BEDROCK,
@@ -84,7 +84,8 @@ KEYS = {
     "AWS_SECRET_ACCESS_KEY": "none",
     "AWS_REGION_NAME": "us-east-1",
 }
-# Python's look-ups of names (litellm asks an Ollama of this machine about its models); what libraries in other languages ask goes to the proxy.
+# Python's look-ups of names, where litellm asks an Ollama of this machine about its models; what
+# libraries in other languages ask goes to the proxy.
 RESOLVER = """
 import socket
 found = socket.getaddrinfo
@@ -111,7 +112,7 @@ class Providers(Loopback):
     def respond(self, call: Call) -> Wire:
         provider = call.headers["host"].partition(".")[0]
         self.asked.add(provider)
-        answer: dict[str, Any] = ANSWERS.get(provider, OPENAI)
+        answer = ANSWERS.get(provider, OPENAI)
         return Wire(200, json.dumps(answer).encode(), {"content-type": "application/json"})
 
 

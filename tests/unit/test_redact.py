@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.redact import REDACTED, Redactor, secrets_of
-from pytest_jrh.llm.transport import _retry_after
 
 KEY = "sk-abcdefghijklmnop0123"
 
@@ -121,15 +120,6 @@ def test_a_secret_of_several_lines_is_found_in_json_of_json() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQb3BlbnNz\n-----END PRIVATE KEY-----"
     redacted = Redactor((key,)).text(json.dumps(json.dumps({"content": key})))
     assert redacted == '"{\\"content\\": \\"[REDACTED]\\"}"'
-
-
-@pytest.mark.parametrize(
-    "value", ["Mon, 01 Jan 999999999999999999999 00:00:00 GMT", "never", "", "1e999"]
-)
-def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
-    error = Exception()
-    vars(error)["litellm_response_headers"] = {"retry-after": value}
-    assert _retry_after(error) in (None, float("inf"))
 
 
 @given(
