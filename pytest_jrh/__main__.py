@@ -15,12 +15,8 @@ from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, declare_check
 from pytest_jrh.config.options import (
     OPTIONS,
-    REMOVED_COMMANDS,
-    REMOVED_FLAG,
-    REMOVED_OPTIONS,
     Options,
     mistakes,
-    removed,
 )
 from pytest_jrh.core.errors import InputError, Problem
 
@@ -67,8 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
     )
     words = sys.argv[1:] if arguments is None else arguments
-    if words and words[0] in REMOVED_COMMANDS:
-        parser.error(f"{words[0]} {removed(REMOVED_COMMANDS[words[0]])}")
     options = parser.parse_args(words)
     options.words = words
     try:
@@ -110,8 +104,6 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
     )
     for option in _OF_MERGE:
         merge.add_argument(option.flag, dest=option.sets, **option.argument)
-    for name in REMOVED_OPTIONS:
-        merge.add_argument(f"--jrh-{name}", **REMOVED_FLAG)
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:

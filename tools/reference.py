@@ -53,7 +53,7 @@ A relative path is looked for from the folder that pytest is started in, then fr
 where it exists counts. A file or folder that does not exist yet is made where the suite's log or rubrics were found.
 
 Each section of a config is a heading here. Every key may be left out or null unless it is marked *required*. Configs of
-RAND's Judge Reliability Harness, and ours of before, are read as they are: [here](rand.md) stands where each of their keys goes.
+RAND's Judge Reliability Harness are read as they are: [here](rand.md) stands where each of their keys goes.
 """
 _RUBRICS = """\
 ## Rubric files
@@ -63,7 +63,7 @@ A YAML or JSON list of rubrics, or a mapping that holds such a list under `rubri
 _RAND = """\
 # Keys of RAND's files
 
-Configs, rubrics, logs and prompt files of RAND's Judge Reliability Harness run unchanged, and so do configs of earlier versions of pytest-jrh. The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
+Configs, rubrics, logs and prompt files of RAND's Judge Reliability Harness run unchanged. The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
 `inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`.
 """
 _OPTIONS = """\
@@ -212,7 +212,7 @@ def _in_words(names: Sequence[str]) -> str:
 
 
 def _rows_of_rand() -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("key of RAND's, or of before", "here"), ("---", "---")]
+    rows: list[tuple[str, ...]] = [("key of RAND's files", "here"), ("---", "---")]
     for written, ours in (*rand.ROWS, *rand.FALLBACKS):
         rows.append((f"`{dotted(written)}`", f"`{dotted(ours)}`"))
     return rows

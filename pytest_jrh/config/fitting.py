@@ -10,11 +10,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.config import rand
-from pytest_jrh.config.options import REMOVED_KEYS, removed
 from pytest_jrh.config.schema import Config
-from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
+from pytest_jrh.core.documents import Findings, KeyPath, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.sections import ConfigSection, JudgeStage, StageSection, takes
+from pytest_jrh.core.sections import ConfigSection, StageSection, takes
 from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _OF_A_KEY = "[key]"
 
 class Fitted(NamedTuple):
     """A config, what is found in it, and its keys without meaning here; `is_rands` says that it is
-    in RAND's words, or in ours of before.
+    in RAND's words.
     """
 
     config: Config
@@ -89,8 +88,6 @@ def report_misfits(
                 elif field is not None and not _section_of(field.annotation):
                     expected = _says(field) or "a mapping"
                 message = received(value, expected)
-            case _ if instead := REMOVED_KEYS.get(f"{dotted(path)}: {_written(value)}"):
-                message = f"{_written(value)} {removed(instead)}"
             case "value_error" if isinstance(value, list):
                 message = f"got {printable(json.dumps(value))}; must be {_says(field)}"
             case _:
@@ -124,8 +121,6 @@ def _unknown_key(
     """The message about a key that is not known there, and where it belongs."""
     *around, key = path
     section, _ = _lookup(root, around)
-    if instead := _removed(path, section):
-        return removed(instead), None
     hint = nearest_hint(str(key), section.model_fields, "key")
     homes = [home for home in _paths_to(str(key), root, ()) if home != path]
     if 0 < len(homes) <= _MOST_HOMES:
@@ -136,22 +131,6 @@ def _unknown_key(
     if around:
         where = f"the keys of {findings.name((*place, *around))} are"
     return f"unknown key; {where} {listed(section.model_fields)}", hint
-
-
-def _written(value: object) -> str:
-    """How a value stands in `REMOVED_KEYS`."""
-    return "a mapping" if isinstance(value, dict) else str(value)
-
-
-def _removed(path: KeyPath, section: type[ConfigSection]) -> str | None:
-    """What to do instead of a key that was removed."""
-    if issubclass(section, JudgeStage):
-        return REMOVED_KEYS.get(f"judge.{path[-1]}")
-    # Of a probe, whichever it is; of all else without its places in lists.
-    names = [part for part in path if isinstance(part, str)]
-    if names[0] == "probes":
-        names = [names[0], names[-1]]
-    return REMOVED_KEYS.get(".".join(names))
 
 
 def _expected(

@@ -1,4 +1,4 @@
-"""The door of the config: files of RAND's harness, and ours of before, in words of our own.
+"""The door of the config: files of RAND's harness in words of our own.
 
 Each row of `ROWS` says where a key of these files goes. A file may be in the one or the other
 words, or in both; a key that says the same as another one is refused.
@@ -7,15 +7,11 @@ words, or in both; a key that says the same as another one is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_jrh.config.options import REMOVED_KEYS, removed
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
-
-if TYPE_CHECKING:
-    pass
 
 
 def _path(name: str) -> KeyPath:
@@ -66,13 +62,6 @@ ROWS = _paths(
         "test_agent_perturbation_config.output.write_jsonl": "rand.write_jsonl",
         "test_agent_perturbation_config.output.overwrite": "rand.renew",
         "test_agent_perturbation_config.output.rand": "output.rand",
-        "subset": "cases.subset",
-        "review.sample": "blind.sample",
-        "review.overlap": "blind.overlap",
-        "review.labels": "blind.labels",
-        "replay.cassette_dir": "recording.dir",
-        "replay.record_mode": "recording.mode",
-        "replay.frozen": "cases.frozen",
     }
 )
 FALLBACKS = _paths(
@@ -183,7 +172,7 @@ class Converted:
 
     @property
     def is_rands(self) -> bool:
-        """Whether the file is in RAND's words, or in ours of before."""
+        """Whether the file is in RAND's words."""
         return not self.sections.isdisjoint(SECTIONS)
 
     def written_key(self, ours: KeyPath) -> KeyPath:
@@ -242,8 +231,6 @@ def _refuse_unknown(path: KeyPath, value: Any, findings: Findings) -> None:
         place = (*path, name)
         if name in names and item is not None:
             _refuse_unknown(place, item, findings)
-        elif name not in names and (instead := REMOVED_KEYS.get(dotted(place))):
-            findings.add(place, removed(instead))
         elif name not in names:
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
             findings.add(place, message, nearest_hint(str(name), names, "key"))

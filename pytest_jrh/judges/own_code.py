@@ -260,7 +260,7 @@ class OwnCodeJudge(SuiteJudge):
         scale makes a verdict of that.
         """
         parts = asdict(case)
-        # Where a verdict is recorded says of which run it is, and earlier recordings are without.
+        # Where a verdict is recorded says of which run it is.
         del parts["run_id"], parts["epoch"]
         code = OwnCode(
             who=scale.who,

@@ -231,7 +231,7 @@ class CallRequest:
             "schema": digest(_stable_schema_of(self.response_model))[:12],
             "messages": [digest(dict(message))[:12] for message in self.messages],
         }
-        # A recording of the first one, or one made before there were others, does not say.
+        # A recording of the first one does not say.
         return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
 
     @cached_property
@@ -254,8 +254,7 @@ class Answer:
     """What a provider returned with status 200; `cost` is US dollars, None where no price is known.
 
     `left_out` names the parameters that the model does not accept and that were not sent:
-    "temperature" (and "response_format" in recordings made before `schema_sent`, which is then
-    None). `schema_sent` says how the schema of the answer was sent.
+    "temperature". `schema_sent` says how the schema of the answer was sent to a model.
     """
 
     text: str

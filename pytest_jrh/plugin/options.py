@@ -12,8 +12,6 @@ from pytest_jrh.config.options import (
     ALONE,
     NUMBERS,
     OPTIONS,
-    REMOVED_FLAG,
-    REMOVED_OPTIONS,
     Options,
     mistakes,
 )
@@ -64,8 +62,6 @@ def add_options(parser: pytest.Parser) -> None:
                 action="store_const",
                 const=value,
             )
-    for name in REMOVED_OPTIONS:
-        group.addoption(f"--jrh-{name}", **REMOVED_FLAG)
 
 
 def _ini_type(option: Option) -> Any:

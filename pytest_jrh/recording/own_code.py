@@ -129,10 +129,7 @@ class KeptRequests:
         code = judging.code
         try:
             fields = json.loads(answer)
-            if "said" in fields:
-                return code.verdict(Said(fields["said"], fields["reasoning"]))
-            # Earlier recordings have no more than the score.
-            return Verdict(fields["score"], fields["reasoning"])
+            return code.verdict(Said(fields["said"], fields["reasoning"]))
         except Unscored as trouble:
             trouble.asked = (judging.fingerprint,)
             raise

@@ -66,7 +66,7 @@ class Baseline:
     judge.
 
     Digests are their first 16 hex digits, so that a line stays readable. `extra.reason` is written
-    by a person and kept by updates. Lines of the first format have no label.
+    by a person and kept by updates.
     """
 
     cases: Mapping[str, CaseResult] = field(default_factory=dict)

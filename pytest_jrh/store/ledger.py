@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.documents import misfit, parsed_lines, read_json, read_text
+from pytest_jrh.core.documents import misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import LineFile, atomic_write, encoded, is_missing, relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, empty_result
@@ -40,7 +40,6 @@ from pytest_jrh.core.model import (
     Case,
     CaseResult,
     CaseSpec,
-    Extra,
     LabelSource,
     Rejection,
     Verdict,
@@ -51,7 +50,7 @@ from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
 from pytest_jrh.sources.tables import LEDGER_FORMAT
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, suite_of, update
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, update
 from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
@@ -271,7 +270,7 @@ def json_line(value: object) -> str:
 
 
 def load(path: Path, *, file: str | None = None) -> Baseline:
-    """Read a baseline, also one of an earlier version; `file` is how messages name it.
+    """Read a baseline; `file` is how messages name it.
 
     Raises `InputError` with the first mistake and its line.
     """
@@ -281,8 +280,6 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
-    if not lines[0].replace(" ", "").startswith('{"format":2'):
-        return _load_first_format(text, name)
     cases: dict[str, CaseResult] = {}
     prompts: dict[str, JudgePrompt] = {}
     for number, line in enumerate(lines, 1):
@@ -303,44 +300,6 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
             raise InputError(Problem(message, name, number, hint="keep one of them"))
         cases[case.case_id] = case
     return Baseline(cases, prompts)
-
-
-class _FirstLine(BaseModel):
-    """A case in the first format, which had no suite, test, label or reasoning."""
-
-    id: str
-    score: int | None
-    scores: tuple[int, ...] = ()
-    case_digest: str
-    judge_fingerprint: str
-    reason: str = ""
-
-
-class _FirstFormat(BaseModel):
-    format: Literal[1]
-    cases: list[_FirstLine]
-
-
-def _load_first_format(text: str, name: str) -> Baseline:
-    document = read_json(text, name)
-    try:
-        lines = _FirstFormat.model_validate(document.data).cases
-    except ValidationError as error:
-        place = document.line(error.errors()[0]["loc"])
-        raise InputError(misfit(error, "is no baseline", name, place, _RESTORE)) from None
-    cases: dict[str, CaseResult] = {}
-    for line in lines:
-        scores = line.scores or (() if line.score is None else (line.score,))
-        cases[line.id] = CaseResult(
-            line.id,
-            suite_of(line.id),
-            case_digest=line.case_digest,
-            judge_digest=line.judge_fingerprint,
-            scores=scores,
-            reasons=("",) * len(scores),
-            extra=Extra(reason=line.reason),
-        )
-    return Baseline(cases)
 
 
 def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:

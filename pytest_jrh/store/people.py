@@ -349,10 +349,6 @@ class _LabelLine(BaseModel):
     note: str | None = None
     case_id: Any = None
     withdrawn: bool = False
-    # Of lines of before: what the verifier had said, and that who labelled had seen the answers.
-    expected: Any = None
-    verification: Any = None
-    finished: Any = None
 
 
 @dataclass(frozen=True, slots=True)

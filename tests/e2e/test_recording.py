@@ -105,7 +105,7 @@ def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
 def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(overrides={"replay": {"record_mode": "once"}})
+    bench = make_bench(overrides={"recording": {"mode": "once"}})
     session = bench.run(None, judge_record_mode="none")
     assert session.only.outcome == "unrecorded"
     assert server.count("judge") == 0

@@ -116,7 +116,7 @@ CASES = tuple(
     if json.loads(line)["run_id"] == "damaged-kettle"
 )
 FROZEN = """\
-replay: {frozen: small/cases.jsonl}
+cases: {frozen: small/cases.jsonl}
 subset: {smoke: 4}
 admin:
   module_name: refund_agent
@@ -134,7 +134,7 @@ PANEL = FROZEN.replace(
       - {name: moody, python: "judges.py:moody", repeats: 3}""",
 )
 SCRIPTED = """\
-replay: {cassette_dir: small/cassettes}
+recording: {dir: small/cassettes}
 admin:
   module_name: small
   perturbation_config: {tests_to_run: [agent_perturbation, agent_positives]}

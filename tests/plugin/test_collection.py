@@ -158,7 +158,7 @@ def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(
 ) -> None:
     shutil.copy(recorded.tiny.config, "tiny.yml")
     for suite in (recorded.panel, recorded.scale):
-        suite.configure({"replay": {"cassette_dir": "shared"}})
+        suite.configure({"recording": {"dir": "shared"}})
     options = (recorded.tiny.option, "--jrh-config=tiny.yml")
     shared = (recorded.panel.option, recorded.scale.option)
     result = pytester.runpytest_inprocess(*options, *shared)

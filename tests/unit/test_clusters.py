@@ -134,7 +134,7 @@ def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
     records = [case("run-1", cluster="own"), case("run-2")]
     (tmp_path / "cases.jsonl").write_bytes(b"".join(map(record_line, records)))
     runs = [run(number, metadata={"task": "x"}) for number in (1, 2)]
-    overrides = {AGENT: {"cluster_key": "task"}, "replay": {"frozen": "cases.jsonl"}}
+    overrides = {AGENT: {"cluster_key": "task"}, "cases": {"frozen": "cases.jsonl"}}
     config = write_suite(tmp_path, runs=runs, rubrics=[rubric(1)], overrides=overrides).config
     suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
     assert [spec.cluster for spec in suite.specs()] == ["of 1", "of 2"]

@@ -129,23 +129,23 @@ def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
     (folder.data / "demo.eval").unlink()
     data = changed(f"{AGENT}.output.dir", "inputs/suites/demo")
     assert "the log" in folder.problem(data).message
-    data["replay"] = {"frozen": True}
+    data["cases"] = {"frozen": True}
     problem = folder.problem(data)
-    assert problem.key == "replay.frozen"
+    assert problem.key == "cases.frozen"
     assert "inputs/suites/demo/agent_perturbations.jsonl" in problem.message
     cases = folder.root / "inputs/suites/demo/agent_perturbations.jsonl"
     cases.parent.mkdir(parents=True)
     cases.write_text("", encoding="utf-8")
     assert folder.load(data).frozen == cases
-    del data["replay"]
+    del data["cases"]
     assert folder.load(data, frozen=True).frozen == cases
     del data["admin"]["dataset_config"]["dataset_name"]
-    data["replay"] = {"frozen": "./inputs/suites/demo/agent_perturbations.jsonl"}
+    data["cases"] = {"frozen": "./inputs/suites/demo/agent_perturbations.jsonl"}
     assert folder.load(data).frozen == cases
 
 
 def test_a_frozen_suite_over_two_folders_asks_for_one(folder: Folder) -> None:
-    problem = folder.problem(changed("replay.frozen", True))
+    problem = folder.problem(changed("cases.frozen", True))
     assert f"set {AGENT}.output.dir" in (problem.hint or "")
 
 

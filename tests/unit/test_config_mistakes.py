@@ -51,7 +51,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
     [
         ("gate.proof", "false", 'got "false"; must be true or false', "without quotes"),
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
-        ("review.labels", "no/such.jsonl", 'the file of blind labels "no/such.jsonl"', None),
+        ("blind.labels", "no/such.jsonl", 'the file of blind labels "no/such.jsonl"', None),
         (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
         (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
         (f"{AGENT}.output", "x", "must be a mapping with the keys dir, results_dir", None),
@@ -65,7 +65,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("admin.evaluation_config.template", "single_judge", "agent_judge (binary) or", None),
         ("admin.perturbation_config.tests_to_run", ["agent_lables"], "", "agent_labels is"),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
-        ("replay.frozen", 1, "got 1; must be true", None),
+        ("cases.frozen", 1, "got 1; must be true", None),
         ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),
         ("gate.probes.position", 0.1, "got 0.1; must be a mapping with the keys max_rate", None),
         ("judge.score_map", {"yes": 1, "no": 0}, "the built-in one asks for scores", None),

@@ -1,4 +1,4 @@
-"""The door of the config: RAND's files, and ours of before, in words of our own."""
+"""The door of the config: RAND's files in words of our own."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
 
 @pytest.fixture
 def suite(tmp_path: Path) -> SuiteFiles:
-    return write_suite(tmp_path, runs=1, rubrics=2, overrides={"replay": {"frozen": "cases.jsonl"}})
+    return write_suite(tmp_path, runs=1, rubrics=2, overrides={"cases": {"frozen": "cases.jsonl"}})
 
 
 def frozen_case(
@@ -197,7 +197,7 @@ def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> No
 def test_scores_that_the_rubric_does_not_have_are_named(
     tmp_path: Path, target: int, test: str, words: str
 ) -> None:
-    frozen = {"replay": {"frozen": "cases.jsonl"}}
+    frozen = {"cases": {"frozen": "cases.jsonl"}}
     suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=frozen)
     levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
     case = replace(frozen_case(test, target_score=target), levels=levels)

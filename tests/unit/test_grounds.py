@@ -197,7 +197,7 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         {**GOOD, "blind": True, "time": "2026-01-01T00:00:00Z", "note": "clear"},
         {**GOOD, "label": "satisfied"},
         {**GOOD, "label": "cannot tell"},
-        {**GOOD, "expected": 1, "verification": "rejected"},
+        {**GOOD, "case_id": "who reads it"},
     )
     labels = [(each.label, each.blind) for each in read_people(suite)]
     assert labels == [(1, True), (0, False), (None, False), (1, False)]
