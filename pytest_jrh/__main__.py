@@ -205,7 +205,7 @@ def _schema(options: argparse.Namespace) -> int:
 
 def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import merge
-    from pytest_jrh.engine.suite import make_ready, with_subset
+    from pytest_jrh.engine.suite import make_ready
     from pytest_jrh.judges.own_code import imported
     from pytest_jrh.reports.report import Display
 
@@ -221,8 +221,6 @@ def _merge(arguments: argparse.Namespace) -> int:
     config = (folder / arguments.jrh_config).resolve()
     judge = imported(arguments.judge, key="--judge") if arguments.judge else None
     ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
-    if options.subset is not None:
-        ready = with_subset(ready, options.subset)
     lines, passed = merge(ready, arguments.folders, options, display, arguments.judge or "")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0 if passed else 1

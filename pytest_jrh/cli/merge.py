@@ -46,10 +46,7 @@ def merge(
     folder, suite, redactor = display.folder, ready.suite, Redactor(secrets_of(os.environ))
     baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
     shard_results = _results_of(suite, folders)
-    results = {}
-    for case, (result, _, _) in shard_results.items():
-        if ready.subset is None or case in ready.subset:
-            results[case] = result
+    results = {case: stored.result for case, stored in shard_results.items()}
     commands = Commands(replace(options, configs=(suite.config_file,)), folder, lambda _: suite)
     spools: list[Path] = []
     for shard in folders:
@@ -60,7 +57,7 @@ def merge(
     specs = run.cases.specs
     run = replace(
         run,
-        specs=[spec for case, spec in specs.items() if case in run.selected],
+        specs=list(specs.values()),
         spools=spools,
         commands={case: commands.rerun(spec) for case, spec in specs.items()},
     )

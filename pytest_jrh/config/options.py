@@ -159,13 +159,6 @@ class Options:
         name="report",
         merged=True,
     )
-    subset: str | None = _option(
-        "string",
-        "of each suite, only the cases of this part, as its config's `subset` numbers them: the "
-        "same ones each time",
-        "NAME",
-        merged=True,
-    )
     frozen: bool = _option(
         "bool",
         "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
@@ -209,11 +202,5 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
                 yield f"{setting}{path.name}: {expected}"
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
-    if options.update_baseline and options.subset is not None:
-        yield (
-            "--jrh-update-baseline: the baseline would hold new verdicts on the cases of "
-            f"--jrh-subset={one_line(options.subset)} beside older ones on all others; run it "
-            "without --jrh-subset"
-        )
     if options.reviewer is not None and (reason := name_problem(options.reviewer)):
         yield f"--jrh-reviewer={one_line(options.reviewer)}: {reason}"

@@ -10,7 +10,6 @@ when runs are added. With `sampling: kept` those come first that were recorded, 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +20,7 @@ from pytest_jrh.cases.tests import BASES, KINDS, Planned
 from pytest_jrh.config.schema import ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import KeyPath, listed, shown
-from pytest_jrh.core.ids import Recorded, generation_id, short_digest
+from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.text import nearest_hint
 
@@ -284,37 +283,3 @@ def kept_sample(
         return is_new, short_digest(repr((seed, run.run_id, run.epoch)), 64)
 
     return sample(runs, number, seed, precedence)
-
-
-def evenly(
-    specs: Iterable[CaseSpec], number: int, answer: Callable[[CaseSpec], int | None]
-) -> list[CaseSpec]:
-    """Choose so many cases, without their judges, as evenly as possible over the right answers,
-    then over rubrics, then over tests.
-
-    Of cases that are alike in these, those with the smallest digests are chosen, so that a case
-    that is added takes the place of one at most; of probes, those that change a case with a small
-    one, which may have been chosen, too.
-    """
-    kinds: dict[tuple[int | None, str, str], list[CaseSpec]] = {}
-    for spec in dict.fromkeys(replace(spec, judge=None) for spec in specs):
-        kinds.setdefault((answer(spec), spec.rubric_id, spec.test), []).append(spec)
-    for alike in kinds.values():
-        alike.sort(key=_subset_rank, reverse=True)
-    # Of kinds that are as rare, which comes first must not depend on the cases that there are.
-    ordered = sorted(kinds, key=lambda kind: short_digest(repr(kind), 64))
-    times_chosen: Counter[object] = Counter()
-    picked: list[CaseSpec] = []
-    while len(picked) < number:
-        kind = min(
-            (kind for kind in ordered if kinds[kind]),
-            key=lambda kind: [times_chosen[part] for part in (*enumerate(kind), kind)],
-        )
-        picked.append(kinds[kind].pop())
-        times_chosen.update((*enumerate(kind), kind))
-    return picked
-
-
-def _subset_rank(spec: CaseSpec) -> tuple[str, str]:
-    changed = spec.base_case if spec.variant else spec
-    return short_digest(generation_id(changed), 64), short_digest(generation_id(spec), 64)

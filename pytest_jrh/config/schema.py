@@ -192,11 +192,6 @@ class CasesSection(ConfigSection):
     ] = None
     """A field of the samples' metadata: samples with the same value belong together, as trials of
     one task do, and are one observation in every interval. /task/id names one further down."""
-    subset: Annotated[
-        dict[Text, Count], Takes("a mapping of names to numbers of cases, such as {smoke: 5}")
-    ] = Field(default_factory=dict)
-    """Parts of the suite by name, and how many cases each has: --jrh-subset=NAME runs these alone.
-    They are chosen evenly over expected answers, rubrics and tests, and are the same each time."""
 
 
 class EditorSection(StageSection):

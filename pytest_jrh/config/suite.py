@@ -150,8 +150,6 @@ class Commands:
             return ""
         names = {result.suite for result in missing}
         modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
-        if self._options.subset is not None:
-            modes = [*modes, f"--jrh-subset={self._options.subset}"]
         return self._of_suites([suite for suite in suites if suite.name in names], modes)
 
     def update_baseline(self, suite: Suite) -> str:
@@ -160,8 +158,7 @@ class Commands:
 
     def review(self, suites: Sequence[Suite]) -> str:
         """The command that opens the cases that failed for a decision."""
-        part = [] if self._options.subset is None else [f"--jrh-subset={self._options.subset}"]
-        return self._of_suites(suites, [*part, "--lf", "--jrh-review"])
+        return self._of_suites(suites, ["--lf", "--jrh-review"])
 
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
         command = ["pytest", *self._chosen(suites), *extra]

@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.cases.acts import Tool
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import Places
-from pytest_jrh.config.probes import evenly, expand
+from pytest_jrh.config.probes import expand
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.documents import KeyPath, dotted, listed, printable, read_document
+from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
-from pytest_jrh.core.ids import Recorded, case_id, generation_id
+from pytest_jrh.core.ids import Recorded, case_id
 from pytest_jrh.core.model import (
     AgentRun,
     Case,
@@ -37,7 +36,7 @@ from pytest_jrh.core.model import (
     RunSummary,
     StageModel,
 )
-from pytest_jrh.core.text import counted, nearest_hint, one_line
+from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
@@ -84,8 +83,6 @@ class ReadySuite:
     people: tuple[PersonLabel, ...] = ()
     recorded: Recorded | None = None
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
-    subset_name: str = ""
-    """Which of the config's subsets this session is about; empty where it is about all cases."""
 
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
@@ -138,37 +135,6 @@ class ReadySuite:
         if self.suite.frozen is None:
             for made in self.made.values():
                 yield from specs_of(made, self.suite, self.recorded)
-
-    @cached_property
-    def subset(self) -> frozenset[str] | None:
-        """The case ids of the session's subset; None where that is all that can be judged."""
-        if not self.subset_name:
-            return None
-        number = self.suite.config.cases.subset[self.subset_name]
-        candidates = self.judgeable
-        if number >= len(set(map(generation_id, candidates))):
-            return None
-        chosen = set(map(generation_id, evenly(candidates, number, self._answer)))
-        return frozenset(case_id(spec) for spec in candidates if generation_id(spec) in chosen)
-
-    @property
-    def judgeable(self) -> list[CaseSpec]:
-        """The cases that may get a verdict that counts, by what is known before they are made."""
-        specs = []
-        for spec in self.specs():
-            judged = self.test(spec.test).evaluate and spec.skip is None
-            if judged and not self.is_unlabelled(spec):
-                specs.append(spec)
-        return specs
-
-    def _answer(self, spec: CaseSpec) -> int | None:
-        """What a right judge says of a case; of one of a probe, of the case that it changes."""
-        test, label = spec.base or spec.test, self.label(spec)
-        if spec.target_score is not None:
-            return spec.target_score
-        if KINDS[test].natural:
-            return None if label is None else label.value
-        return int(self.test(test).objective == "fail")
 
     @cached_property
     def bases(self) -> frozenset[CaseSpec]:
@@ -450,8 +416,6 @@ class LoadedSuites:
             if has_decisions(ready.suite):
                 # What cannot be read is said before any model is asked.
                 open_stores([ready.suite])
-            if self.options.subset is not None:
-                ready = with_subset(ready, self.options.subset)
             self._ready[path] = ready
         return self._ready[path]
 
@@ -505,24 +469,3 @@ class LoadedSuites:
                 hint = "Rename one of the two files."
             if shared or suite.name == other.name:
                 raise InputError(Problem(message, file=str(suite.config_file), hint=hint))
-
-
-def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
-    """Limit a session to a subset of the suite; raises `InputError` for an unknown name."""
-    numbers = ready.suite.config.cases.subset
-    if name not in numbers:
-        subsets_text = f"the subsets are {listed(numbers)}" if numbers else "there is none"
-        message = f"--jrh-subset={printable(name)}: {subsets_text}"
-        hint = nearest_hint(name, numbers) or "Write `subset: {NAME: 5}` into it."
-        raise InputError(Problem(message, str(ready.suite.config_file), None, "subset", hint))
-    ready = replace(ready, subset_name=name)
-    if ready.subset is not None:
-        return ready
-    suite, cases = ready.suite, len(set(map(generation_id, ready.judgeable)))
-    if cases < numbers[name]:
-        notice = (
-            f"suite {suite.name}: the subset {one_line(name)} is to have "
-            f"{counted(numbers[name], 'case')}, and there are {cases:,} to judge: all are run."
-        )
-        ready = ready.noting([notice])
-    return replace(ready, subset_name="")

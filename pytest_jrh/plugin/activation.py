@@ -122,18 +122,6 @@ def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pyt
 class _SuiteHooks(SuiteSession):
     """The suites of a process, with the hooks that act on them."""
 
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        """Deselect what `--jrh-subset` leaves out: all cases but those that the config numbers."""
-        left_out: set[pytest.Item] = set()
-        for item in items:
-            if isinstance(item, CaseItem) and not item.is_in_subset:
-                left_out.add(item)
-        if left_out:
-            config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-            items[:] = [item for item in items if item not in left_out]
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Start every selected case before the first item; workers start item by item."""

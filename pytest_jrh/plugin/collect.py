@@ -24,7 +24,7 @@ from _pytest._code.code import (
 
 import pytest_jrh
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
-from pytest_jrh.core.ids import case_id, case_name, node_part
+from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import log_line, shortened
@@ -139,11 +139,6 @@ class CaseItem(pytest.Item):
         self.spec = spec
         self.result: CaseResult | None = None
         self.add_marker("jrh")
-
-    @property
-    def is_in_subset(self) -> bool:
-        """Whether the case is one of those that `--jrh-subset` numbers, where that is given."""
-        return self.ready.subset is None or case_id(self.spec) in self.ready.subset
 
     def setup(self) -> None:
         """Wait for the case; what prevents a verdict is a skip or an error here."""

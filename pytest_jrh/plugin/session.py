@@ -399,11 +399,6 @@ class Reviewing:
     def _open_page(self, suites: list[Suite]) -> Page:
         """The page that these suites want: that of blind labelling, or that of decisions."""
         is_blind = self._session.options.review == "blind"
-        if is_blind and self._session.options.subset is not None:
-            raise pytest.UsageError(
-                "--jrh-review: what is labelled blind is drawn by chance from all cases, so that "
-                "it stands for them; run it without --jrh-subset"
-            )
         self._on_page = frozenset(suite.name for suite in suites)
         people: list[PersonLabel] = []
         for suite in suites:

@@ -206,10 +206,6 @@ def _decide(run: SuiteRun, settings: EndSettings) -> tuple[Decision, list[Prompt
     if settings.stopped and not is_active(suite.gate, content):
         selected &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, selected)
-    part = ""
-    if run.subset is not None:
-        part, cases = run.subset
-        content = content and content.of_subset(cases, scope.suites)
     others: set[str] = set()
     subjects: dict[str, str] = {}
     changes = content.changes(compare(content, run.results, scope), run.prompts) if content else []
@@ -229,7 +225,6 @@ def _decide(run: SuiteRun, settings: EndSettings) -> tuple[Decision, list[Prompt
         subjects,
         run.left_out,
         accepts=settings.baseline.updating,
-        part=part,
         wrong_labels=len(found_wrong(run.results, run.grounds)),
     )
     decision = decide(run.results, suite.gate, held)

@@ -67,8 +67,6 @@ def write_rand_files(
         "of": ran if run.cases is None else len(run.cases.specs),
         "interrupted": run.name in session.extents and session.extents[run.name].interrupted,
     }
-    if run.subset is not None:
-        about["subset"] = run.subset[0]
     for judge, name in judge_file_names(suite).items():
         of_judge = [
             result for result in results if result.judge == judge and result.outcome != "generated"

@@ -626,14 +626,12 @@ def _nothing_wrong(session: Session) -> str:
     turning = [table for table in session.probes if table.is_finding]
     if not turning and session.word == "FAIL":
         turning = [table for table in session.probes if table.total.turned]
-    # The others are for all cases.
-    is_part = any(decision.part for decision in session.decisions.values())
     if turning:
         first = session.results_by_id[turning[0].cases[0]].spec
         case = one_line(f"{first.run_id} {first.variant}")
         fix = f"change {_judge_to_fix(session)}, and run it again: -k {turning[0].probe}"
         return f"read {case} first, {fix}"
-    if session.is_table or is_part:
+    if session.is_table:
         return ""
     if session.word == "FAIL":
         return "mend what failed; the same command then makes only what is missing"

@@ -175,8 +175,7 @@ class SuiteRun:
     `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
     them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
     and what runs it again; `grounds` are what the labels of its cases rest on. `prompts` are those
-    of its judges, and `origin` says where its figures come from. `subset` names the subset that the
-    session is of, with the ids of its cases; None where it is of all. `probed` makes a probe's case
+    of its judges, and `origin` says where its figures come from. `probed` makes a probe's case
     of its base case again.
     """
 
@@ -194,7 +193,6 @@ class SuiteRun:
     grounds: Grounds = field(default_factory=Grounds)
     prompts: Sequence[JudgePrompt] = ()
     origin: SuiteOrigin | None = None
-    subset: tuple[str, frozenset[str]] | None = None
     probed: Probed = lambda _base, _spec: None
 
     @property

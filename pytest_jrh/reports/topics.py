@@ -150,9 +150,8 @@ def extent_blocks(session: Session) -> list[Block]:
     for suite, extent in session.extents.items():
         cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
         of = f" of suite {suite}" if len(session.extents) > 1 else ""
-        decision = session.decisions.get(suite)
         # How many cases were deselected stands in the headline.
-        is_said = decision is not None and not decision.part
+        is_said = suite in session.decisions
         if extent.cases < extent.of and not extent.interrupted and not is_said:
             blocks.append(Sentence(f"{cases}{of} in this session"))
     return blocks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -78,14 +78,6 @@ class Baseline:
         if line is None or not Pair(line, result).same_case:
             return None
         return Pair(line, result)
-
-    def of_subset(self, cases: Collection[str], suites: Collection[str]) -> Baseline:
-        """The baseline with these cases alone of the suites, as ids name them."""
-        lines = {}
-        for case_id, line in self.cases.items():
-            if case_id in cases or suite_of(case_id) not in suites:
-                lines[case_id] = line
-        return Baseline(lines, self.prompts)
 
     def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
         """Of the judges that are not those of the baseline, the prompts before and now, as far as

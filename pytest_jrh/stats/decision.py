@@ -79,8 +79,8 @@ class Held:
     `widths` are the scales of ordinal rubrics; `others` are judges of which the baseline has the
     verdicts of another judge; `subjects` say how a judge is spoken of. `left_out` are cases that a
     marker or another plugin has skipped. `common` compares what both sides have, and is never PASS.
-    A session that `accepts` writes the baseline. `part` names a subset of the suite, and
-    `wrong_labels` are so many that people found wrong.
+    A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
+    wrong.
     """
 
     baseline: Baseline | None
@@ -91,7 +91,6 @@ class Held:
     left_out: Collection[CaseSpec] = ()
     common: bool = False
     accepts: bool = False
-    part: str = ""
     wrong_labels: int = 0
 
     def subject(self, judge: str) -> str:
@@ -127,7 +126,6 @@ class Decision:
     accepted: tuple[str, ...] = ()
     new_wrong: tuple[str, ...] = ()
     update_command: str = ""
-    part: str = ""
 
     @property
     def uncompared(self) -> bool:
@@ -268,7 +266,6 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         },
         accepted=accepted,
         new_wrong=new_wrong,
-        part=held.part,
     )
 
 
@@ -293,7 +290,7 @@ def _reasons(session: _Session) -> Iterator[Reason]:
         yield from _left(session)
         yield from _grown(session)
     yield from _useless(session)
-    if session.rules.proof and not held.part:
+    if session.rules.proof:
         yield from _unproven(session)
 
 
@@ -346,7 +343,7 @@ def _limits(session: _Session) -> Iterator[Reason]:
             word: Literal["UNCLEAR", "FAIL"] = "UNCLEAR" if limit.by_flicker else "FAIL"
             kind: Kind = "probe" if limit.rule == "max_rate" else "limit"
             yield Reason(word, kind, text, limit.judge, limit.cases)
-        elif limit.unproven and not session.held.part:
+        elif limit.unproven:
             yield Reason("UNCLEAR", "proof", text, limit.judge)
 
 
@@ -398,7 +395,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
 
 def _useless(session: _Session) -> Iterator[Reason]:
     """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
-    if session.held.scope.deselected or session.held.part:
+    if session.held.scope.deselected:
         return
     for judge, of_judge in grouped((result.judge, result) for result in session.counting).items():
         pairs = answered(of_judge)[1]
@@ -456,8 +453,6 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
         lost = counted(len(regressions), "case")
         text = f"{text}; this update accepts a loss: {lost} newly wrong"
     deselected = held.scope.deselected - {case_id(spec) for spec in held.left_out}
-    if held.part:
-        return f"{text} (subset {one_line(held.part)})"
     return f"{text} ({counted(len(deselected), 'case')} deselected)" if deselected else text
 
 

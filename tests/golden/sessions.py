@@ -117,7 +117,6 @@ CASES = tuple(
 )
 FROZEN = """\
 cases: {frozen: small/cases.jsonl}
-subset: {smoke: 4}
 admin:
   module_name: refund_agent
   perturbation_config: {tests_to_run: [agent_perturbation, agent_positives]}
@@ -229,7 +228,6 @@ SESSIONS = (
     _of_small("unlabelled", LABELLED, "-v"),
     _of_small("panel_with_repeats", PANEL, "--tb=short"),
     _of_small("frozen", FROZEN, "--tb=line", writes={"small/cases.jsonl": _edited_by_hand()}),
-    _of_small("subset", FROZEN, "--tb=line", "--jrh-subset=smoke"),
     _of_small("decided_in_review", FROZEN, "--tb=line", writes=_DECIDED),
     _of_small("budget_reached", SCRIPTED, "--jrh-record-mode=once", "--jrh-max-calls=7", asks=True),
     _of_small(

@@ -24,7 +24,6 @@ from tests.plugin.gated import (
 )
 from tests.plugin.recorded import PERTURBATION
 
-SMOKE = "--jrh-subset=smoke"
 FOLDERS = ["shard-0", "shard-1", "shard-2"]
 RESULTS = "lax/tiny/results.jsonl"
 
@@ -268,21 +267,6 @@ def test_results_that_cannot_be_written_are_red(project: Project, merge: Merge) 
     shutil.rmtree(project.folder / "outputs")
     (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
     assert merge(*FOLDERS) == 1
-
-
-def test_shards_are_merged_to_a_subset_too(project: Project, merge: Merge) -> None:
-    project.rules(LAX, "{min_accuracy: 0.1}\nsubset: {smoke: 4}")
-    assert merge(SMOKE, *FOLDERS) == 0
-    assert any("(subset smoke)" in line for line in merge.lines)
-    [report] = (project.folder / "outputs/lax/tiny").glob("*_report.json")
-    session = json.loads(report.read_text("utf-8"))["session"]
-    assert (session["cases"], session["of"], session["subset"]) == (4, 8, "smoke")
-    assert merge(SMOKE, FOLDERS[2]) == 1
-    assert len(section(merge.lines, "never reported (2):")) == 2
-    assert merge(SMOKE, BASELINE, UPDATE, *FOLDERS) == 4
-    assert "run it without --jrh-subset" in merge.errors
-    assert merge("--jrh-subset=smoek", *FOLDERS) == 4
-    assert "the subsets are smoke" in merge.errors
 
 
 def test_reports_and_a_baseline_that_cannot_be_written_are_told_and_red(

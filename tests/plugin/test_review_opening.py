@@ -168,10 +168,3 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
     result.assert_outcomes(passed=1)
     said = [line for line in result.outlines if "page" in line]
     assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
-
-
-def test_labels_are_not_drawn_from_a_subset(pytester: pytest.Pytester) -> None:
-    suite = write_suite(pytester.path, runs=1, overrides={"subset": {"smoke": 1}})
-    refused = pytester.runpytest_inprocess(suite.option, "--jrh-subset=smoke", "--jrh-review=blind")
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["*run it without --jrh-subset*"])
