@@ -17,7 +17,7 @@ import json
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn, TypeAlias
@@ -36,6 +36,7 @@ from pytest_jrh.llm.transport import (
     is_too_long,
     litellm,
     missing_keys,
+    refusal_in,
     reported_status,
     timed_out,
     was_sent,
@@ -53,21 +54,23 @@ _NO_COUNTS = (
 )
 
 
-def answer_of(response: Any, sending: Sending) -> Answer | Failure:
+def answer_of(response: Any, sending: Sending, documents: Sequence[Any] = ()) -> Answer | Failure:
     """The answer in a response; a failure where there is none, or more than one.
 
     An answer that `max_tokens` cut off is read like any other: strict parsing accepts only a
-    complete object, and text after it would not change it.
+    complete object, and text after it would not change it. `documents` are what the server sent.
     """
-    number = len(response.choices or ())
-    if number != 1:
-        return Failure(f"no usable answer: it has {number or 'no'} choices", retry=True)
-    choice = response.choices[0]
-    text = choice.message.content
-    if not isinstance(text, str | None):
-        return Failure("no usable answer: its content is not text", retry=True)
-    provider_fields = getattr(choice.message, "provider_specific_fields", None) or {}
-    refusal = provider_fields.get("refusal")
+    refusal = refusal_in([response.model_dump(warnings=False), *documents])
+    choices: Sequence[Any] = response.choices or ()
+    text, finish_reason = "", "content_filter"
+    if refusal is None:
+        if len(choices) != 1:
+            return Failure(f"no usable answer: it has {len(choices) or 'no'} choices", retry=True)
+        choice = choices[0]
+        text = choice.message.content or ""
+        finish_reason = choice.finish_reason or "stop"
+        if not isinstance(text, str):
+            return Failure("no usable answer: its content is not text", retry=True)
     usage = _usage(response)
     cost = response._hidden_params.get("response_cost")
     # A price computed from no count, or from an impossible one, is not a price; and a cassette with
@@ -75,9 +78,9 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     if usage is None or not isinstance(cost, int | float) or not 0 <= cost <= _MOST_COST:
         cost = None
     return Answer(
-        text=text or "",
-        finish_reason=choice.finish_reason or "stop",
-        refusal=str(refusal) if refusal else None,
+        text=text,
+        finish_reason=finish_reason,
+        refusal=refusal or None,
         usage=usage or Usage(),
         cost=cost if cost is None else float(cost),
         left_out=sending.left_out,
@@ -228,6 +231,7 @@ class LiteLLMExchange:
     async def _send(self, request: CallRequest, most: float) -> Answer | Failure | None:
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         sending: Sending | None = None
+        documents: list[Any] = []
         actual = most
         attempts = request.attempts
         attempts.sent += 1
@@ -236,11 +240,11 @@ class LiteLLMExchange:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
             # call.
             async with asyncio.timeout(timeout + 1):
-                with guarded():
+                with guarded(documents):
                     response = await litellm().acompletion(
                         **arguments(request, sending), timeout=timeout
                     )
-            answer = answer_of(response, sending)
+            answer = answer_of(response, sending, documents)
             if isinstance(answer, Failure):
                 attempts.lost += 1
                 return answer
@@ -255,6 +259,9 @@ class LiteLLMExchange:
         except Exception as error:
             if is_ours(error) and not isinstance(error, UnusableAnswer):
                 raise
+            if sending and refusal_in(documents) is not None:
+                # In a form that litellm cannot read.
+                return answer_of(litellm().ModelResponse(), sending, documents)
             status = http_status(error)
             words = str(error)
             if sending and self._negotiation.repaired(request, sending, status, words):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -89,12 +89,14 @@ class UnusableAnswer(Exception):
     """An answer that is not read; the message says why."""
 
 
-_GUARDED: ContextVar[bool] = ContextVar("pytest_jrh_guarded", default=False)
+_GUARDED: ContextVar[list[Any] | None] = ContextVar("pytest_jrh_guarded", default=None)
 
 
-def guarded() -> contextlib.AbstractContextManager[None]:
-    """Guard the HTTP requests to models that are made in this context."""
-    return holding(_GUARDED, value=True)
+def guarded(documents: list[Any]) -> contextlib.AbstractContextManager[None]:
+    """Guard the HTTP requests to models that are made in this context; `documents` gets the JSON
+    that comes as their answers.
+    """
+    return holding(_GUARDED, documents)
 
 
 def _install_guard() -> None:
@@ -105,11 +107,12 @@ def _install_guard() -> None:
 
     async def handle(pool: Any, request: Any) -> Any:
         response = await plain(pool, request)
-        if _GUARDED.get():
+        documents = _GUARDED.get()
+        if documents is not None:
             if _OK < response.status < _ERROR:
                 await response.aclose()
                 raise UnusableAnswer(_not_read(response))
-            response.stream = _Bounded(response.stream)
+            response.stream = _Bounded(response, documents)
         return response
 
     vars(httpcore)["AsyncConnectionPool"].handle_async_request = handle
@@ -129,24 +132,71 @@ def _not_read(response: Any) -> str:
 
 
 class _Bounded:
-    """A response's bytes, up to the maximum length of an answer."""
+    """A response's bytes, up to the maximum length of an answer; `documents` gets their JSON."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, response: Any, documents: list[Any]) -> None:
+        self._stream = response.stream
+        self._headers = response.headers
+        self._documents = documents
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        length = 0
+        import httpx
+
+        body = bytearray()
         async for chunk in self._stream:
-            length += len(chunk)
-            if length > LONGEST_ANSWER:
+            body += chunk
+            if len(body) > LONGEST_ANSWER:
                 await self.aclose()
                 raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
             yield chunk
+        # What cannot be read here is litellm's to report.
+        with contextlib.suppress(ValueError, httpx.DecodingError):
+            response = httpx.Response(_OK, headers=self._headers, content=bytes(body))
+            self._documents.append(response.json())
 
     async def aclose(self) -> None:
         """Give the connection back."""
         if hasattr(self._stream, "aclose"):
             await self._stream.aclose()
+
+
+# The parts of an answer in which providers say how it ended. What a model wrote, and what a server
+# repeats of the request, is not among them: its words mean nothing here.
+_ENVELOPE = frozenset(
+    {
+        *("choices", "message", "delta", "content", "output", "candidates", "incomplete_details"),
+        *("promptFeedback", "provider_specific_fields"),
+    }
+)
+# Of OpenAI and those like it, Azure's filters, Anthropic, Gemini, Bedrock, Cohere and MiniMax.
+_FILTERED = re.compile(
+    r"(?:\w*reason|.*guardrailaction)=.*(?:refus|filter|safety|guardrail|interven|block|prohibit"
+    r"|recitation|spii|toxic|sensitive|moderat|policy)"
+    r"|(?:content_filter|prompt_filter|safety)\w*=.*'(?:filtered|blocked)': True"
+    r"|output_sensitive=True",
+    re.IGNORECASE,
+)
+
+
+def refusal_in(documents: Sequence[Any]) -> str | None:
+    """The words of a refusal in the answers of a server; empty where they say without words that
+    the model refused or was filtered, None where it did answer.
+    """
+    refusal = None
+    unread = [*documents]
+    while unread:
+        part = unread.pop()
+        if isinstance(part, list):
+            unread += part
+        elif isinstance(part, dict):
+            for name, value in part.items():
+                if name == "refusal" and value:
+                    return str(value)
+                if name in _ENVELOPE:
+                    unread.append(value)
+                elif _FILTERED.match(f"{name}={value}"):
+                    refusal = ""
+    return refusal
 
 
 _BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND = 400, 401, 402, 403, 404

@@ -117,7 +117,13 @@ FAULTS = {
     ),
     "refusal": refused(Fault.refusal(), "I cannot help with that"),
     "refusal that is no text": refused(message_with(refusal={"reason": "no"}), "no"),
+    "refusal beside a verdict": refused(
+        message_with(content=json.dumps(VERDICT), refusal="Not that."), "Not that."
+    ),
     "content filter": refused(Fault.text(None, finish_reason=FILTER), "content filter"),
+    "filtered beside a verdict": refused(
+        Fault.text(json.dumps(VERDICT), finish_reason=FILTER), "content filter"
+    ),
     "filtered half-way": refused(
         Fault.text('{"score": 1, "reaso', finish_reason=FILTER), "content filter"
     ),

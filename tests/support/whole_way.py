@@ -5,6 +5,7 @@ recording holds is what the client reads.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -74,9 +75,13 @@ async def _played(
     sending = Sending(answer.left_out, answer.schema_sent or _sent_before(request, answer))
     asked = {**arguments(request, sending), "api_key": "replayed"}
     exchanges = _Played(entry.exchanges, live=False, redactor=redactor)
+    sent: list[Any] = []
+    for exchange in entry.exchanges:
+        with contextlib.suppress(ValueError):
+            sent.append(json.loads(exchange["response"]["body"]["string"]))
     with recorder.judging(exchanges):
         try:
-            return answer_of(await litellm().acompletion(**asked), sending)
+            return answer_of(await litellm().acompletion(**asked), sending, sent)
         except Exception:
             if not exchanges.missed:
                 raise

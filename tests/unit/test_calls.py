@@ -223,6 +223,7 @@ def test_true_is_no_number_whatever_the_model_of_an_answer() -> None:
 def test_a_cost_that_no_cassette_could_keep_is_none(cost: object, kept: float | None) -> None:
     message = SimpleNamespace(content="{}", tool_calls=None, provider_specific_fields=None)
     response = SimpleNamespace(
+        model_dump=lambda **_: {},
         choices=[SimpleNamespace(message=message, finish_reason="stop")],
         usage=SimpleNamespace(prompt_tokens=3, completion_tokens=2),
         _hidden_params={"response_cost": cost},

@@ -1,0 +1,241 @@
+"""What providers send where a model refused, or was filtered, beside a verdict that could be read.
+
+It is none, whatever a version of litellm makes of the answer, and is not asked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.judges.judge import judge_response
+from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.llm.client import LiteLLMExchange
+from tests.support.loopback import Call, Loopback, Wire
+
+OPENAI, RESPONSES = "openai/gpt-4.1-mini", "openai/responses/gpt-4.1-mini"
+ANTHROPIC, GEMINI = "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"
+BEDROCK = "bedrock/converse/anthropic.claude-3-haiku-20240307-v1:0"
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+FIELDS = {"score": 1, "reasoning": "It says: refusal, content_filter, blocked."}
+VERDICT = json.dumps(FIELDS)
+NO = {"type": "refusal", "refusal": "I will not."}
+SAID, FILTERED = "I will not.", "content filter"
+Body = dict[str, Any]
+
+
+def chat(choice: Body | None = None, message: Body | None = None, **more: Any) -> Body:
+    said = {"role": "assistant", "content": VERDICT, **(message or {})}
+    chosen = {"index": 0, "message": said, "finish_reason": "stop", **(choice or {})}
+    usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    return {**whole, "choices": [chosen], **more}
+
+
+def azure(name: str, *, filtered: bool) -> Body:
+    safe = {"hate": {"filtered": False, "severity": "safe"}}
+    return {name: {**safe, "violence": {"filtered": filtered, "severity": "medium"}}}
+
+
+def responses(*content: Body, **more: Any) -> Body:
+    """OpenAI's newer protocol, which repeats what it was asked."""
+    schema = {"properties": {"refusal": {"type": "string"}, "blocked": {"type": "boolean"}}}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "metadata": {},
+        "instructions": None,
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "tools": [],
+        "tool_choice": "auto",
+        "text": {"format": {"type": "json_schema", "name": "judge", "schema": schema}},
+        "output": [
+            {
+                "type": "message",
+                "id": "m",
+                "status": "completed",
+                "role": "assistant",
+                "content": list(content),
+            }
+        ],
+        "usage": {
+            "input_tokens": 9,
+            "output_tokens": 5,
+            "total_tokens": 14,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
+        **more,
+    }
+
+
+TEXT = {"type": "output_text", "text": VERDICT, "annotations": []}
+TOOL = {"type": "tool_use", "id": "t", "name": "json_tool_call", "input": FIELDS}
+
+
+def anthropic(stop_reason: str, *content: Body, **more: Any) -> Body:
+    whole = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    usage = {"input_tokens": 9, "output_tokens": 5}
+    return {
+        **whole,
+        "content": list(content) or [{"type": "text", "text": VERDICT}],
+        "stop_reason": stop_reason,
+        "usage": usage,
+        **more,
+    }
+
+
+def gemini(finish: str = "STOP", *, candidates: bool = True, **more: Any) -> Body:
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
+    if not candidates:
+        return {"usageMetadata": usage, **more}
+    content = {"role": "model", "parts": [{"text": VERDICT}]}
+    candidate = {"index": 0, "content": content, "finishReason": finish, **more}
+    return {"candidates": [candidate], "usageMetadata": usage}
+
+
+def bedrock(stop_reason: str) -> Body:
+    message = {"role": "assistant", "content": [{"text": VERDICT}]}
+    usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
+    metrics = {"latencyMs": 1}
+    return {
+        "output": {"message": message},
+        "stopReason": stop_reason,
+        "usage": usage,
+        "metrics": metrics,
+    }
+
+
+def rating(**more: Any) -> list[Body]:
+    return [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "MEDIUM", **more}]
+
+
+REFUSED = {
+    "a refusal": (OPENAI, chat(message={"content": None, "refusal": SAID}), SAID),
+    "a refusal beside": (OPENAI, chat(message={"refusal": SAID}), SAID),
+    "of a proxy": (OPENAI, chat(message={"provider_specific_fields": {"refusal": SAID}}), SAID),
+    "a part": (OPENAI, chat(message={"content": [{"type": "text", "text": VERDICT}, NO]}), SAID),
+    "as in a stream": (OPENAI, chat({"delta": {"refusal": SAID}}), SAID),
+    "a reason of another's": (OPENAI, chat({"finish_reason": "refusal"}), FILTERED),
+    "a reason unknown to litellm": (OPENAI, chat({"finish_reason": "safety_stop"}), FILTERED),
+    "a native reason": (OPENAI, chat({"native_finish_reason": "SAFETY"}), FILTERED),
+    "Azure, the answer": (
+        OPENAI,
+        chat(azure("content_filter_results", filtered=True)),
+        FILTERED,
+    ),
+    "Azure, the prompt": (
+        OPENAI,
+        chat(prompt_filter_results=[azure("content_filter_results", filtered=True)]),
+        FILTERED,
+    ),
+    "MiniMax": (OPENAI, chat(output_sensitive=True), FILTERED),
+    "Responses": (RESPONSES, responses(NO), SAID),
+    "Responses, beside": (RESPONSES, responses(TEXT, NO), SAID),
+    "Responses, filtered": (
+        RESPONSES,
+        responses(TEXT, status="incomplete", incomplete_details={"reason": "content_filter"}),
+        FILTERED,
+    ),
+    "Anthropic": (ANTHROPIC, anthropic("refusal"), FILTERED),
+    "Anthropic, as a tool": (ANTHROPIC, anthropic("refusal", TOOL), FILTERED),
+    "Gemini": (GEMINI, gemini("PROHIBITED_CONTENT"), FILTERED),
+    "Gemini, the prompt": (
+        GEMINI,
+        gemini(candidates=False, promptFeedback={"blockReason": "SAFETY"}),
+        FILTERED,
+    ),
+    "Gemini, a category": (GEMINI, gemini(safetyRatings=rating(blocked=True)), FILTERED),
+    "Bedrock": (BEDROCK, bedrock("guardrail_intervened"), FILTERED),
+}
+ANSWERED = {
+    "no refusal": (OPENAI, chat(message={"refusal": ""})),
+    "at its limit": (OPENAI, chat({"finish_reason": "length"})),
+    "another reason": (OPENAI, chat({"finish_reason": "eos_token"})),
+    "Azure": (OPENAI, chat(azure("content_filter_results", filtered=False))),
+    "Responses": (RESPONSES, responses(TEXT)),
+    "Anthropic": (ANTHROPIC, anthropic("end_turn")),
+    "Anthropic, as a tool": (ANTHROPIC, anthropic("tool_use", TOOL)),
+    "Gemini": (GEMINI, gemini(safetyRatings=rating())),
+    "Bedrock": (BEDROCK, bedrock("end_turn")),
+}
+
+
+class Fixed(Loopback):
+    """Answers everything with one body."""
+
+    def __init__(self, body: Body, *, compressed: bool = False) -> None:
+        super().__init__()
+        self.asked = 0
+        self._body = json.dumps(body).encode()
+        self._headers = {"Content-Type": "application/json"}
+        if compressed:
+            self._body = gzip.compress(self._body)
+            self._headers["Content-Encoding"] = "gzip"
+
+    def respond(self, call: Call) -> Wire:
+        self.asked += 1
+        return Wire(200, self._body, self._headers)
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*KEYS, "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "no-key-needed-on-loopback")
+    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def verdict(server: Fixed, model: str) -> int:
+    """What a judge of the model says."""
+
+    async def ask() -> int:
+        path = "/v1" if model.startswith("openai/") else ""
+        stage = StageModel("judge", model, api_base=f"http://127.0.0.1:{server.port}{path}")
+        exchange = LiteLLMExchange()
+        try:
+            question = [{"role": "user", "content": "Is it violated?"}]
+            complete = make_complete(exchange)
+            completion = await complete(stage, question, judge_response((0, 1)))
+            return int(completion.parsed.model_dump()["score"])
+        finally:
+            await exchange.aclose()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(("model", "body", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_refusal_is_no_verdict_wherever_a_provider_says_it(
+    model: str, body: Body, said: str
+) -> None:
+    with Fixed(body) as server, pytest.raises(Unscored) as caught:
+        verdict(server, model)
+    assert (caught.value.outcome, server.asked) == ("refused", 1)
+    assert said in caught.value.cause
+
+
+def test_a_refusal_that_comes_compressed_is_read() -> None:
+    body = chat({"finish_reason": "safety_stop"})
+    with Fixed(body, compressed=True) as server, pytest.raises(Unscored) as caught:
+        verdict(server, OPENAI)
+    assert caught.value.outcome == "refused"
+
+
+@pytest.mark.parametrize(("model", "body"), ANSWERED.values(), ids=ANSWERED)
+def test_what_a_model_says_of_refusals_or_a_server_repeats_is_none(model: str, body: Body) -> None:
+    with Fixed(body) as server:
+        assert verdict(server, model) == 1
+        assert server.asked == 1
