@@ -39,10 +39,14 @@ def test_the_description_on_a_package_index_has_no_link_into_the_repository(proj
     assert "`ARCHITECTURE.md`" in text
 
 
-def test_every_dependency_has_a_lower_bound(project: Any) -> None:
+def test_every_dependency_has_a_lower_bound_and_reasons_for_what_is_excluded(project: Any) -> None:
+    reasons = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     lines = project["project"]["dependencies"]
     for extra in project["project"]["optional-dependencies"].values():
         lines = lines + extra
     for requirement in map(Requirement, lines):
         if requirement.name != project["project"]["name"]:
-            assert [each.operator for each in requirement.specifier] == [">="], str(requirement)
+            excluded = [each.version for each in requirement.specifier if each.operator == "!="]
+            operators = sorted(each.operator for each in requirement.specifier)
+            assert operators == [*["!="] * len(excluded), ">="], str(requirement)
+            assert all(version in reasons for version in excluded), str(requirement)
