@@ -97,7 +97,7 @@ def asking(url: str) -> str:
 CLIENTS = """
 import http.client, json, urllib.request
 from concurrent.futures import ThreadPoolExecutor
-import httpx, requests, urllib3
+import httpx, httpx2, requests, urllib3
 
 URL = {url!r}
 
@@ -121,6 +121,7 @@ def judge(case):
             requests.post(URL, json=body("requests")).json(),
             *(session.post(URL, json=body("session")).json() for _ in range(2)),
             httpx.post(URL, json=body("httpx")).json(),
+            httpx2.post(URL, json=body("httpx2")).json(),
             urllib3.request("POST", URL, json=body("urllib3")).json(),
             by_urllib(),
             by_http_client(),
@@ -130,10 +131,10 @@ def judge(case):
     return score, answers[0]["why"]
 """
 ASYNC_CLIENTS = """
-import aiohttp, httpx
+import aiohttp, httpx, httpx2
 
 URL = {url!r}
-shared = httpx.AsyncClient()
+shared, newer = httpx.AsyncClient(), httpx2.AsyncClient()
 
 
 async def judge(case):
@@ -141,7 +142,8 @@ async def judge(case):
         async with session.post(URL, json=["aiohttp", case.transcript]) as response:
             one = await response.json()
     two = (await shared.post(URL, json=["httpx", case.transcript])).json()
-    assert one == two
+    three = (await newer.post(URL, json=["httpx2", case.transcript])).json()
+    assert one == two == three
     return one["score"], one["why"]
 """
 
@@ -151,7 +153,7 @@ def compressed(_path: str, body: str) -> tuple[int, dict[str, str], bytes]:
     return 200, {"content-encoding": "gzip"}, gzip.compress(json.dumps(answer).encode())
 
 
-@pytest.mark.parametrize(("source", "requests"), [(CLIENTS, 8), (ASYNC_CLIENTS, 2)])
+@pytest.mark.parametrize(("source", "requests"), [(CLIENTS, 9), (ASYNC_CLIENTS, 3)])
 def test_what_every_client_asks_is_recorded_as_text_and_answered_without_its_server(
     bench: OwnCode, source: str, requests: int
 ) -> None:
