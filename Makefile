@@ -7,10 +7,13 @@ CONFIGS := inputs/configs/refund_agent.yml inputs/configs/refund_agent_ordinal.y
 SUITES := $(addprefix --jrh-config=,$(CONFIGS))
 ARGS ?=
 
-# What is tried with the oldest and with the newest versions that pyproject.toml allows: the demo, a recording, and the extras.
+# What is tried with the oldest and with the newest versions that pyproject.toml allows: the demo, a recording, the extras,
+# and what depends on how other packages read: answers of models (all that asks over HTTP), judges of Inspect, and its logs.
 SESSION_TESTS := tests/plugin/test_first_suite.py
-VERSIONS_TESTS := $(SESSION_TESTS) tests/unit/test_check.py tests/unit/test_tables.py \
-	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
+VERSIONS_TESTS := $(SESSION_TESTS) tests/e2e tests/plugin/test_network.py tests/plugin/test_graded_judge.py \
+	tests/unit/test_calls.py tests/unit/test_eval_logs.py tests/unit/test_plain_samples.py \
+	tests/unit/test_check.py tests/unit/test_tables.py tests/unit/test_metrics.py tests/unit/test_templating.py \
+	tests/unit/test_review_app.py
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 
@@ -48,6 +51,7 @@ define resolve
 rm -rf $(1)
 $(UV) venv --quiet --python $(PYTHON) $(1)
 $(UV) pip install --quiet --python $(1)/bin/python $(2) --editable '.[test]'
+$(UV) pip freeze --python $(1)/bin/python --exclude-editable > $(1)/versions.txt
 endef
 
 define try

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -121,3 +123,27 @@ def test_the_gate_of_init_is_that_of_the_examples_and_installs_what_is_installed
     assert "secret@" not in text
     for job in workflow["jobs"].values():
         assert job["steps"][1]["with"]["package"] == "${{ env.PYTEST_JRH }}"
+
+
+def test_the_weekly_run_names_what_fails_and_the_versions_that_differ(tmp_path: Path) -> None:
+    weekly = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text("utf-8"))
+    (job,) = weekly["jobs"].values()
+    script, versions = job["steps"][-1]["run"], tmp_path / ".venv-newest"
+    pinned = "# Pinned.\nlitellm==1.110.2\nPyYAML==6.0.4\ntyping_extensions==4.16.0\n"
+    (tmp_path / "constraints.txt").write_text(pinned)
+    said = "....F\nFAILED tests/e2e/test_faults.py::test_a - AssertionError\nmake: *** Error 1\n"
+    (tmp_path / "said.txt").write_text(said)
+    versions.mkdir()
+    installed = "httpx3==1.0\nlitellm==1.111.0\npyyaml==6.0.4\ntyping-extensions==4.16.0\n"
+    (versions / "versions.txt").write_text(installed)
+    summary = tmp_path / "summary.md"
+    environment = {**os.environ, "VERSIONS": "newest", "GITHUB_STEP_SUMMARY": str(summary)}
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
+    lines = summary.read_text("utf-8").splitlines()
+    assert [line for line in lines if "`" not in line] == [
+        "## The newest versions fail",
+        "FAILED tests/e2e/test_faults.py::test_a - AssertionError",
+        "Versions other than in constraints.txt:",
+        "httpx3: none -> 1.0",
+        "litellm: 1.110.2 -> 1.111.0",
+    ]
