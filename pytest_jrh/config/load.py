@@ -119,7 +119,7 @@ def load_suite(
             targets=_targets(kind, config.cases.scores, mode, rubrics),
         )
         tests.append(test)
-    labels = _labels(config.labels, places, findings) if is_labelled else ()
+    labels = () if is_frozen else _labels(config.labels, places, findings)
     named_labels, key = config.blind.labels, ("blind", "labels")
     blind_labels = places.require(named_labels, findings, key, "the file of blind labels")
     _check(config, mode, rubrics, findings, is_labelled=is_labelled, own_judge=own_judge)
@@ -435,9 +435,6 @@ def _notices(
     sentences = []
     if unused:
         sentences.append(f"not used by agentic tests: {', '.join(map(dotted, unused))}")
-    natural = [kind.name for kind in KINDS.values() if kind.natural]
-    if config.labels and set(kinds).isdisjoint(natural):
-        sentences.append(f"labels has no effect: {listed(natural)} is not in {key_of_kinds}")
     for probe in config.probes:
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")

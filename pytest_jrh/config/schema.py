@@ -415,7 +415,8 @@ class Config(ConfigSection):
         Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
-    """The labels of agent_labels: runs as they are, each with its known verdict."""
+    """The labels of agent_labels: runs as they are, each with its known verdict. A run with another
+    label that no stage edits is no case of another kind, and no judge is given the field."""
     blind: BlindSection = BlindSection.model_construct()
     """Blind labelling in the browser."""
     gate: GateRules = GateRules.model_construct()

@@ -18,6 +18,8 @@ from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.pipeline import Goal, goal_of
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
+from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
@@ -208,7 +210,8 @@ class CaseMaker:
         """The case of an attempt."""
         made_before = ready.made_before(attempt.spec)
         if made_before is not None:
-            return made_before
+            made_before = replace(made_before, run=without_labels(made_before.run, ready.suite))
+            return held_to_label(made_before, ready)
         return await self._shared(attempt, ready, lambda: self._generate(attempt, ready))
 
     async def derived(self, attempt: Attempt, ready: ReadySuite, base: Case) -> Case:
@@ -283,16 +286,12 @@ class CaseMaker:
                 )
                 pipeline = replace(pipeline, tools=tools)
             work = partial(make, pipeline)
-            return await to_its_end(tape, renewing(tape, self.settings, work))
+            case = await to_its_end(tape, renewing(tape, self.settings, work))
+        return held_to_label(case, ready)
 
     async def _unedited(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The run as it is, with its label as the expected answer."""
         spec, run = attempt.spec, await self._read(attempt, ready)
-        # A judge may be code that reads the metadata, where the label may stand.
-        label_fields = {
-            top_field(source.metadata) for source in ready.suite.labels if source.metadata
-        }
-        metadata = {name: value for name, value in run.metadata.items() if name not in label_fields}
         label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
         if label is not None and label.value is None:
             raise NoVerdictCase("disputed_label", label.dispute or "")
@@ -301,7 +300,7 @@ class CaseMaker:
         return Case(
             spec=spec,
             rubric=rubric,
-            run=replace(run, metadata=metadata),
+            run=run,
             outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
             expected=None if label is None else label.value,
             verified=label is not None,
@@ -315,8 +314,10 @@ class CaseMaker:
         try:
             # In a thread where calls go on meanwhile, or user code takes part in it.
             if self.asks or ready.preprocessors:
-                return await asyncio.to_thread(ready.read, attempt.spec)
-            return ready.read(attempt.spec)
+                run = await asyncio.to_thread(ready.read, attempt.spec)
+            else:
+                run = ready.read(attempt.spec)
+            return without_labels(run, ready.suite)
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
 
@@ -330,6 +331,37 @@ class CaseMaker:
             return await asyncio.shield(self._tools[name])
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
+
+
+def without_labels(run: AgentRun, suite: Suite) -> AgentRun:
+    """The run without the fields of its metadata that hold labels: a judge may be code that reads
+    the metadata.
+    """
+    fields = {top_field(source.metadata) for source in suite.config.labels if source.metadata}
+    if fields.isdisjoint(run.metadata):
+        return run
+    kept = {name: value for name, value in run.metadata.items() if name not in fields}
+    return replace(run, metadata=kept)
+
+
+def held_to_label(case: Case, ready: ReadySuite) -> Case:
+    """The case; raises `NoVerdictCase` where it is made of a run that nothing was changed in, and
+    the run has a label which says something else.
+    """
+    label = ready.label(case.spec)
+    is_changed = case.messages != case.run.messages
+    if case.spec.natural or is_changed or case.review is not None or label is None:
+        return case
+    if label.value is None:
+        raise NoVerdictCase("disputed_label", label.dispute or "")
+    if label.value != case.expected:
+        word: object = label.value
+        if case.mode == "binary":
+            word = "violated" if label.value else "satisfied"
+        places = listed((source.place for source in label.sources), 3)
+        text = f"not confirmed: nothing was edited, and the run's label is {word} ({places})"
+        raise NoVerdictCase("not_confirmed", text)
+    return case
 
 
 async def recorded_with(

@@ -239,13 +239,75 @@ def test_labels_that_cannot_be_used_are_refused(
     assert said in str(refused.value)
 
 
-def test_labels_that_no_test_uses_are_named(tmp_path: Path) -> None:
-    labelled = write_labelled(tmp_path)
-    text = labelled.config.read_text("utf-8").replace("agent_labels", "agent_positives")
-    text += "synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}\n"
-    labelled.config.write_text(text, encoding="utf-8")
-    [notice] = [each for each in make(labelled).notices if "labels" in each]
-    assert "has no effect: agent_labels is not in admin." in notice
+CODE_THAT_LOOKS = """
+from pathlib import Path
+from inspect_ai.scorer import Score, Scorer, accuracy, scorer
+
+SEEN = Path(__file__).with_name("seen.txt")
+
+def note(fields):
+    with SEEN.open("a") as file:
+        file.write(" ".join(sorted(fields)) + "\\n")
+
+def own(case):
+    note(case.metadata)
+    return int("marker-violation" in case.transcript), ""
+
+@scorer(metrics=[accuracy()])
+def scored() -> Scorer:
+    async def score(state, target) -> Score:
+        note(state.metadata)
+        return Score(value="I" if "marker-violation" in str(state.messages) else "C")
+    return score
+"""
+CONFIG_OF_MADE = """
+suite: {log: runs.jsonl, rubrics: rubrics.yml}
+cases: {kinds: KINDS}
+labels: LABELS
+editor: {model: openai/gpt-4.1-mini}
+judges:
+  - {name: own, python: "judges.py:own"}
+  - {name: scored, inspect_scorer: "judges.py@scored"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "labels"),
+    [
+        ("[agent_positives, agent_perturbation]", "{metadata: truth/bad, map: {no: 0, yes: 1}}"),
+        (
+            "[agent_labels, agent_positives]",
+            "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]",
+        ),
+    ],
+    ids=["of a field, not cases themselves", "of a file and a field"],
+)
+def test_made_cases_show_no_label_and_contradict_none(
+    tmp_path: Path, kinds: str, labels: str
+) -> None:
+    runs = []
+    for number, word in enumerate(("no", "yes", None), start=1):
+        turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+        field = "more" if "path" in labels else "truth/bad"
+        metadata = {"shown": 1} if word is None else {"shown": 1, field: word}
+        runs.append({"id": f"run-{number}", "messages": turns, "metadata": metadata})
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(each) + "\n" for each in runs))
+    (tmp_path / "labels.csv").write_text("run_id,label\nrun-3,violated\n")
+    (tmp_path / "rubrics.yml").write_text("- {id: kind, instructions: The agent is kind.}\n")
+    (tmp_path / "judges.py").write_text(CODE_THAT_LOOKS)
+    config = CONFIG_OF_MADE.replace("KINDS", kinds).replace("LABELS", labels)
+    (tmp_path / "made.yml").write_text(config)
+    with ModelServer(Obedient()) as server:
+        options = ("--jrh-config=made.yml", "--jrh-record-mode=once", "-rs")
+        done = run_pytest(tmp_path, *options, env=server.environment)
+    assert {*(tmp_path / "seen.txt").read_text().split()} == {"shown"}, done.stdout
+    without_case = set()
+    for line in lines(tmp_path / "outputs/made.yml/results.jsonl"):
+        if line["test"] == "agent_positives" and line["outcome"] == "no_case":
+            without_case.add(line["run_id"])
+    assert without_case == ({"run-2", "run-3"} if "path" in labels else {"run-2"})
+    said = "nothing was edited, and the run's label is violated"
+    assert said in " ".join(done.stdout.split())
 
 
 def test_init_names_the_words_of_labels_that_are_words(
