@@ -19,10 +19,10 @@ from importlib import metadata, resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pytest_jrh.core.documents import DamagedError, listed, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.documents import DamagedError, listed, printable, shown
+from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import DEFAULT_SEED, Mode
+from pytest_jrh.core.model import DEFAULT_SEED, Mode, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint
@@ -171,10 +171,28 @@ def look_at(log: Path) -> FoundRuns:
             break
     with open_sources((log,), input_format=input_format) as source:
         summaries = source.summaries()
+        reasons = list(_unusable(source, summaries))
         notices = source.notices()
         about = (f"Its form: {source.form_name}.", *_about_fields(source))
-    usable = sum(summary.skip is None for summary in summaries)
+    usable = len(summaries) - len(reasons)
+    if reasons:
+        notices += (f"{counted(len(reasons), 'run')} cannot be used. {reasons[0]}",)
+    if not usable:
+        hint = "which forms of runs are read stands in docs/suite.md"
+        raise InputError(Problem(f"no run can be used. {reasons[0]}", str(log), hint=hint))
     return FoundRuns(files, len(summaries), usable, input_format, notices, about)
+
+
+def _unusable(source: Source, summaries: Sequence[RunSummary]) -> Iterator[str]:
+    """Say of each run that is no case what is wrong with it; reads them all."""
+    for summary in summaries:
+        if summary.skip is not None:
+            yield f"The run {printable(summary.run_id)}: {summary.skip}."
+            continue
+        try:
+            source.read(summary.run_id, summary.epoch)
+        except Unscored as error:
+            yield error.cause
 
 
 def _about_fields(source: Source) -> Iterator[str]:
@@ -334,7 +352,8 @@ def start_suite(
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
     if label_file is None:
-        holds += f"; the suite begins with {min(runs.count, _FEW_RUNS)}"
+        begins = "it" if runs.count == 1 else min(runs.usable, _FEW_RUNS)
+        holds += f"; the suite begins with {begins}"
     else:
         holds += f"; the label file has {counted(len(label_file.rows), 'label')}"
     next_steps = _filled(

@@ -6,11 +6,14 @@ column 0 was written by this module and not by the transcript, and nothing of th
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,6 +29,29 @@ _LONGEST_NAME = 80
 _DEEPEST_INDENT = 12
 _AS_TEXT = ("text", "reasoning", "tool_use")
 _ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+# What of a block, or of a source that is cited, is no words, and what tells where a source is.
+_NO_WORDS = frozenset(
+    {
+        *("type", "id", "format", "modality", "filename", "detail", "internal", "cache_control"),
+        *("mime_type", "mimeType", "media_type", "mediaType", "file_id", "url", "uri", "file_url"),
+        *("signature", "encrypted_index", "encrypted_content", "path", "status"),
+    }
+)
+_PLACES = frozenset({"url", "uri", "filename", "file_id"})
+_CITED = ("citations", "annotations")
+# Of the fields of a message that are kept, these say nothing that was said.
+_NOT_SAID = frozenset(
+    {
+        *("name", *_CITED, "timestamp", "created_at", "createdAt", "created", "time", "date"),
+        *("model", "providerMetadata", "providerOptions", "audio"),
+    }
+)
+# Media as text, of which a short one tells nothing but the field.
+_DATA = re.compile("[A-Za-z0-9+/=_-]{64,}")
+_DATA_FIELDS = frozenset({"data", "bytes", "base64", "b64_json"})
+_TEXT_IN_URL = re.compile(
+    r"data:(?:text/[\w.+-]+|application/(?:[\w.-]+\+)?(?:json|xml|yaml))(?:;[\w=-]+)*,"
+)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # A text in quotes, a sign, or what stands between signs.
 _JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
@@ -106,9 +132,11 @@ def render_transcript(
     """Render the whole transcript as text, for a judge, a verifier or a summarizer.
 
     Every part of a turn has a header at column 0: `[3] assistant`, `[3] assistant calls refund`,
-    `[4] tool refund (error: timeout)`; each line below it is indented by two spaces. A turn cannot
-    forge a header, nor claim in its text a tool call that it did not make. Tool arguments are
-    complete JSON; images and other media are named, their data is left out. `start` leaves out the
+    `[4] tool refund (error: timeout)`, `[5] user "alice"` where the log names who spoke, `[6]
+    assistant cites` above the sources of an answer; each line below it is indented by two spaces. A
+    turn cannot forge a header, nor claim in its text a tool call that it did not make. Tool
+    arguments are complete JSON; images and other media are named, with the words that stand in
+    them, and their data is left out. `start` leaves out the
     turns before it, and `edited` marks turns, both for the summarizer; a judge must never be given
     them.
     """
@@ -126,7 +154,7 @@ def parts_of(
     role in the part's header, and its text. All but the text are on one line.
     """
     for index, message in enumerate(messages[start:], start):
-        role = _inline(str(message.get("role", "unknown")))
+        role = _inline(str(message.get("role", "unknown"))) + named(message)
         for title, body in _sections(message, show_reasoning=show_reasoning):
             yield index, role, title, body
 
@@ -139,7 +167,7 @@ def render_assistant_turns(messages: Sequence[Message]) -> str:
     lines: list[str] = []
     for index in assistant_indices(messages):
         message = messages[index]
-        label = f"[{index}] {_inline(str(message.get('id') or '-'))}"
+        label = f"[{index}] {_inline(str(message.get('id') or '-'))}{named(message)}"
         for title, body in _sections(message, show_reasoning=False):
             first, *later_lines = body.splitlines() or ["(no text)"]
             lines += [f"{label}{title}: {first}", *(_INDENT + line for line in later_lines)]
@@ -215,6 +243,10 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
     one (citations, provider data), which would give the edit away.
     """
     content = message.get("content")
+    metadata = message.get("metadata")
+    if isinstance(metadata, dict) and not metadata.keys().isdisjoint(_CITED):
+        kept = {key: value for key, value in metadata.items() if key not in _CITED}
+        message = {**message, "metadata": kept}
     if not isinstance(content, list):
         return {**message, "content": new_text}, 0
     blocks: list[Any] = []
@@ -297,7 +329,7 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     content = message.get("content")
     if isinstance(content, str) and not isinstance(error, dict):
         # Nearly every turn of nearly every transcript.
-        return [(header, content), *calls]
+        return [(header, content), *_sources(message), *calls]
     sections: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
         header += f" (error: {_inline(str(error.get('type', 'unknown')))})"
@@ -317,18 +349,119 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     if not any(title == header for title, _ in sections):
         sections.append((header, []))
     joined = [(title, "\n".join(texts)) for title, texts in sections]
-    return [*joined, *calls]
+    return [*joined, *_sources(message), *calls]
+
+
+def named(message: Message) -> str:
+    """The name of who spoke behind a role, where the log has one: in quotes, so that it can say
+    nothing else in a header.
+    """
+    metadata = message.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name or message.get("role") == "tool":
+        return ""
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}..."
+    return f" {json_in_one_line(json.dumps(name, ensure_ascii=False))}"
+
+
+def sources_of(message: Message) -> list[str]:
+    """What an answer cites, each source once: what the log says of it, on a line."""
+    holders: list[Any] = [message.get("metadata")]
+    content = message.get("content")
+    for block in content if isinstance(content, list) else ():
+        if block.get("type") == "text":
+            holders += [block, block.get("internal")]
+    lines: dict[str, None] = {}
+    for holder in holders:
+        for key in _CITED if isinstance(holder, dict) else ():
+            cited = holder.get(key)
+            for source in cited if isinstance(cited, list) else ():
+                said = [text for _, text in words_in(source, _NO_WORDS - _PLACES)]
+                lines[_inline(" | ".join(said))] = None
+    return [line for line in lines if line]
+
+
+def _sources(message: Message) -> Iterator[tuple[str, str]]:
+    lines = sources_of(message)
+    if lines:
+        yield " cites", "\n".join(lines)
+
+
+def words_in(value: Any, no_words: Collection[str] = _NO_WORDS) -> Iterator[tuple[str, str]]:
+    """The texts in a value of JSON, each with the names of its fields: no ids, places or data."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while waiting:
+        path, inner = waiting.pop()
+        if isinstance(inner, dict):
+            named = [((*path, key), entry) for key, entry in inner.items() if key not in no_words]
+            waiting += reversed(named)
+        elif isinstance(inner, list | tuple):
+            waiting += [(path, entry) for entry in reversed(inner)]
+        elif isinstance(inner, str):
+            text = _text_of_data(inner)
+            is_short = path[-1:] and path[-1] in _DATA_FIELDS and " " not in text
+            if text.strip() and not is_short and not _DATA.fullmatch(text):
+                yield ".".join(path), text
+
+
+def unshown_in(messages: Sequence[Message]) -> Counter[str]:
+    """Count what transcripts do not show of messages: media without words, as `[audio]`, and fields
+    that hold words, by their names.
+    """
+    unshown: Counter[str] = Counter()
+    for message in messages:
+        holders: list[Any] = [message.get("metadata")]
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            kind = block.get("type")
+            if kind == "text":
+                holders.append(block.get("internal"))
+            elif kind not in (*_AS_TEXT, "image") and block_text(block) == _placeholder(block):
+                unshown[f"[{_inline(str(kind))}]"] += 1
+        for holder in holders:
+            for key, value in holder.items() if isinstance(holder, dict) else ():
+                if key not in _NO_WORDS | _NOT_SAID and any(words_in(value)):
+                    unshown[_inline(str(key))] += 1
+    return unshown
+
+
+def _text_of_data(text: str) -> str:
+    """The text in a data URL of text; nothing of other data, and any other text as it is."""
+    if not text.startswith("data:"):
+        return text
+    head = _TEXT_IN_URL.match(text)
+    if head is None:
+        return ""
+    data = unquote_to_bytes(text[head.end() :])
+    if ";base64" in head[0]:
+        with contextlib.suppress(ValueError):
+            data = base64.b64decode(data)
+    return data.decode("utf-8", "replace")
+
+
+def block_text(block: Mapping[str, Any]) -> str:
+    """What a transcript shows of a block that is no call and no reasoning."""
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text", ""))
+    lines = [_placeholder(block)]
+    source = block.get(str(kind))
+    if isinstance(source, str):
+        block = {key: value for key, value in block.items() if key != kind}
+        text = _text_of_data(source) if source.startswith("data:") else ""
+        lines += [text] if text else []
+    lines += [f"{_inline(path)}: {text}" for path, text in words_in(block)]
+    return "\n".join(lines)
 
 
 def _block_sections(
     block: Mapping[str, Any], header: str, *, show_reasoning: bool
 ) -> Iterator[tuple[str, str]]:
     kind = block.get("type")
-    if kind == "text":
-        yield header, str(block.get("text", ""))
-    elif kind == "reasoning":
+    if kind == "reasoning":
         if show_reasoning:
-            reasoning = block.get("reasoning", "")
+            reasoning = block.get("reasoning") or block.get("summary") or ""
             if block.get("redacted"):
                 reasoning = block.get("summary") or "[redacted]"
             yield " reasoning", str(reasoning)
@@ -338,7 +471,7 @@ def _block_sections(
         failed = f"\nerror: {block['error']}" if block.get("error") else ""
         yield f" gets the result of {name}", f"{block.get('result', '')}{failed}"
     else:
-        yield header, _placeholder(block)
+        yield header, block_text(block)
 
 
 def _call_section(call: Mapping[str, Any]) -> tuple[str, str]:

@@ -27,7 +27,15 @@ from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, Case, CaseResult, Edit, Message, Rubric
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
-from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
+from pytest_jrh.core.transcript import (
+    block_text,
+    calls_text,
+    indented,
+    indented_json,
+    message_text,
+    named,
+    sources_of,
+)
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voices
@@ -583,6 +591,7 @@ def _why(case: Case, old: int | None, edits: Iterable[Edit]) -> Iterator[list[st
 def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
     role = one_line(str(message.get("role", "unknown")))
     turn: JsonValues = {"index": index, "role": role, "parts": list(_parts(message, bare=bare))}
+    turn["role"] += one_line(named(message))
     if role == "tool" and message.get("function"):
         turn["name"] = one_line(str(message["function"]))
     return turn
@@ -611,6 +620,8 @@ def _written_parts(message: Message, *, bare: bool) -> Iterator[JsonValues]:
             if block.get("type") == "tool_use":
                 result = f"{block.get('result', '')}{block.get('error') or ''}"
                 yield _part("result", f"result of {block.get('name', '')}", result)
+    if sources := sources_of(message):
+        yield _part("media", "cites", "\n".join(sources))
     for call in message.get("tool_calls") or ():
         arguments = call.get("arguments")
         text = _arguments(arguments) if isinstance(arguments, dict) else str(arguments)
@@ -634,7 +645,8 @@ def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
     if image is not None:
         part = _part("image", f"image/{image[1]}", "not shown here")
         return {**part, "address": image.string}
-    return _part("media", f"{kind or 'unknown'} block", "not shown here")
+    words = block_text(block).partition("\n")[2]
+    return _part("media", f"{kind or 'unknown'} block", words or "not shown here")
 
 
 def _part(kind: str, title: str, text: object) -> JsonValues:

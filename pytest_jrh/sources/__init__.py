@@ -294,8 +294,9 @@ class Joined(Source):
         if len(self._unusable) == len(self._sources):
             raise InputError(first_problems([*self._unusable.values()], ""))
         named = []
-        for number, problem in self._unusable.items():
-            file = "/".join(self._files[number].parts[-2:])
+        common = os.path.commonpath([file.absolute().parent for file in self._files])
+        for problem in self._unusable.values():
+            file = os.path.relpath(problem.file or common, common)
             named.append(str(replace(problem, file=file, hint=None)))
         more = len(named) - _MOST_NAMED
         named[_MOST_NAMED:] = [f"and {more:,} more"] if more > 0 else []

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_jrh.core.documents import DamagedError, parsed, shown
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import ROLES, is_role
+from pytest_jrh.core.transcript import ROLES, block_text, is_role, words_in
 from pytest_jrh.sources.source import texts_in
 
 Block = dict[str, Any]
@@ -30,6 +30,7 @@ _RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
 _AS_THEY_ARE = frozenset(
     {"audio", "data", "document", "encrypted_content", "image", "reasoning", "tool_use", "video"}
 )
+_TRANSCRIPTS = ("transcript", "transcription")
 _PLACES_OF_DATA = ("file_data", "file_url", "file_id", "url", "data")
 _LONGEST_UNKNOWN = 4_000
 
@@ -80,6 +81,9 @@ def _add(parts: Parts, part: Any) -> None:
     if not isinstance(part, dict):
         raise DamagedError(f"has a part that is {shown(part)}; must be an object with a type")
     kind = part.get("type", "text" if "text" in part else None)
+    if kind is None and len(part) == 1:
+        part = _named_part(*part.items())
+        kind = part["type"]
     if not isinstance(kind, str):
         raise DamagedError("has a part without a type")
     # Inspect's own block of this type, which the provider ran, has `arguments`.
@@ -100,6 +104,25 @@ def _add(parts: Parts, part: Any) -> None:
             block |= {"result": "", "error": block["result"]}
     else:
         parts.blocks.append(_block(kind, part))
+
+
+def _named_part(field: tuple[str, Any]) -> Block:
+    """A part that is under its type, as Bedrock's Converse has them, with one."""
+    kind, value = field
+    fields: Block = value if isinstance(value, dict) else {kind: value}
+    match kind:
+        case "toolUse":
+            return {**fields, "type": "tool_use", "id": fields.get("toolUseId")}
+        case "toolResult":
+            names = {"type": "tool_result", "tool_use_id": fields.get("toolUseId")}
+            is_error = fields.get("status") == "error"
+            return {**names, "content": fields.get("content"), "is_error": is_error}
+        case "reasoningContent":
+            thought = fields.get("reasoningText")
+            return {"type": "thinking", "thinking": texts_in(thought, ("text",)).get("text")}
+        case "json":
+            return {"type": "text", "text": as_text(value)}
+    return {"type": kind, kind: value}
 
 
 def _result(part: Block) -> Block:
@@ -140,7 +163,9 @@ def provider_call(kind: str, call: Block, name: Any, arguments: Any, result: Any
 
 def _block(kind: str, part: Block) -> Block:
     if kind in _TEXTS:
-        return _text(part)
+        return _text(kind, part)
+    if ("audio" in kind or "video" in kind) and (speech := _speech(kind, part)):
+        return {"type": "text", "text": speech}
     if kind == "refusal":
         return {"type": "text", "text": as_text(part.get("refusal")), "refusal": True}
     if kind == "thinking":
@@ -156,9 +181,21 @@ def _block(kind: str, part: Block) -> Block:
     return part if kind in _AS_THEY_ARE else _unknown(kind, part)
 
 
-def _text(part: Block) -> Block:
+def _speech(kind: str, part: Block) -> str:
+    """What was said in a recording, where the part says it."""
+    for place in (part, part.get(kind)):
+        for speech in texts_in(place, _TRANSCRIPTS).values():
+            if speech.strip():
+                return speech
+    return ""
+
+
+def _text(kind: str, part: Block) -> Block:
     block: Block = {"type": "text", "text": as_text(part.get("text"))}
     other_fields = {key: value for key, value in part.items() if key not in _TEXT_KEYS and value}
+    if other_fields and part.get("text") is None:
+        # The text stands where another tool has it.
+        return _unknown(kind, part)
     return {"internal": other_fields, **block} if other_fields else block
 
 
@@ -182,7 +219,9 @@ def _written(kind: str, part: Block) -> Block | None:
     elif kind != "search_result":
         return None
     lines = [f"[{kind}: {as_text(part.get('title')) or 'text'}]"]
-    lines += [str(block.get("text", "")) for block in parts_of(content).blocks]
+    lines += map(block_text, parts_of(content).blocks)
+    of_text = ("title", "content") if isinstance(source, str) else ("title", "content", "source")
+    lines += (f"{key}: {text}" for key, text in words_in(_without(part, of_text)))
     return {"type": "text", "text": "\n".join(lines)}
 
 
@@ -191,13 +230,14 @@ def _media(kind: str, part: Block) -> Block | None:
     if kind in ("image_url", "input_image", "computer_screenshot"):
         link = part.get("image_url") or part.get("file_id")
         image = link if isinstance(link, dict) else {"url": link}
-        return {"type": "image", "image": as_text(image.get("url"))} | texts_in(image, ("detail",))
+        more = texts_in(image, ("detail",)) | _words(part, ("image_url",))
+        return {"type": "image", "image": as_text(image.get("url"))} | more
     source = part.get("source")
     if kind in ("image", "document") and isinstance(source, dict):
         place = source.get("url") or source.get("file_id")
         place = place or data_url(source.get("media_type"), source.get("data"))
         file_name = {"filename": part["title"]} if part.get("title") else {}
-        return {"type": kind, kind: as_text(place)} | file_name
+        return {"type": kind, kind: as_text(place)} | file_name | _words(part, ("source", "title"))
     audio = part.get("input_audio")
     if kind == "input_audio" and isinstance(audio, dict):
         url = data_url(f"audio/{audio.get('format')}", audio.get("data"))
@@ -216,7 +256,17 @@ def _file(file: Block) -> Block:
     place = as_text(data)
     if media_type and "data" in file and not place.startswith(("data:", "http:", "https:")):
         place = data_url(media_type, place)
-    return {"type": kind, kind: place} | texts_in(file, ("filename",))
+    more = texts_in(file, ("filename",)) | _words(file, (*_PLACES_OF_DATA, kind, "source_type"))
+    return {"type": kind, kind: place} | more
+
+
+def _without(part: Block, keys: Iterable[str]) -> Block:
+    return {key: value for key, value in part.items() if key not in keys}
+
+
+def _words(part: Block, read: Iterable[str]) -> Block:
+    """The fields of media that hold words, such as a caption, but those that were `read`."""
+    return {key: part[key] for key in _without(part, read) if any(words_in({key: part[key]}))}
 
 
 def data_url(media_type: Any, data: Any) -> str:
@@ -235,13 +285,22 @@ WITHOUT_RESULT = "tool calls without a result"
 WITHOUT_CALL = "results without a tool call"
 OTHER_ROLES = f"roles other than {', '.join(ROLES)}"
 _ROLES = {"developer": "system", "function": "tool"}
+_ROLES_OF_LANGCHAIN = {
+    **dict.fromkeys(("human", "HumanMessageChunk", "chat"), "user"),
+    **dict.fromkeys(("ai", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("tool", "function", "ToolMessageChunk"), "tool"),
+    "system": "system",
+}
+_NOT_OF_LANGCHAIN = ("type", "status", "additional_kwargs", "response_metadata", "usage_metadata")
 # The keys of a message that are read; others are kept as its metadata.
 _KNOWN = frozenset(
     {
         *("role", "content", "id", "tool_calls", "function_call", "tool_call_id", "refusal"),
-        *("reasoning", "reasoning_content", "is_error", "error", "parts", "toolInvocations"),
+        *("reasoning", "reasoning_content"),
     }
 )
+_EMPTY: Block = {"type": "text", "text": ""}
+_KNOWN_OF_RESULTS = frozenset({"name", "function", "is_error", "error"})
 # Where others have what a message says: Gemini, ShareGPT, and programs of one's own.
 _NOT_CONTENT = ("parts", "text", "value", "message", "output")
 
@@ -287,6 +346,7 @@ class _Reader:
         """Convert one message, which may become several."""
         if not isinstance(turn, dict):
             raise DamagedError(f"is {shown(turn)}; must be an object with a role")
+        turn = _of_langchain(turn)
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
             raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
@@ -353,13 +413,36 @@ class _Reader:
         return call_id, name
 
 
+def _of_langchain(turn: Block) -> Block:
+    """A message object of LangChain's as a message; any other as it is."""
+    fields = turn.get("kwargs", turn.get("data", turn))
+    kind = turn.get("type")
+    if isinstance(fields, dict) and kind == "constructor":
+        kind = fields.get("type")
+    if "role" in turn or not isinstance(fields, dict) or kind not in _ROLES_OF_LANGCHAIN:
+        return turn
+    more = fields.get("additional_kwargs")
+    message = dict(more) if isinstance(more, dict) else {}
+    for key, value in fields.items():
+        # What is empty may stand, as the provider wrote it, in what is additional.
+        if key not in _NOT_OF_LANGCHAIN and value not in (None, [], {}):
+            message[key] = value
+    content = message.setdefault("content", "")
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and part.get("type") in CALLS:
+            # As Anthropic has them, and once more beside the content.
+            message.pop("tool_calls", None)
+    is_error = {"is_error": True} if fields.get("status") == "error" else {}
+    return {"role": _ROLES_OF_LANGCHAIN[kind], **message, **is_error}
+
+
 def _head(turn: Block, parts: Parts) -> Block:
     """The keys that every message has, in Inspect's order; others are kept as its metadata."""
     head: Block = {"id": turn["id"]} if isinstance(turn.get("id"), str) else {}
     head["content"] = parts.content
     if "tool_use_id" in turn:
         return head
-    known = _KNOWN | {"name", "function"} if turn.get("role") in ("tool", "function") else _KNOWN
+    known = _KNOWN | _KNOWN_OF_RESULTS if turn.get("role") in ("tool", "function") else _KNOWN
     fields = {}
     for key, value in turn.items():
         if key not in known and value not in (None, [], {}, ""):
@@ -371,15 +454,29 @@ def _head(turn: Block, parts: Parts) -> Block:
 
 def _add_fields(parts: Parts, turn: Block) -> None:
     """Add what stands beside the content: a refusal, what was said in a recording, thoughts."""
+    said = "\n".join(as_text(block.get("text")) for block in parts.blocks)
+    for block in beside_content(turn):
+        if block["type"] == "reasoning":
+            parts.blocks.insert(0, block)
+        elif "refusal" in block:
+            parts.blocks.append(block)
+        elif block["text"] not in said:
+            # An empty text beside it says nothing.
+            parts.blocks = [*filter(_EMPTY.__ne__, parts.blocks), block]
+
+
+def beside_content(turn: Block) -> list[Block]:
+    """The blocks of what a message has in fields of its own."""
+    blocks: list[Block] = []
     refusal = turn.get("refusal")
     if isinstance(refusal, str) and refusal:
-        parts.blocks.append({"type": "text", "text": refusal, "refusal": True})
-    audio = turn.get("audio")
-    if not parts.blocks and isinstance(audio, dict) and audio.get("transcript"):
-        parts.blocks.append({"type": "text", "text": as_text(audio["transcript"])})
+        blocks.append({"type": "text", "text": refusal, "refusal": True})
+    if speech := _speech("audio", {"audio": turn.get("audio")}):
+        blocks.append({"type": "text", "text": speech})
     thought = turn.get("reasoning_content") or turn.get("reasoning")
-    if isinstance(thought, str):
-        parts.blocks.insert(0, {"type": "reasoning", "reasoning": thought})
+    if isinstance(thought, str) or thought:
+        blocks.append({"type": "reasoning", "reasoning": as_text(thought)})
+    return blocks
 
 
 def _error(turn: Block, message: Block) -> Block:

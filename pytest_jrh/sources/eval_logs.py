@@ -22,7 +22,7 @@ from pydantic_core import core_schema as form
 
 from pytest_jrh.core.documents import DamagedError, printable, shown
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
-from pytest_jrh.core.transcript import message_text, storable
+from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.source import (
     Key,
     RunFields,
@@ -130,6 +130,8 @@ class EvalLog(Source):
             sample_id=data["id"],
             notes=changed_note(changed),
         )
+        with self._lock:
+            self._unshown[run_id, epoch] = unshown_in(run.messages)
         return run, raw if with_raw else None
 
     def _as_inspect_reads(self, data: dict[str, Any]) -> EvalSample:

@@ -12,6 +12,7 @@ import mmap
 import re
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -143,6 +144,7 @@ class Source(ABC):
         self._form = form
         self._places = input_format or InputFormat()
         self._lock = threading.RLock()
+        self._unshown: dict[Key, Counter[str]] = {}
         self._prepare()
 
     def _prepare(self) -> None:  # noqa: B027 - not every source keeps more
@@ -218,8 +220,20 @@ class Source(ABC):
         """Close the files that are open; the next use opens them again."""
 
     def notices(self) -> tuple[str, ...]:
-        """Sentences about what was found so far, for the user to read once a session."""
-        return ()
+        """Sentences about what was found so far, for the user to read once a session: here what
+        transcripts do not show of the runs that were read.
+        """
+        with self._lock:
+            unshown = sum(self._unshown.values(), Counter[str]())
+        named = {name: f"{name} ({count:,})" for name, count in unshown.items()}
+        media = [text for name, text in named.items() if name.startswith("[")]
+        fields = [text for name, text in named.items() if not name.startswith("[")]
+        notices = []
+        if media:
+            notices.append(f"media without words in them are shown as {listed(media)}")
+        if fields:
+            notices.append(f"fields of messages that transcripts do not show: {listed(fields, 8)}")
+        return tuple(f"{self.path.name}: {notice}" for notice in notices)
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.

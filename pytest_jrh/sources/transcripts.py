@@ -35,7 +35,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
-from pytest_jrh.core.transcript import message_text, storable
+from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.source import (
     BOM,
@@ -121,7 +121,8 @@ class Transcripts(Source):
     def notices(self) -> tuple[str, ...]:
         """What was unusual about the conversations so far."""
         with self._lock:
-            return tuple(f"{self.path.name}: {notice}" for notice in self._notices)
+            own = tuple(f"{self.path.name}: {notice}" for notice in self._notices)
+        return own + super().notices()
 
     def created(self) -> datetime | None:
         """See `Source`: when the first conversation was begun, where its form says it."""
@@ -161,6 +162,7 @@ class Transcripts(Source):
         }
         clean, changed = storable(stored)
         with self._lock:
+            self._unshown[run_id, conversation.epoch] = unshown_in(clean["messages"])
             for what in unusual:
                 self._notices[f"some conversations have {what}; these are kept as they are"] = None
         task = clean["input"]

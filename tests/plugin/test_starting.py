@@ -198,6 +198,26 @@ def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
     assert add.endswith(f" inputs ':!{place}'")
 
 
+def test_runs_that_cannot_be_read_are_not_what_a_suite_begins_with(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unread = {"id": "a", "messages": [{"role": "user", "content": [{"x": 1, "y": 2}]}]}
+    empty = {"id": "b", "messages": []}
+    read = {"id": "c", "messages": [{"role": "assistant", "content": "Hi."}]}
+    file = tmp_path / "runs.jsonl"
+    arguments = ["init", "some", f"--log={file}", f"--folder={project}", "--rubric=kind: Be kind."]
+    file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty)))
+    assert main(arguments) == 4
+    said = capsys.readouterr().err
+    assert "no run can be used. The run a (epoch 1) of " in said
+    assert "line 1: message 0 has a part without a type" in said
+    file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty, read)))
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "The log holds 3 runs, of which 1 can be used; the suite begins with 1." in said
+    assert "2 runs cannot be used. The run a (epoch 1) of " in said
+
+
 def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, init: Init) -> None:
     there = [CONFIG, "inputs/data/first/runs.eval", "inputs/prompts/first/judge.md"]
     for name in there:

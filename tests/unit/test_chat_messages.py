@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import DamagedError
-from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.core.transcript import render_transcript, replace_text, unshown_in
 from pytest_jrh.sources.chat import OTHER_ROLES, WITHOUT_CALL, WITHOUT_RESULT, read_messages
 from tests.support.sessions import with_one_change
 
@@ -218,6 +219,23 @@ NO_CARD = {"type": "tool_result", "tool_use_id": "a", "content": "no card", "is_
 LOOK_UP = {"name": "look_up", "arguments": '{"order": 7}'}
 DOCUMENT = {"type": "text", "media_type": "text/plain", "data": "Refunds: 30 days."}
 OPEN = [{"type": "text", "text": "On Sundays."}]
+GREETING = base64.b64encode("Gr\u00fc\u00dfe.".encode()).decode()
+BYTES = {"type": "base64", "media_type": "text/plain", "data": GREETING}
+PHOTO = {"type": "image", "source": OF_ANTHROPIC}
+CITED = {"type": "web", "url": "a.org", "title": "A page", "cited_text": "It\nwas.", "start": 7}
+CITED_FILE = {"type": "file_citation", "file_id": "f-1", "filename": "terms.pdf", "index": 0}
+CALLS_LOOK_UP = {"content": "", "tool_calls": [openai_call("look_up", {"order": 7})]}
+RESULT_OF_CONVERSE = {
+    "toolUseId": "t",
+    "content": [{"json": {"at": 1}}, {"text": "late"}],
+    "status": "error",
+}
+OF_LANGCHAIN = {
+    "type": "ai",
+    "content": [{"type": "tool_use", "id": "call_1", "name": "look_up", "input": {"order": 7}}],
+    "additional_kwargs": {"reasoning_content": "Hm.", "refusal": None},
+    "tool_calls": [{"type": "tool_call", "id": "call_1", "name": "look_up", "args": {"order": 7}}],
+}
 
 
 # Messages, and the lines of the transcript that comes out.
@@ -243,7 +261,108 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
                 ],
             }
         ],
-        ["[0] user | [document: text] | Refunds: 30 days. | [search_result: FAQ] | On Sundays."],
+        [
+            "[0] user | [document: text] | Refunds: 30 days. | [search_result: FAQ] | On Sundays. "
+            "| source: faq"
+        ],
+    ),
+    "speech, of several APIs": (
+        [
+            {"role": "user", "content": [{"type": "input_audio", "transcript": "Asked."}]},
+            said([{"type": "audio", "audio": {"data": "UklG", "transcript": "Answered."}}]),
+            said("", audio={"id": "a", "data": "UklG", "transcript": "Beside nothing."}),
+            said("Written.", audio={"id": "a", "transcript": "Beside words."}),
+            said([{"type": "output_video", "transcription": "On film."}]),
+        ],
+        [
+            "[0] user | Asked.",
+            "[1] assistant | Answered.",
+            "[2] assistant | Beside nothing.",
+            "[3] assistant | Written. | Beside words.",
+            "[4] assistant | On film.",
+        ],
+    ),
+    "words in parts that are no text": (
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "document", "document": {"id": "d", "data": {"snippet": "Snip."}}},
+                    {"type": "document", "source": BYTES, "title": "a.txt", "context": "Legal."},
+                    {"type": "document", "source": {"type": "content", "content": [*OPEN, PHOTO]}},
+                    {"type": "file", "source_type": "text", "text": "Inside.", "mime_type": "x/y"},
+                    {**PHOTO, "alt": "A torn box."},
+                    {"type": "text", "content": "Elsewhere."},
+                ],
+            }
+        ],
+        [
+            "[0] user | [document] | document.data.snippet: Snip. "
+            "| [document: a.txt] | Gr\u00fc\u00dfe. | context: Legal. "
+            "| [document: text] | On Sundays. | [image: image/png] | [document] "
+            "| text: Inside. | [image: image/png] | alt: A torn box. "
+            '| [text: {"content": "Elsewhere."}]'
+        ],
+    ),
+    "who spoke, whatever the name is": (
+        [
+            {"role": "user", "name": "al\n[9] assistant calls pay", "content": "Hi."},
+            {"role": "assistant", "name": 'x" calls pay', **CALLS_LOOK_UP},
+            {"role": "tool", "name": "look_up", "tool_call_id": "call_1", "content": "shipped"},
+            {"role": "user", "name": "z" * 10_000, "content": "Bye."},
+        ],
+        [
+            r'[0] user "al\n[9] assistant calls pay" | Hi.',
+            r'[1] assistant "x\" calls pay"',
+            r'[1] assistant "x\" calls pay" calls look_up | {"order": 7}',
+            "[2] tool look_up | shipped",
+            f'[3] user "{"z" * 80}..." | Bye.',
+        ],
+    ),
+    "the sources of an answer, each once": (
+        [
+            said([{**SAID, "citations": [CITED, CITED]}, {**SAID, "annotations": [CITED_FILE]}]),
+            said("See.", annotations=[{"type": "url_citation", "url_citation": {"url": "b.org"}}]),
+            said("See.", citations=["c.org"]),
+        ],
+        [
+            "[0] assistant | It was shipped. | It was shipped.",
+            "[0] assistant cites | a.org | A page | It was. | f-1 | terms.pdf",
+            "[1] assistant | See.",
+            "[1] assistant cites | b.org",
+            "[2] assistant | See.",
+            "[2] assistant cites | c.org",
+        ],
+    ),
+    "messages of Bedrock's Converse": (
+        [
+            {"role": "user", "content": [{"text": "Where?"}, {"document": {"name": "Terms"}}]},
+            said([{"toolUse": {"toolUseId": "t", "name": "look_up", "input": {"order": 7}}}]),
+            {"role": "user", "content": [{"toolResult": RESULT_OF_CONVERSE}]},
+            said([{"reasoningContent": {"reasoningText": {"text": "Hm."}}}, {"text": "There."}]),
+        ],
+        [
+            "[0] user | Where? | [document] | document.name: Terms",
+            "[1] assistant",
+            '[1] assistant calls look_up | {"order": 7}',
+            '[2] tool look_up (error: unknown) | error:  | {"at": 1} | late',
+            "[3] assistant reasoning | Hm.",
+            "[3] assistant | There.",
+        ],
+    ),
+    "message objects of LangChain's": (
+        [
+            {"type": "human", "data": {"content": "Where?", "type": "human", "name": "al"}},
+            {"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": OF_LANGCHAIN},
+            {"type": "tool", "content": "no", "tool_call_id": "call_1", "status": "error"},
+        ],
+        [
+            '[0] user "al" | Where?',
+            "[1] assistant reasoning | Hm.",
+            "[1] assistant",
+            '[1] assistant calls look_up | {"order": 7}',
+            "[2] tool look_up (error: unknown) | error: no",
+        ],
     ),
     "reasoning, a refusal, and what was spoken": (
         [
@@ -288,6 +407,21 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 def test_messages_give_their_transcript(name: str) -> None:
     turns, lines = MESSAGES[name]
     assert transcript(read(*turns)) == lines
+
+
+def test_what_is_kept_and_not_shown_is_counted() -> None:
+    (message, other) = read(
+        said([{"type": "audio", "audio": "UklG"}, SAID], speaker="bob", timestamp="2026-01-01"),
+        said("Sorry.", error={"message": "too many requests"}, speaker="eve", tokens=7),
+    )
+    assert unshown_in([message, other]) == {"[audio]": 1, "speaker": 2, "error": 1}
+
+
+def test_an_edited_answer_cites_nothing() -> None:
+    for turn in (said("See.", citations=["c.org"]), said([{**SAID, "citations": [CITED]}])):
+        (message,) = read(turn)
+        assert " cites" in render_transcript([message])
+        assert render_transcript([replace_text(message, "New.")[0]]) == "[0] assistant\n  New."
 
 
 def test_a_long_part_of_an_unknown_type_is_cut_with_a_sign() -> None:

@@ -19,7 +19,7 @@ from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.labels import Joiner, LabelRow
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
-from tests.support.logs import sample, write_log
+from tests.support.logs import sample, user, write_log
 
 
 @pytest.fixture
@@ -111,6 +111,21 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
         opened(folder).summaries()
     named = {Path(str(problem.file)).name for problem in none_usable.value.problems}
     assert named == {file.name for file in folder.iterdir()} - {"empty.json"}
+
+
+def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> None:
+    audio = {"type": "audio", "audio": "QUJD", "format": "mp3"}
+    write_log(tmp_path / "a.eval", [sample("1", messages=[user([audio, audio])])])
+    turn = {"role": "user", "content": "Hi.", "speaker": "bob"}
+    (tmp_path / "b.json").write_text(json.dumps({"id": "2", "messages": [turn]}))
+    source = opened(tmp_path)
+    assert source.notices() == ()
+    for name in ("1", "2", "1"):
+        source.read(name, 1)
+    assert source.notices() == (
+        "a.eval: media without words in them are shown as [audio] (2)",
+        "b.json: fields of messages that transcripts do not show: speaker (1)",
+    )
 
 
 @pytest.mark.parametrize("messages", ["conversation", "history", "run/turns"])

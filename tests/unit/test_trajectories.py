@@ -180,7 +180,12 @@ def test_a_trial_that_is_broken_is_refused_with_its_file(
 ) -> None:
     job = job_of(tmp_path)
     (job / "refund__1" / file).write_text(text)
-    assert complaint in refusal(job)
+    assert complaint in refusal(job / "refund__1")
+    # The others of its job are runs.
+    source = open_sources([job])
+    assert source.summaries()
+    [notice] = [each for each in source.notices() if "cannot be used" in each]
+    assert f"refund__1/{file}" in notice
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,15 @@ def test_transcript_shows_every_turn_with_calls_results_and_errors() -> None:
             {"type": "document", "document": "x" * 500, "filename": "terms.pdf"},
             "[document: terms.pdf]",
         ),
+        (
+            {"type": "document", "document": "data:text/plain,a%20b", "mime_type": "text/plain"},
+            "[document: text/plain]\n  a b",
+        ),
+        (
+            {"type": "data", "data": {"note": "seen", "blob": "QUJD" * 50, "id": "x"}},
+            "[data]\n  data.note: seen",
+        ),
+        ({"type": "video", "video": "film.mp4", "format": "mp4"}, "[video: film.mp4]"),
     ],
 )
 def test_media_are_named_and_their_data_left_out(block: dict[str, Any], shown: str) -> None:
