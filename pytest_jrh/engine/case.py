@@ -446,11 +446,12 @@ class EngineSettings:
     empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
     again what was recorded and could not be used.
     `processes` and `session` say how many processes share the session's limits, and which session
-    it is; `ledger` holds the budget that they share. Without `ask`, no call is made whatever the
-    mode. `review` is where cases go before they are judged; `on_reviewed` gets each case that a
-    person decided about and that is used, with the decision. `is_orphan` says whether the process
-    that this one works for is gone: nothing more is asked then. `ends_session` are the errors of
-    user code that end the session instead of the case alone.
+    it is; `ledger` holds the budget that they share. With `prints_at_once` what code prints is not
+    kept until its case is reported. Without `ask`, no call is made whatever the mode. `review` is
+    where cases go before they are judged; `on_reviewed` gets each case that a person decided about
+    and that is used, with the decision. `is_orphan` says whether the process that this one works
+    for is gone: nothing more is asked then. `ends_session` are the errors of user code that end the
+    session instead of the case alone.
     """
 
     max_workers: int
@@ -465,6 +466,7 @@ class EngineSettings:
     retry_unscored: bool = False
     processes: int = 1
     session: str = ""
+    prints_at_once: bool = False
     ledger: Ledger | None = None
     ask: bool = True
     review: ReviewDesk | None = None

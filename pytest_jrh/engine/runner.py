@@ -38,6 +38,7 @@ from pytest_jrh.engine.case import (
 )
 from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.planning import Survey, surveyed
+from pytest_jrh.engine.printed import Printed
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
@@ -81,6 +82,7 @@ class CaseRunner:
         self._bases: SharedWorks[Judgment] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
         self._announced: set[CaseSpec] = set()
         self.unfinished: list[CaseResult] = []
+        self.printed: dict[CaseSpec, Printed] = {}
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
         self.refusal: InputError | None = None
@@ -166,11 +168,14 @@ class CaseRunner:
         await self.calls.close()
 
     async def _work(self, spec: CaseSpec, future: Future[CaseResult]) -> None:
-        attempt = Attempt(spec)
+        attempt, settings = Attempt(spec), self._settings
+        printed = Printed(settings.redactor.of_code, at_once=settings.prints_at_once)
+        self.printed[spec] = printed
         try:
             if self._stopping:
                 raise Stopped
-            result = await self._result(attempt)
+            with printed.keeping():
+                result = await self._result(attempt)
             done, spending = self.progress, result.spending.all
             if attempt.maker is not None and result.spending.judge is not None:
                 spending = result.spending.judge
@@ -473,13 +478,16 @@ class Engine:
         return replace(self._runner.progress, in_flight=self._runner.calls.in_flight)
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
-        """Wait for the result of a spec, as `wait` does; raises a bug as it was."""
+        """Wait for the result of a spec, as `wait` does, and print what its code has printed;
+        raises a bug as it was.
+        """
         self.wait(spec, meanwhile)
         # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs
         # again.
         future = self._futures.pop(spec)
         if not future.done():
             raise RuntimeError("the engine's thread has stopped, so this case cannot be run")
+        self._runner.printed.pop(spec).give()
         return future.result()
 
     def wait(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import threading
+import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 from _pytest._code.code import ExceptionInfo, ExceptionRepr
 from _pytest._io import TerminalWriter
+from _pytest.capture import CaptureIO, EncodedFile, TeeCaptureIO
 from _pytest.warnings import catch_warnings_for_item
 
 from pytest_jrh.cases.tests import KINDS
@@ -25,10 +28,18 @@ from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import CaseSpec
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.planning import session_plan
+from pytest_jrh.engine.printed import printing_kept
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
-from pytest_jrh.plugin.session import NOTICES_KEY, REFUSAL_KEY, SESSION, SuiteSession, captured
+from pytest_jrh.plugin.session import (
+    NOTICES_KEY,
+    REFUSAL_KEY,
+    SESSION,
+    SuiteSession,
+    captured,
+    uncaptured,
+)
 from pytest_jrh.store.ledger import ledger_line
 
 # litellm ignores it too, when it is imported; but where pytest catches warnings at that moment, it
@@ -89,7 +100,7 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
     problems: list[Problem] = []
     for path in configs:
         with collecting(problems):
-            session.suites.load(path)
+            session.load(path)
     if problems:
         raise _unusable("the suite", problems, session.redactor)
     try:
@@ -163,7 +174,12 @@ class _SuiteHooks(SuiteSession):
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
             self.wait(item.spec)
             self.refuse()
-        return (yield)
+        result = yield
+        capture = self.config.pluginmanager.get_plugin("capturemanager")
+        if self.is_worker and capture is not None:
+            # Nothing else is printed here, so all that programs print is captured.
+            capture.resume_global_capture()
+        return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -228,6 +244,11 @@ class _Secrecy:
         self._redactor = redactor
         self._records = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
+        self._printing = contextlib.ExitStack()
+        with uncaptured(config):
+            # Those of pytest, and what it puts back when it does not capture.
+            streams = {EncodedFile, CaptureIO, TeeCaptureIO, sys.stdout, sys.stderr}
+        self._printing.enter_context(printing_kept(streams | {sys.__stdout__, sys.__stderr__}))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(
@@ -263,9 +284,24 @@ class _Secrecy:
         with warnings_reported(self._config), current_test_hidden():
             return (yield)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Take secrets out of a warning."""
+        text = str(warning_message.message)
+        clean = self._redactor.of_code(text)
+        if clean != text:
+            warning_message.message = UserWarning(clean)
+
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Leave logging as it was."""
+        """Leave streams and logging as they were, and print what no report has."""
+        self._printing.close()
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        if capture is not None and capture.is_globally_capturing():
+            capture.suspend_global_capture()
+            out, error = capture.read_global_capture()
+            sys.stdout.write(self._redactor.of_code(out))
+            sys.stderr.write(self._redactor.of_code(error))
         if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._records)
 

@@ -79,7 +79,7 @@ class SuiteFile(_Discreet, pytest.File):
         """Yield the suite's tests; an unusable suite is one collection error with every problem."""
         try:
             session = self.config.stash[SESSION]
-            ready = session.suites.load(self.path)
+            ready = session.load(self.path)
             # Read here too, so that its mistakes are reported before any call.
             _ = session.baseline.content
         except InputError as error:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -27,6 +27,7 @@ from pytest_jrh.core.ids import generation_id, node_part
 from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, Progress, Review, StageModel
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.case import EngineSettings
+from pytest_jrh.engine.printed import Printed
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
@@ -86,6 +87,14 @@ def captured(config: pytest.Config) -> Iterator[None]:
         capture.suspend_global_capture()
 
 
+def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
+    """Let what is printed in this block reach the terminal."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is None:
+        return nullcontext()
+    return cast("AbstractContextManager[None]", capture.global_and_fixture_disabled())
+
+
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
 REFUSAL_KEY = "jrh_refusal"
@@ -126,6 +135,20 @@ class SuiteSession:
         engine = self.engine.notices if self.engine else ()
         notices = (*self.suites.notices, *engine, *self.workers_notices, *self.handover.notices)
         return tuple(dict.fromkeys(notices))
+
+    @property
+    def _prints_at_once(self) -> bool:
+        capture = self.config.pluginmanager.get_plugin("capturemanager")
+        return capture is None or not capture.is_globally_capturing()
+
+    def load(self, path: Path) -> ReadySuite:
+        """Load a suite; no key is in what its code prints meanwhile."""
+        printed = Printed(self.redactor.of_code, at_once=self._prints_at_once)
+        try:
+            with printed.keeping():
+                return self.suites.load(path)
+        finally:
+            printed.give()
 
     def assign_generation(self, specs: Iterable[CaseSpec]) -> None:
         """Count the making of a panel's case for the first of its judges that is to run."""
@@ -229,6 +252,7 @@ class SuiteSession:
                 ends_session=_ENDS_SESSION,
                 processes=processes,
                 session=self._token,
+                prints_at_once=self._prints_at_once,
                 is_orphan=self._is_orphan if self.is_worker else None,
                 ledger=self._ledger(),
                 ask=not options.plan,
@@ -341,10 +365,8 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
         return None
-    capture = config.pluginmanager.get_plugin("capturemanager")
     # While an item runs, what goes to the terminal is captured too.
-    uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
-    line = ProgressLine(reporter, time.monotonic(), uncaptured, interval=INTERVAL)
+    line = ProgressLine(reporter, time.monotonic(), partial(uncaptured, config), interval=INTERVAL)
     if reporter.isatty:
         line.interval, line.is_live = TERMINAL_INTERVAL, True
         # The last column would wrap.

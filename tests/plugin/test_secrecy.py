@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from xml.etree import ElementTree
+
 import pytest
 
 from tests.plugin.own_judges import RECORD, MakeJudged
@@ -152,6 +155,58 @@ def test_what_a_judge_prints_and_logs_is_shown_without_secrets(
         assert PIECE not in log
         for text in (done.stdout, log):
             assert "ValueError: [REDACTED]" in text
+
+
+_OF_ITS_CASE = """
+import asyncio, logging, os, sys, threading, warnings
+
+KEY = os.environ["OPENAI_API_KEY"]
+print("imported", KEY)
+KEPT, LOG = sys.stderr, logging.getLogger("own")
+LOG.addHandler(logging.StreamHandler())
+
+
+async def judge(case):
+    who = f"<{case.run_id}>"
+    await asyncio.sleep(0)
+    print(who, "print", KEY)
+    sys.stdout.write(who + " pieces " + KEY[:9])
+    await asyncio.sleep(0)
+    sys.stdout.write(KEY[9:] + "\\n")
+    print(who, "stderr", KEY, file=sys.stderr)
+    print(who, "kept", KEY, file=KEPT)
+    print(who, "original", KEY, file=sys.__stdout__, flush=True)
+    LOG.warning("%s log %s", who, KEY)
+    warnings.warn(who + " warning " + KEY)
+    thread = threading.Thread(target=print, args=(who, "thread", KEY))
+    thread.start()
+    thread.join()
+    return 0
+"""
+_WAYS = ("print", "pieces", "stderr", "kept", "original", "log", "thread")
+
+
+@pytest.mark.parametrize("options", [(), ("-n2",), ("-s",), ("--capture=sys", RECORD)])
+def test_what_code_prints_stands_in_its_own_case_without_keys(
+    judged: MakeJudged,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = judged(_OF_ITS_CASE)
+    junit = ("--junitxml=results.xml", "-o", "junit_logging=all")
+    arguments = (made.suite.option, "-k", "positives and not run-3", "-rA", *junit, *options)
+    done = run_pytest(pytester.path, *arguments)
+    report = (pytester.path / "results.xml").read_text("utf-8")
+    assert PIECE not in done.stdout + done.stderr + report
+    assert "UserWarning: <run-1> warning [REDACTED]" in done.stdout
+    for case in ElementTree.fromstring(report).iter("testcase"):
+        text = "".join(output.text or "" for output in case if output.tag.startswith("system"))
+        words = re.findall(r"<([\w-]+)> (\w+) \[REDACTED\]", text)
+        run_id = case.attrib["name"].partition("[")[0]
+        expected = {} if "-s" in options else {(run_id, way) for way in _WAYS}
+        assert set(words) == set(expected)
 
 
 def test_what_a_module_raises_that_cannot_be_imported_is_shown_without_secrets(
