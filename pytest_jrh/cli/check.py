@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_jrh.cli.checking import CheckedTable
+    from pytest_jrh.sources.verdicts import VerdictTable
 
 
 _SUFFIXES = (".html", ".md", ".json")
@@ -93,16 +94,18 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument(
         "--one",
-        choices=("violated", "passed"),
-        default="",
-        help="what 1 (true, yes) means, where no name of a column says it",
+        metavar="violated|passed",
+        type=_meaning_of_one,
+        action="append",
+        default=[],
+        help="what 1 (true, yes) means, whatever names of columns say; of one column COL=violated",
     )
     numbers = check.add_mutually_exclusive_group()
     numbers.add_argument(
         "--threshold",
         metavar="X",
         type=_share,
-        help="verdicts are numbers from 0 to 1; from X on they count as 1",
+        help="verdicts are probabilities (no confidences) of what 1 means; from X on they are 1",
     )
     check.add_argument(
         "--error",
@@ -152,11 +155,11 @@ def check_file(options: argparse.Namespace) -> int:
 
 def _refuse(error: InputError, words: Sequence[str]) -> int:
     """Print what is wrong; gives the exit code of a mistake."""
+    from pytest_jrh.sources.verdicts import UnclearOneError
+
     lines = str(error).split("\n")
-    if error.problems[0].key == "--one":
-        for one in ("violated", "passed"):
-            command = shlex.join(["python", "-m", "pytest_jrh", *words, f"--one={one}"])
-            lines.append(f"  {command}")
+    for way in error.ways if isinstance(error, UnclearOneError) else ():
+        lines.append(f"  {shlex.join(['python', '-m', 'pytest_jrh', *words, *way])}")
     sys.stderr.write(escape_commands("".join(f"{visible(line)}\n" for line in lines)))
     return 4
 
@@ -168,9 +171,17 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     for name, needed in {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold"}.items():
         if name in values and values[needed] in ("", None):
             raise _mistake(f"--{name.replace('_', '-')}", f"has no meaning without --{needed}")
-    of_values = ("one", "scale", "threshold", "error")
+    if options.one and options.scale:
+        raise _mistake("--one", "has no meaning with --scale")
+    meanings: dict[str, dict[str, Any]] = {}
+    for name in ("map", "one"):
+        meanings[name] = {}
+        for word, value in values[name]:
+            if meanings[name].setdefault(word, value) != value:
+                raise _mistake(f"--{name}", f"gives {shown(word or 'a 1')} two meanings")
+    of_values = ("scale", "threshold", "error")
     names = (*_COLUMNS, "verdict", "labels", *of_values, "baseline", *of_baseline)
-    return {name: values[name] for name in names if name in values} | {"map": dict(options.map)}
+    return {name: values[name] for name in names if name in values} | meanings
 
 
 def _mistake(option: str, message: str, hint: str | None = None) -> Exception:
@@ -182,6 +193,14 @@ def _meaning(text: str) -> tuple[str, str]:
     if not equals or not word.strip():
         raise argparse.ArgumentTypeError(f"got {shown(text)}; must be WORD=VALUE, such as good=0")
     return word.strip(), value.strip()
+
+
+def _meaning_of_one(text: str) -> tuple[str, str]:
+    column, _, meaning = text.rpartition("=")
+    if meaning not in ("violated", "passed"):
+        message = f"got {shown(text)}; must be violated or passed, or COL=violated or COL=passed"
+        raise argparse.ArgumentTypeError(message)
+    return column, meaning
 
 
 def _scale(text: str) -> tuple[int, int]:
@@ -219,25 +238,18 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
 
 def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
     """What was taken for what, and what was left out."""
-    table, results, scale = checked.table, checked.table.table.results, checked.table.values.scale
-    parts = []
-    for role, column in checked.columns.taken().items():
-        if results and column.removesuffix("_id") == role:
-            continue
-        parts.append(f"{role}: {column}")
-        if role == "cluster" and checked.columns.parts:
-            names = listed(f"{name.removesuffix('_id')}s" for name in checked.columns.parts)
-            parts[-1] += f" ({names} by {column.removesuffix('_id')})"
-    if baseline and not checked.columns.baseline:
-        parts.append(f"baseline: {baseline}")
-    what = [f"{results.tool}'s results"] if results else []
-    what += [f"columns {', '.join(parts)}"] if parts else []
-    unused = f"; not used: {listed(table.unused)}" if table.unused else ""
-    yield f"{table.table.file}: {', '.join(what)}{unused}"
+    table, scale = checked.table, checked.table.values.scale
+    yield _columns_line(table, baseline, has_labels=checked.labels is None)
+    for other in (checked.labels, checked.earlier):
+        if other is not None:
+            yield _columns_line(other)
     if scale:
         yield f"scores from {scale[0]} to {scale[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
+    for column in dict.fromkeys(column for column, _ in table.values.probabilities):
+        what = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
+        yield f"numbers of {column}: the probability of {what}"
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale else " but how many are violated"
@@ -246,6 +258,28 @@ def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
     if alone:
         yield f"{counted(alone, 'label')} of cases without a verdict: not used."
     yield from table.notices
+
+
+def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool = True) -> str:
+    """Which columns of a file were taken for what, and which for nothing."""
+    results, columns = table.table.results, table.columns
+    parts = []
+    for role, column in columns.taken().items():
+        is_told = role != "label" or has_labels
+        if not is_told or (results and column.removesuffix("_id") == role):
+            continue
+        parts.append(f"{role}: {column}")
+        if role == "cluster" and columns.parts:
+            names = listed(f"{name.removesuffix('_id')}s" for name in columns.parts)
+            parts[-1] += f" ({names} by {column.removesuffix('_id')})"
+    if not columns.case:
+        parts.append("each line a case")
+    if baseline and not columns.baseline:
+        parts.append(f"baseline: {baseline}")
+    what = [f"{results.tool}'s results"] if results else []
+    what += [f"columns {', '.join(parts)}"] if parts else []
+    unused = f"; not used: {listed(table.unused)}" if table.unused else ""
+    return f"{table.table.file}: {', '.join(what)}{unused}"
 
 
 def _words(checked: CheckedTable) -> Iterator[str]:

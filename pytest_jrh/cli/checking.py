@@ -21,6 +21,7 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpec,
     Extra,
+    LabelSource,
     Rubric,
     ScoreLevel,
     Why,
@@ -28,6 +29,8 @@ from pytest_jrh.core.model import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
 from pytest_jrh.sources.verdicts import (
+    CAN_BE_NONE,
+    NONE,
     OPTIONS,
     CaseKey,
     Columns,
@@ -35,11 +38,13 @@ from pytest_jrh.sources.verdicts import (
     Values,
     VerdictTable,
     add_labels,
+    by_people,
     cases_of,
     choose_columns,
     of_one_question,
     of_these_texts,
     only_column,
+    refuse_strangers,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide
@@ -48,6 +53,8 @@ from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.probabilities import ERROR
 from pytest_jrh.store.people import Grounds
 
+_ITSELF = "is held against itself"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSettings:
@@ -55,12 +62,12 @@ class CheckSettings:
 
     The first name columns, `verdict` one or several. `labels` is the file with what people said,
     where that is another one. `map` gives scores for words, `one` says what 1 means ("violated" or
-    "passed") where the names of columns do not, and `scale` is the lowest and the highest score of
-    an ordinal table, else None. From a `threshold` on a verdict, a number from 0 to 1, is a 1;
-    `error` is how much may be wrong of what a judge decides alone. `baseline` is a column, a judge
-    of a table in long form, or a file; empty for none, and then the others decide nothing. `common`
-    compares the cases alone that both have; `same_judge` says that the baseline is of the same
-    judge, whatever it is called.
+    "passed"), of all columns or by their names, whatever these say, and `scale` is the lowest and
+    the highest score of an ordinal table, else None. From a `threshold` on a verdict, a number from
+    0 to 1, is a 1; `error` is how much may be wrong of what a judge decides alone. `baseline` is a
+    column, a judge of a table in long form, or a file; empty for none, and then the others decide
+    nothing. `common` compares the cases alone that both have; `same_judge` says that the baseline
+    is of the same judge, whatever it is called.
     """
 
     label: str = ""
@@ -72,7 +79,7 @@ class CheckSettings:
     judge: str = ""
     labels: str | Path = ""
     map: Mapping[str, Any] = field(default_factory=dict)
-    one: str = ""
+    one: str | Mapping[str, str] = ""
     scale: tuple[int, int] | None = None
     threshold: float | None = None
     error: float = ERROR
@@ -95,12 +102,14 @@ class CheckedTable:
     """What a table of verdicts came to.
 
     `session` is what reports are made of; `judge_names` are the judges, without that of the
-    baseline.
+    baseline. `labels` and `earlier` are the tables of other files.
     """
 
     table: VerdictTable
     session: Session
     judge_names: tuple[str, ...]
+    labels: VerdictTable | None = None
+    earlier: VerdictTable | None = None
 
     @property
     def columns(self) -> Columns:
@@ -157,14 +166,20 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
         named += [("labelled", rubric) for rubric in rubrics]
     # Unlike a path's own question, false of a name that is too long for a file.
     if name not in table.columns and os.path.exists(name):  # noqa: PTH110
+        if isinstance(rows, str | Path) and Path(rows).resolve() == Path(name).resolve():
+            hint = "name a file or a column of earlier verdicts"
+            raise InputError(table.problem(_ITSELF, key="--baseline", hint=hint))
         earlier = with_rows(read_table(Path(name), name), named, ("verdict",))
     table = with_rows(table, named, needed)
-    _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None])
+    _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None], labels)
     low, high = how.scale or (0, -1)
-    values = Values(how.map, range(low, high + 1), how.one, how.threshold)
+    of_one = {"": how.one} if isinstance(how.one, str) else how.one
+    values = Values(how.map, range(low, high + 1), of_one, how.threshold)
     read = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
     if labels is not None:
+        ids = {*labels.texts("case_id")}
         labels = of_these_texts(of_one_question(labels, table), table, read.columns.case)
+        read = replace(read, changed=frozenset(ids.difference(labels.texts("case_id"))))
         labelled = _cases(labels, ("label",), how, values, is_alone=False)
     if earlier is not None:
         before = _cases(earlier, ("verdict",), how, values, is_alone=False)
@@ -172,29 +187,41 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     if labelled is not None:
         read = add_labels(read, labelled)
     if before is not None:
-        return _checked(read, before, "", how)
+        refuse_strangers(read, before)
+        checked = _checked(read, before, "", how)
+        return replace(checked, labels=labelled, earlier=before)
     if name and name not in (read.columns.baseline, *read.judges):
         message = f"{shown(name)} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline"))
-    return _checked(read, read, name, how)
+    return replace(_checked(read, read, name, how), labels=labelled)
 
 
-def _refuse_missing(settings: CheckSettings, tables: Sequence[Table]) -> None:
-    """Refuse a column that is named and that none of the tables has."""
-    known = [*dict.fromkeys(column for table in tables for column in table.columns)]
-    for table in tables:
-        known += table.results.metrics if table.results else ()
-    for role, column in settings.named():
-        if column not in known and role != "baseline":
+def _refuse_missing(settings: CheckSettings, tables: Sequence[Table], labels: Table | None) -> None:
+    """Refuse a column that is named and that none of the tables has; that of labels stands in their
+    file, where there is one.
+    """
+    named = [*settings.named()]
+    if not isinstance(settings.one, str):
+        named += [("one", column) for column in settings.one if column]
+    for role, column in named:
+        its_tables = tables if labels is None or role != "label" else [labels]
+        known: dict[str, None] = {}
+        for table in its_tables:
+            known |= dict.fromkeys(
+                [*table.columns, *(table.results.metrics if table.results else ())]
+            )
+        is_none = column == NONE and role in CAN_BE_NONE
+        if column not in known and role != "baseline" and not is_none:
             message = f"has no column {shown(column)}; its columns are {listed(known)}"
-            raise InputError(tables[0].problem(message, key=f"--{role}"))
+            raise InputError(its_tables[0].problem(message, key=f"--{role}"))
 
 
 def _cases(
     table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, *, is_alone: bool
 ) -> VerdictTable:
     """Read what is `needed`, labels or verdicts; a table that is not alone must name its cases."""
-    named = [(role, column) for role, column in settings.named() if column in table.columns]
+    there = (*table.columns, NONE)
+    named = [(role, column) for role, column in settings.named() if column in there]
     columns = choose_columns(table, named, needed)
     if settings.labels and "label" not in needed:
         columns = columns._replace(label="")
@@ -215,14 +242,17 @@ def _checked(
     if table.columns.judge:
         judges = tuple(judge for judge in judges if not baseline or judge != baseline)
     elif baseline in judges:
-        message = f"{baseline} is held against itself"
         hint = "name another one"
+        message = f"{baseline} {_ITSELF}"
         raise InputError(table.table.problem(message, key="--baseline", hint=hint))
     gone: list[str] = []
     if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
         # Of these the table has no row any more.
         gone = [judge for judge in earlier.judges if judge not in (*judges, baseline)]
-    suite = _TableSuite(table, several=len(judges) + len(gone) > 1)
+    columns = table.columns
+    is_known = bool(settings.label or settings.labels or table.table.results)
+    is_known = is_known or by_people(table.table, columns.label, columns.annotator)
+    suite = _TableSuite(table, len(judges) + len(gone) > 1, "" if is_known else columns.label)
     results, nodes = suite.results(judges)
     lines: dict[str, CaseResult] = {}
     others: set[str] = set()
@@ -243,7 +273,9 @@ def _checked(
     if settings.baseline:
         # A case of the baseline without a row is one without a result.
         compared = list(results.values())
-        selected = {result.case_id for result in compared} | lines.keys()
+        # Cases whose text is another one have left, and are not missed.
+        selected = {id_ for id_, line in lines.items() if line.run_id not in table.changed}
+        selected |= {result.case_id for result in compared}
         if settings.common:
             compared = [result for result in compared if result.outcome not in UNSCORED]
             selected = {result.case_id for result in compared}
@@ -261,7 +293,7 @@ def _checked(
         decisions=decisions,
         nodes=nodes,
         rubrics=rubrics,
-        grounds={suite.name: Grounds(ordinal=bool(table.values.scale))},
+        grounds={suite.name: Grounds(bool(table.values.scale), column=suite.label_column)},
         earlier=lines,
         error=settings.error,
         is_table=True,
@@ -272,11 +304,13 @@ def _checked(
 class _TableSuite:
     """A table as a suite is: what its cases came to now and before."""
 
-    def __init__(self, table: VerdictTable, *, several: bool) -> None:
+    def __init__(self, table: VerdictTable, several: bool, label_column: str) -> None:  # noqa: FBT001
         self._table = table
         self._file = table.table.file
         self.name = Path(self._file).stem or self._file
         self.several = several
+        # Empty where people are known to have given the labels.
+        self.label_column = label_column
 
     def results(
         self, judges: Iterable[str]
@@ -292,7 +326,7 @@ class _TableSuite:
                 # no row.
                 is_rated = case.scores(judge) and not self._table.values.scale
                 if judge in case.verdicts and (case.label is not None or is_rated):
-                    result = _result(self._spec(case, judge), case, judge, case.label, "now")
+                    result = self._result(self._spec(case, judge), case, judge, case.label, "now")
                     results[case.key, judge] = result
                     line = f":{case.line}" if self._table.table.path is None else ""
                     name = f"{self._file}{line}: {case.key.case}"
@@ -309,15 +343,18 @@ class _TableSuite:
         """What the baseline's judge said of these cases, also of those without a row now."""
         for case in table.cases.values():
             scores, label = case.scores(its_judge), case.label
-            now = results.get((case.key, judge))
-            if not scores:
+            now, here = results.get((case.key, judge)), self._table.cases.get(case.key)
+            has_label = (label if here is None else here.label) is not None
+            has_left = not has_label and case.key.case in self._table.changed
+            is_no_case = self._table.values.scale and not has_label and not has_left
+            if not scores or is_no_case:
                 continue
             if label is None:
-                # A case without a row now is missed, whatever its label.
-                label = scores[0] if now is None else now.label
+                # A case without a row now, or of another text, is missed, whatever its label.
+                label = scores[0] if now is None or has_left else now.label
             # A case with another label now is the same one.
             spec = self._spec(case, judge) if now is None else now.spec
-            yield _result(spec, case, its_judge, label, "earlier")
+            yield self._result(spec, case, its_judge, label, "earlier")
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         columns, key = self._table.columns, case.key
@@ -332,24 +369,24 @@ class _TableSuite:
             cluster=case.cluster,
         )
 
-
-def _result(
-    spec: CaseSpec, case: TableCase, judge: str, label: int | None, fingerprint: str
-) -> CaseResult:
-    """What a case comes to by the verdicts of a judge, now or before."""
-    scores = case.scores(judge)
-    # One with neither label nor verdict is no result; without a label alone it counts for the rate
-    # of violations.
-    why = Why() if scores else Why("invalid_response", "the verdict is empty")
-    return replace(
-        empty_result(spec),
-        label=label,
-        labelled_by=None if label is None else "people",
-        # What changes with a case: of a table, its label is all that is known of it.
-        case_digest="" if label is None else f"label {label}",
-        judge_digest=fingerprint,
-        scores=scores,
-        reasons=(case.reasonings.get(judge, ""),) * len(scores),
-        why=why,
-        extra=Extra(probabilities=tuple(case.probabilities.get(judge, ()))),
-    )
+    def _result(
+        self, spec: CaseSpec, case: TableCase, judge: str, label: int | None, fingerprint: str
+    ) -> CaseResult:
+        """What a case comes to by the verdicts of a judge, now or before."""
+        scores = case.scores(judge)
+        # One with neither label nor verdict is no result; without a label alone it counts for the
+        # rate of violations.
+        why = Why() if scores else Why("invalid_response", "the verdict is empty")
+        by: LabelSource = "column" if self.label_column else "people"
+        return replace(
+            empty_result(spec),
+            label=label,
+            labelled_by=None if label is None else by,
+            # What changes with a case: of a table, its label is all that is known of it.
+            case_digest="" if label is None else f"label {label}",
+            judge_digest=fingerprint,
+            scores=scores,
+            reasons=(case.reasonings.get(judge, ""),) * len(scores),
+            why=why,
+            extra=Extra(probabilities=tuple(case.probabilities.get(judge, ()))),
+        )

@@ -35,7 +35,6 @@ from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
-_TEXTS = "input prompt question query context output response answer completion text transcript"
 _COLUMNS = (
     *("case_id", "rubric_id", "epoch", "annotator", "label", "note", "split"),
     *("digest", "rubric_digest"),
@@ -134,8 +133,12 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     table = tables.with_rows(table, (), ("verdict",))
     if table.results and not table.lines:
         raise table.results.without_labels(table.file)
-    names = options.text or table.named(_TEXTS.split())
-    case = options.case or verdicts.only_column(table, "case", names)
+    names = options.text or table.named(verdicts.TEXTS.split())
+    epoch = verdicts.only_column(table, "epoch", names)
+    # No option names this column.
+    ids = table.named(("rubric_id",))
+    rubric = ids[0] if ids else verdicts.only_column(table, "rubric", names)
+    case = options.case or verdicts.case_column(table, names, [epoch, rubric])
     for option, name in [("--case", case), *(("--text", name) for name in names or [""])]:
         if name not in table.columns:
             message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
@@ -143,11 +146,8 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
             if option == "--text":
                 hint += "; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
-    # No option names this column.
-    ids = table.named(("rubric_id",))
-    rubric = ids[0] if ids else verdicts.only_column(table, "rubric", names)
     columns = {"case": case, "rubric": rubric, "rubric_text": "rubric_text"}
-    columns["epoch"] = verdicts.only_column(table, "epoch", names)
+    columns["epoch"] = epoch
     texts = {name: table.texts(name) for name in names}
     digests = verdicts.text_digests(table, names)
     for row, (_, cells) in enumerate(table.rows(columns)):

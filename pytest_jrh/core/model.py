@@ -237,7 +237,7 @@ class Skip:
 
 
 LabelledBy: TypeAlias = Literal["people", "program"]
-LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
+LabelSource: TypeAlias = Literal[LabelledBy, "column", "made", "unconfirmed"]
 
 
 def majority(votes: Sequence[int]) -> int | None:

@@ -275,6 +275,8 @@ def label_basis(session: Session, result: CaseResult) -> LabelBasis:
         by, certainty = "people", 1
     elif result.labelled_by == "program":
         by = "a program"
+    elif result.labelled_by == "column":
+        by = f"column {one_line(session.grounds[result.suite].column)}"
     elif not result.verified:
         by, certainty = "unverified", -1
     blind = blind_scores(session, result)

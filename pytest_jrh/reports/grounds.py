@@ -148,7 +148,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     for result in made_cases.values():
         if result.extra.altered and not result.is_accepted:
             counts["altered"] += 1
-        elif result.labelled_by in ("people", "program"):
+        elif result.labelled_by in ("people", "program", "column"):
             counts[result.labelled_by] += 1
         elif result.is_accepted:
             counts["people"] += 1
@@ -156,7 +156,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
             counts["confirmed" if result.verified else "unverified"] += 1
     # Cases that are equal have one label of a person.
     counts["blind"] = len({result.case_digest for result in made_cases.values()} & blind.keys())
-    names = ("confirmed", "people", "program", "unverified", "altered", "blind")
+    names = ("confirmed", "people", "program", "column", "unverified", "altered", "blind")
     return {name: counts[name] for name in names}
 
 
@@ -166,6 +166,7 @@ def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
         "confirmed": f"by {grounds.verifier or 'the verifier'}",
         "people": "by people",
         "program": "by a program",
+        "column": f"of column {one_line(grounds.column)}",
         "unverified": "unverified",
         "altered": "changed on the disk since",
     }

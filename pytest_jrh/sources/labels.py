@@ -41,6 +41,7 @@ _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 _WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
 _NEEDS_QUOTES = re.compile(r"[^\w-]|^-|^\d|^(yes|no|on|off|y|n|true|false|null)$", re.IGNORECASE)
 _REPEATED = "lines that repeat another"
+_UNDECIDED = "runs without a label, as at most half of all who voted give one label"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
 
@@ -157,7 +158,7 @@ class Joiner:
         it is empty for labels of the log.
         """
         joined = JoinedLabels()
-        votes: dict[LabelKey, dict[str, tuple[int, LabelRow]]] = {}
+        votes: dict[LabelKey, dict[str, tuple[int | None, LabelRow]]] = {}
         left_out: Counter[str] = Counter()
         no_label = 0
         for row in rows:
@@ -171,21 +172,25 @@ class Joiner:
                     continue
                 key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
                 value = self._value(row, rubric_id, settings.map)
-                if value is None:
-                    no_label += 1
-                elif not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
+                no_label += value is None
+                if not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
                     left_out[_REPEATED] += 1
             except DamagedError as error:
                 problem = Problem(str(error), file, row.line, str(error.path[0]), error.hint)
                 joined.problems.append(problem)
         for label_key, of_run in votes.items():
-            label = _label(of_run.values(), settings.labelled_by, kept_file or file)
-            joined.labels[label_key] = label
+            given = [(value, row) for value, row in of_run.values() if value is not None]
+            counts = Counter(value for value, _ in given)
+            if counts and len(given) < len(of_run) and 2 * max(counts.values()) <= len(of_run):
+                left_out[_UNDECIDED] += 1
+            elif given:
+                label = _label(given, settings.labelled_by, kept_file or file)
+                joined.labels[label_key] = label
         if left_out[_REWORDED] and not votes:
             message = "each label is of another wording of its rubric"
             hint = "label again, or where the meaning is the same, empty its column rubric_digest"
             joined.problems.append(Problem(message, file, hint=hint))
-        for reason in (_REPEATED, _UNTARGETED, _REWORDED):
+        for reason in (_REPEATED, _UNTARGETED, _REWORDED, _UNDECIDED):
             if left_out[reason]:
                 joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
         if no_label and not joined.problems:
@@ -259,7 +264,9 @@ def _as_written(run_id: str) -> str:
     return tables.same_lines(tables.as_text(run_id))
 
 
-def _add_vote(votes: dict[str, tuple[int, LabelRow]], row: LabelRow, value: int) -> bool:
+def _add_vote(
+    votes: dict[str, tuple[int | None, LabelRow]], row: LabelRow, value: int | None
+) -> bool:
     """Add what an annotator says of a run; False where that only repeats another row."""
     first_value, first_row = votes.setdefault(row.annotator, (value, row))
     if first_value == value:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
-from pytest_jrh.core.model import Rubric, majority
+from pytest_jrh.core.model import Rubric
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
@@ -24,6 +25,17 @@ _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names one column for."""
+NONE = "none"
+"""What an option names where no column has the role."""
+CAN_BE_NONE = frozenset(OPTIONS) - {"label"}
+TEXTS = "input prompt question query context output response answer completion text transcript"
+"""The names of columns that hold what is judged."""
+_OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
+_OF_A_JUDGE = {"verdict", "judge", "prediction", "predicted", "pred", "model"}
+_CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
+_MORE_IDS = "idx pair"
+_MORE_REPEATS = "run run_id trial attempt seed"
+_FEWEST_CLUSTERS = 5
 _LOOKED_AT = 50
 _MOST_WAYS = 5
 _LONGEST_WORD = 80
@@ -35,7 +47,8 @@ _ONE: Mapping[str, tuple[str, ...]] = {
     "violated": ("violated", "violation", "failed"),
     "passed": ("passed", "correct", "success"),
 }
-_NEGATIONS = {"not", "no", "non", "never", "un"}
+# What turns a name, and what it is no good to succeed in.
+_NEGATIONS = {"not", "no", "non", "never", "un", "attack", "jailbreak", "injection", "exploit"}
 
 
 class Columns(NamedTuple):
@@ -73,7 +86,12 @@ def choose_columns(
     `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
     is read for. Raises `InputError` where one of them is not there, or something is not clear.
     """
+    named = list(named)
+    _refuse_two_roles(table, named)
     chosen = dict(named)
+    for role in CAN_BE_NONE & chosen.keys():
+        if chosen[role] == NONE and NONE not in table.columns:
+            chosen[role] = ""
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
@@ -81,17 +99,27 @@ def choose_columns(
     chosen.pop("verdict", "")
     label = chosen.get("label") or only_column(table, "label")
     if label and label in (*verdicts, chosen.get("baseline")):
-        message = f"the column {shown(label)} cannot be label and verdict at once"
-        raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
+        raise _two_roles(table, label, ("label", "verdict"))
+    is_named = "label" in chosen
     taken = {label, *chosen.values(), *verdicts}
     chosen["label"] = label
-    for role in ("case", "rubric", "epoch", "annotator", "repeat", "reasoning"):
-        chosen[role] = chosen.get(role) or only_column(table, role, taken)
-        taken.add(chosen[role])
+    for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
+        if role not in chosen:
+            chosen[role] = only_column(table, role, taken)
+            taken.add(chosen[role])
+    beside = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
+    if "case" not in chosen:
+        may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS.split())[:1])
+        chosen["case"] = case_column(table, taken, [*beside, may_repeat])
+        taken.add(chosen["case"])
+    if not chosen["repeat"] and chosen["case"] and "repeat" not in dict(named):
+        chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken)
+        taken.add(chosen["repeat"])
     parts: Sequence[str] = ()
     if "cluster" not in chosen:
-        chosen["cluster"], *parts = _clusters(table, taken)
+        chosen["cluster"], *parts = _clusters(table, taken, chosen["case"])
         taken.update((chosen["cluster"], *parts))
+    are_named = bool(verdicts)
     if "verdict" in needed and not verdicts:
         verdicts = [only_column(table, "verdict", taken)]
         taken.update(verdicts)
@@ -99,10 +127,67 @@ def choose_columns(
             raise _missing(table, "verdict", taken)
     if "label" in needed and not label:
         raise _missing(table, "label", taken)
+    if "label" in needed and not is_named and not table.results:
+        found = () if are_named else verdicts
+        _refuse_unknown_people(table, label, found, is_beside="verdict" in needed)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
     return Columns(verdicts=tuple(verdicts), parts=tuple(parts), **chosen)
+
+
+def _refuse_two_roles(table: Table, named: Sequence[tuple[str, str]]) -> None:
+    """Refuse a column that options name twice; a cluster may be what names the cases."""
+    for column, roles in grouped((column, role) for role, column in named).items():
+        others = [role for role in roles if role not in ("cluster", "baseline")]
+        if len(others) > 1 and column in table.columns:
+            raise _two_roles(table, column, others)
+
+
+def _two_roles(table: Table, column: str, roles: Sequence[str]) -> InputError:
+    message = f"the column {shown(column)} cannot be {roles[0]} and {roles[1]} at once"
+    return InputError(table.problem(message, 1, hint=f"name another one: --{roles[0]} COL"))
+
+
+def by_people(table: Table, label: str, annotator: str) -> bool:
+    """Whether a name says that people gave the labels: that of their column or of one beside it."""
+    return bool(annotator or words_of(label) & _OF_PEOPLE or _kinds(table) == {"HUMAN"})
+
+
+def _kinds(table: Table) -> set[str]:
+    """Who gave the labels, by the column that says it of each row."""
+    return {kind.upper() for kind in table.texts("annotator_kind")} - {""}
+
+
+def _refuse_unknown_people(
+    table: Table, label: str, verdicts: Sequence[str], *, is_beside: bool
+) -> None:
+    """Refuse a column that was found by its name, and may be the judge's own or the task's.
+
+    `verdicts` are those that were found by their names, too; `is_beside` is False of a file that is
+    named for its labels.
+    """
+    others = _kinds(table) - {"HUMAN"}
+    if by_people(table, label, "") and not others:
+        return
+    expected = table.named(("target", "expected"))
+    hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
+    message = ""
+    texts = table.named(TEXTS.split())
+    if others:
+        message = f"{label} is not of people alone: annotator_kind is {listed(sorted(others))}"
+    elif is_beside and label in expected and texts:
+        message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
+    elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
+        alike = [*verdicts, *table.named(ROLES["reasoning"].split())]
+        message = f"beside {listed(alike)}, {label} may be the judge's own"
+    if message:
+        raise InputError(table.problem(message, 1, hint=hint))
+
+
+def words_of(column: str) -> set[str]:
+    """The words that the name of a column is made of."""
+    return {*re.split(r"[^a-z]+", column.casefold())}
 
 
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
@@ -119,14 +204,52 @@ def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
     return InputError(table.problem(message, 1, hint=f"say which: {ways}"))
 
 
-def _clusters(table: Table, taken: Collection[str]) -> list[str]:
+def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> str:
+    """The column that names the cases: one of the known names, else the only one that ends in `_id`
+    and, with the columns `beside` it, names each row.
+    """
+    known = only_column(table, "case", taken)
+    if known:
+        return known
+    others = {name for names in ROLES.values() for name in names.split()}
+    several = table.named(_MORE_IDS.split())
+    several += [name for name in table.columns if name.casefold().endswith("_id")]
+    ids = []
+    for name in dict.fromkeys(several):
+        if name not in taken and not table.named(others & {name.casefold()}):
+            rows = {*zip(*map(table.texts, (name, *beside)), strict=True)}
+            if len(rows) == len(table.lines):
+                ids.append(name)
+    return ids[0] if len(ids) == 1 or {*ids[:1]} & {*table.named(_MORE_IDS.split())} else ""
+
+
+def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
+    """The only column that tells apart rows of one case with one text, as those of a judge that was
+    asked several times; empty where there are no such rows, or no such column.
+    """
+    rows = [*zip(*map(table.texts, (*of_case, *table.named(TEXTS.split()))), strict=True)]
+    if len({*rows}) == len(rows):
+        return ""
+    columns = []
+    for name in table.named(_MORE_REPEATS.split()):
+        is_known = name not in taken
+        if is_known and len({*zip(rows, table.texts(name), strict=True)}) == len(rows):
+            columns.append(name)
+    return columns[0] if len(columns) == 1 else ""
+
+
+def _clusters(table: Table, taken: Collection[str], case: str) -> list[str]:
     """The column of what rows have in common, of several the widest; the others are its parts.
 
     Rows that are taken for independent and are not make every interval too narrow.
     """
     texts = {}
+    cases = table.texts(case) if case else [*map(str, table.lines)]
+    count = len({*cases})
     for name in table.named(ROLES["cluster"].split()):
-        if name not in taken:
+        # A case that lies in several is no part of any.
+        is_whole = len({*zip(cases, table.texts(name), strict=True)}) == count
+        if name not in taken and is_whole:
             texts[name] = table.texts(name)
     sizes = {name: len(set(values)) for name, values in texts.items()}
     several = sorted((name for name in sizes if sizes[name] > 1), key=sizes.__getitem__)
@@ -134,7 +257,12 @@ def _clusters(table: Table, taken: Collection[str]) -> list[str]:
         # Rows that are equal in the narrow column have to be equal in the wide one.
         if len(set(zip(texts[part], texts[several[0]], strict=True))) > sizes[part]:
             raise _ambiguous(table, "cluster", several)
-    return several or [*texts, ""][:1]
+    if several and sizes[several[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
+        widest = several[0]
+        ways = " or ".join(f"--cluster {quoted(name)}" for name in (*several, NONE))
+        message = f"{widest} has {sizes[widest]} values: do the cases of one go together?"
+        raise InputError(table.problem(message, 1, hint=f"say it: {ways}"))
+    return several or [""]
 
 
 def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
@@ -187,21 +315,37 @@ class CaseKey(NamedTuple):
 class Values:
     """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
 
-    `one` says what 1 means, "violated" or "passed", where the name of a column does not. `meanings`
-    are the words of each score that were met. From a `threshold` on a verdict that is a number is
-    a 1; `probabilities` of a violation are by column and text.
+    `one` says of columns what 1 means, "violated" or "passed", and under "" of all others; without
+    it their names do. `meanings` are the words of each score that were met, and `dropped` those
+    that are mapped to nothing. From a `threshold` on a verdict that is a number is a 1;
+    `probabilities` of a violation are by column and text.
     """
 
     def __init__(
-        self, mapping: Mapping[str, Any], scale: Sequence[int], one: str, threshold: float | None
+        self,
+        mapping: Mapping[str, Any],
+        scale: Sequence[int],
+        one: Mapping[str, str],
+        threshold: float | None,
     ) -> None:
         self.scale = tuple(scale)
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
         self.threshold = threshold
         self.probabilities: dict[tuple[str, str], float] = {}
-        self._mapping = {tables.as_text(word): value for word, value in mapping.items()}
+        self._mapping: dict[str, Any] = {}
+        for word, value in mapping.items():
+            key = tables.as_word(word)
+            if self._mapping.setdefault(key, value) != value:
+                raise InputError(Problem(f"gives {shown(word)} two meanings", key="--map"))
+            bare, score = tables.BARE.get(key), tables.WORDS.get(tables.as_word(value))
+            said = one.get("")
+            if said and bare is not None and score not in (None, _as_one(bare, said)):
+                message = f"{word}={value} and --one={said} say different things"
+                raise InputError(Problem(message, key="--map"))
         self._one = one
+        self.dropped: set[str] = set()
         self._unclear: dict[str, None] = {}
+        self._general: set[str] = set()
 
     def scores(
         self, table: Table, column: str, problems: list[Problem], *, is_verdict: bool
@@ -243,14 +387,18 @@ class Values:
                 number = float(text)
                 bare = int(number >= self.threshold)
         if tables.as_word(value) in ("", tables.CANNOT_TELL):
+            if tables.as_word(text) not in ("", *_NO_VALUES):
+                self.dropped.add(text)
             return None
         if bare is None:
             score = tables.label_value(value, self.scale)
         else:
-            one = _meaning_of_one(column) or self._one
+            one = self.meaning_of_one(column)
             if not one:
                 self._unclear[column] = None
-            score = 1 - bare if one == "passed" else bare
+            elif column not in self._one:
+                self._general.add(column)
+            score = _as_one(bare, one)
             if number is not None:
                 self.probabilities[column, text] = 1 - number if one == "passed" else number
                 text = f"{'from' if bare else 'below'} {self.threshold}"
@@ -270,9 +418,6 @@ class Values:
         missing = f"{way}= counts it as missing"
         if word.casefold() in _NO_VALUES:
             return missing
-        is_share = is_verdict and self.threshold is not None
-        if is_share and _NUMBER.fullmatch(word):
-            return "--threshold reads a number from 0 to 1, with a decimal point"
         if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
         part = tables.part_of(word)
@@ -300,17 +445,41 @@ class Values:
             hint = f"name a column of such numbers: {ways or '--verdict COL'}; or leave it out"
             message = "no verdict is a number from 0 to 1"
             raise InputError(read.table.problem(message, key="--threshold", hint=hint))
+        for column in {column for column, _ in self.probabilities} & self._general:
+            if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
+                message = f"{column} may say how sure the judge is of its verdict, whichever it is"
+                takes = "--threshold takes how probable it is that the verdict is 1"
+                raise UnclearOneError(read.table, f"{message}; {takes}", [column])
         if self._unclear:
-            names = listed(self._unclear)
             values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
-            message = f"{names}: the values are {values}, and nothing says"
-            hint = "say it: --one=violated or --one=passed"
-            raise InputError(read.table.problem(f"{message} what 1 means", key="--one", hint=hint))
+            message = f"{listed(self._unclear)}: the values are {values}, and nothing says what 1"
+            # What is said of all columns would be said of those, too, whose names say it.
+            of = self._unclear if self._general else [""]
+            raise UnclearOneError(read.table, f"{message} means", of)
+
+    def meaning_of_one(self, column: str) -> str:
+        """What 1 means in a column: what options say of it or of all, else what its name does."""
+        return self._one.get(column) or self._one.get("") or _meaning_of_one(column)
+
+
+class UnclearOneError(InputError):
+    """Nothing says what 1 means in some columns, or "" for all; `ways` are the options that do."""
+
+    def __init__(self, table: Table, message: str, columns: Iterable[str]) -> None:
+        prefixes = [f"--one={column}=" if column else "--one=" for column in columns]
+        self.ways = [[prefix + one for prefix in prefixes] for one in _ONE]
+        hint = f"say it: {' or '.join(map(shlex.join, self.ways))}"
+        super().__init__(table.problem(message, key="--one", hint=hint))
+
+
+def _as_one(bare: int, one: str) -> int:
+    """The score of a bare 0 or 1, by what 1 means."""
+    return 1 - bare if one == "passed" else bare
 
 
 def _meaning_of_one(column: str) -> str:
     """What the name of a column says that 1 means."""
-    tokens = {*re.split(r"[^a-z]+", column.casefold())}
+    tokens = words_of(column)
     meanings = [meaning for meaning, names in _ONE.items() if tokens & {*names}]
     return meanings[0] if len(meanings) == 1 and not tokens & _NEGATIONS else ""
 
@@ -319,15 +488,16 @@ def _meaning_of_one(column: str) -> str:
 class TableCase:
     """A case of a table: what people said, and the verdicts by judge and repeat.
 
-    `votes` are by annotator; `label` is what more than half of them say. A verdict is None where
-    its cell is empty. `line` is that of its first row.
+    `votes` are by annotator, None for a word that is mapped to nothing; `label` is what more than
+    half of all of them say. A verdict is None where its cell is empty. `line` is that of its first
+    row.
     """
 
     key: CaseKey
     line: int
     cluster: str | None = None
     label: int | None = None
-    votes: dict[str, int] = field(default_factory=dict)
+    votes: dict[str, int | None] = field(default_factory=dict)
     probabilities: dict[str, list[float]] = field(default_factory=dict)
     verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
@@ -340,7 +510,8 @@ class TableCase:
 @dataclass(frozen=True, slots=True)
 class VerdictTable:
     """The cases of a `table`, in its order; which columns are `unused`, and how `values` are read.
-    `notices` say what counts for nothing.
+    `notices` say what counts for nothing. `changed` are the cases, by their ids, whose labels are
+    of another text or question than these verdicts.
     """
 
     table: Table
@@ -349,6 +520,7 @@ class VerdictTable:
     cases: Mapping[CaseKey, TableCase]
     values: Values
     notices: tuple[str, ...] = ()
+    changed: frozenset[str] = frozenset()
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -370,6 +542,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
+    label_texts = table.texts(columns.label)
     labels = values.scores(table, columns.label, problems, is_verdict=False)
     verdicts = {}
     for name in filter(None, (*columns.verdicts, columns.baseline)):
@@ -381,7 +554,8 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
         label, annotator = labels[row], texts["annotator"]
         is_one_more_vote = annotator != "" and annotator not in case.votes
-        if label is not None and case.votes.setdefault(annotator, label) != label:
+        is_vote = label is not None or label_texts[row] in values.dropped
+        if is_vote and case.votes.setdefault(annotator, label) != label:
             message = f"the label of the case {shown(name)} is another one above"
             hint = "give a case one label, or say in a column annotator whose each label is"
             problems.append(table.problem(message, line, columns.label, hint))
@@ -409,8 +583,10 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     disputed = 0
     for case in cases.values():
         if case.votes:
-            case.label = majority(tuple(case.votes.values()))
-            disputed += case.label is None
+            [(label, count)] = Counter(case.votes.values()).most_common(1)
+            is_disputed = 2 * count <= len(case.votes)
+            case.label = None if is_disputed else label
+            disputed += is_disputed
     notices = list(table.notices)
     if disputed:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
@@ -437,15 +613,32 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
         case.label = labelled[key].label if key in labelled else None
     if not cases.keys() & labelled.keys():
         message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
-        hint = "name the column that both have: --case COL"
-        if not rubrics[0] & rubrics[1]:
-            names = [listed(filter(None, sorted(ids)), 8) or "none" for ids in rubrics]
-            hint = f"the rubrics of the labels are {names[1]}, and those of the verdicts {names[0]}"
-        raise InputError(Problem(message, labels.table.file, hint=hint))
+        raise InputError(Problem(message, labels.table.file, hint=_apart(labels, table)))
     columns = table.columns._replace(label=labels.columns.label)
     notices = (*table.notices, *labels.notices)
     others = {key: case for key, case in labelled.items() if key not in cases}
     return replace(table, columns=columns, cases={**table.cases, **others}, notices=notices)
+
+
+def refuse_strangers(table: VerdictTable, earlier: VerdictTable) -> None:
+    """Refuse a baseline that has no case of the table."""
+    if not table.cases.keys() & earlier.cases.keys():
+        message = f"has no case (with its rubric and epoch) of {table.table.file}"
+        raise InputError(Problem(message, earlier.table.file, hint=_apart(earlier, table)))
+
+
+def _apart(one: VerdictTable, other: VerdictTable) -> str:
+    """In what the cases of two tables differ: their ids, their rubrics or their epochs."""
+    for what in ("case", "rubric", "epoch"):
+        names = []
+        for table in (one, other):
+            names.append(dict.fromkeys(str(getattr(key, what)) for key in table.cases))
+        if not names[0].keys() & names[1].keys():
+            here, there = (listed(filter(None, ids), 3) or "none" for ids in names)
+            way = "name the column that both have: --case COL" if what == "case" else ""
+            differ = f"its {what}s are {here}, and those of {other.table.file} {there}"
+            return f"{differ}; {way}" if way else differ
+    return "no case has the same id, rubric and epoch in both"
 
 
 def of_these_texts(labels: Table, table: Table, case: str) -> Table:
@@ -510,11 +703,14 @@ def _kept_rows(labels: Table, kept: Sequence[int], why: str) -> Table:
     left_out = len(labels.lines) - len(kept)
     if not left_out:
         return labels
+    others = {*range(len(labels.lines))}.difference(kept)
+    all_ids = labels.texts("case_id")
+    ids = dict.fromkeys(all_ids[row] for row in sorted(others))
     return replace(
         labels,
         lines=[labels.lines[row] for row in kept],
         columns={name: [cells[row] for row in kept] for name, cells in labels.columns.items()},
-        notices=(*labels.notices, f"{counted(left_out, 'label')} {why}."),
+        notices=(*labels.notices, f"{counted(left_out, 'label')} {why} ({listed(ids, 5)})."),
     )
 
 

@@ -557,7 +557,8 @@ class Grounds:
     judges that share its model, and its errors. `votes` are those of the annotators of each
     labelled run, and `people` the labels that people gave to made cases. `rejected` stand for the
     cases that the verifier rejected in earlier sessions, where people labelled any. `drawn` are the
-    labels of runs that are said to be a random sample.
+    labels of runs that are said to be a random sample. `column` is that of a table whose labels
+    nobody is known to have given.
     """
 
     ordinal: bool = False
@@ -567,6 +568,7 @@ class Grounds:
     people: tuple[PersonLabel, ...] = ()
     rejected: tuple[CaseResult, ...] = ()
     drawn: frozenset[LabelKey] = frozenset()
+    column: str = ""
 
     def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
         """The results of a session, and what stands for cases that it did not run, which the

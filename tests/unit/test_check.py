@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import checking
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.sources import verdicts
+from pytest_jrh.sources.tables import read_table
 
 check_table = partial(checking.check_table, one="violated")
 Run: TypeAlias = "Callable[..., tuple[int, str]]"
@@ -42,8 +44,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """How `check` ends with these arguments, and what it prints."""
 
     def run(*arguments: object) -> tuple[int, str]:
+        words = [*map(str, arguments)]
+        one = [] if "--scale" in " ".join(words) else ["--one=violated"]
         try:
-            code = main(["check", "--one=violated", *map(str, arguments)])
+            code = main(["check", *one, *words])
         except SystemExit as end:
             code = int(end.code or 0)
         captured = capsys.readouterr()
@@ -255,23 +259,25 @@ def test_repeats_of_a_case_are_one_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "verdict", "expected"),
+    ("label", "verdict", "told", "expected"),
     [
-        ("violated", "judge_violation", {"a": (1, 1), "b": (0, 0)}),
-        ("passed", "judge-passed", {"a": (0, 0), "b": (1, 1)}),
-        ("violated", "judge_passed", {"a": (1, 0), "b": (0, 1)}),
+        ("violated", "judge_violation", "", {"a": (1, 1), "b": (0, 0)}),
+        ("passed", "judge-passed", "", {"a": (0, 0), "b": (1, 1)}),
+        ("violated", "judge_passed", "", {"a": (1, 0), "b": (0, 1)}),
+        ("violated", "judge_passed", "passed", {"a": (0, 0), "b": (1, 1)}),
+        ("human_success", "success", "violated", {"a": (1, 1), "b": (0, 0)}),
+        ("human", "judge_passed", {"human": "violated"}, {"a": (1, 0), "b": (0, 1)}),
+        ("human_attack_success", "judge", {"": "violated"}, {"a": (1, 1), "b": (0, 0)}),
     ],
 )
-def test_the_name_of_a_column_says_what_1_means(
-    label: str, verdict: str, expected: dict[str, tuple[int, int]]
+def test_the_name_of_a_column_says_what_1_means_unless_an_option_does(
+    label: str, verdict: str, told: Any, expected: dict[str, tuple[int, int]]
 ) -> None:
-    """Whatever is told of columns that say nothing."""
     for one, zero in ((1, 0), ("yes", "no"), (True, False), ("1.0", "0.0")):
         rows = [{"case": "a", label: one, verdict: one}, {"case": "b", label: zero, verdict: zero}]
-        for told in ("", "violated", "passed"):
-            checked = checking.check_table(rows, label=label, verdict=verdict, one=told)
-            found = {result.spec.run_id: (result.label, result.score) for result in checked.results}
-            assert found == expected
+        checked = checking.check_table(rows, label=label, verdict=verdict, one=told)
+        found = {result.spec.run_id: (result.label, result.score) for result in checked.results}
+        assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -324,6 +330,204 @@ def test_a_map_says_what_numbers_mean_whatever_else_does() -> None:
     for mapping, outcomes in (({1: 1, 0: 0}, 2), ({1: 0, 0: 1}, 0), ({"1": "", "0": 1}, 0)):
         checked = checking.check_table(rows, verdict="passed", map=mapping)
         assert sum(result.outcome == "disagree" for result in checked.results) == outcomes
+
+
+PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q,fail,0,x,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (PHOENIX.replace("{}", "LLM"), (), "label is not of people alone: annotator_kind is LLM"),
+        (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "annotator_kind is CODE"),
+        (PHOENIX.replace("{}", ""), (), "beside score, explanation, label may be the judge's own"),
+        ("label,score\npass,1\n", (), "beside score, label may be the judge's own"),
+        ("label,grade\npass,pass\n", (), "beside grade, label may be the judge's own"),
+        ("input,target,verdict\nq,pass,pass\n", (), "target may be the answer that is expected"),
+        ("prompt,expected,judge\nq,1,1\n", (), "beside prompt, expected may be the answer"),
+    ],
+)
+def test_what_may_be_the_judges_own_is_asked_for(
+    run: Run, text: str, options: tuple[str, ...], said: str
+) -> None:
+    code, printed = run(written(text), *options)
+    assert (code, said in printed) == (4, True)
+    [named] = re.findall(r"--label \w+", printed)
+    code, printed = run(written(text), *options, *named.split())
+    assert code == 0
+    assert "by people" in printed
+
+
+@pytest.mark.parametrize(
+    ("head", "by"),
+    [
+        ("human,score", "by people"),
+        ("gold_label,grade", "by people"),
+        ("label,verdict,annotator", "by people"),
+        ("label,score,annotator_kind", "by people"),
+        ("label,verdict", "of column label"),
+        ("label,judge_verdict", "of column label"),
+        ("target,prediction", "of column target"),
+    ],
+)
+def test_labels_are_called_peoples_only_where_that_is_known(run: Run, head: str, by: str) -> None:
+    more = ",HUMAN" * (head.count(",") - 1)
+    code, printed = run(written(f"{head}\n1,1{more}\n0,0{more}\n"))
+    assert code == 0
+    assert f"2 {by}" in printed
+
+
+def test_what_options_say_twice_or_against_each_other_is_refused(run: Run) -> None:
+    table = written("id,human,judge,other\na,1,1,0\nb,0,0,1\n")
+    labels = written("id,label\na,1\n", "labels.csv")
+    for options, said in (
+        (["--label=human", "--label=other"], "argument --label: given twice"),
+        (["--case=id", "--case=other"], "argument --case: given twice"),
+        (["--max-drop=0", "--max-drop=0.1", "--baseline=other"], "--max-drop: given twice"),
+        (["--map=fine=0", "--map=fine=1"], "two meanings"),
+        (["--map=Fine=0", "--map=fine=1"], "two meanings"),
+        (["--one=passed"], 'gives "a 1" two meanings'),
+        (["--map=1=0"], "1=0 and --one=violated say different things"),
+        (["--case=id", "--rubric=id"], "cannot be case and rubric at once"),
+        (["--verdict=judge", "--verdict=judge"], "cannot be verdict and verdict at once"),
+        ([f"--labels={labels}", "--label=human"], 'labels.csv: --label: has no column "human"'),
+        (["--baseline=./verdicts.csv"], "is held against itself"),
+        (["--one=humann=passed"], 'has no column "humann"'),
+    ):
+        code, printed = run(table, *options)
+        assert (code, said in printed) == (4, True), (options, printed)
+    code, printed = run(table, "--scale=0-1", "--one=passed")
+    assert (code, printed) == (4, "--one: has no meaning with --scale\n")
+
+
+def test_a_name_is_not_told_the_opposite_of_what_it_says(run: Run) -> None:
+    table = written("id,human,judge_passed\na,1,1\nb,0,0\n")
+    with pytest.raises(InputError) as caught:
+        checking.check_table(table, verdict="judge_passed")
+    assert "--one=human=violated or --one=human=passed" in str(caught.value)
+
+
+CASES = [f"c{number},{number % 2},{int(number % 3 == 0)}" for number in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "options", "taken"),
+    [
+        ("run", "a", (), "case: id; not used: run"),
+        ("task", "abc", (), None),
+        ("run", "abc", ("--cluster=run",), "case: id, cluster: run"),
+        ("run", "abcd", ("--cluster=none",), "case: id; not used: run"),
+        ("run", "abcde", (), "case: id, cluster: run"),
+        ("item", "abcdefghijkl", (), "case: id, cluster: item"),
+    ],
+)
+def test_few_clusters_are_asked_for_and_one_is_none(
+    run: Run, name: str, values: str, options: tuple[str, ...], taken: str | None
+) -> None:
+    rows = [f"{row},{values[place % len(values)]}" for place, row in enumerate(CASES)]
+    code, printed = run(written(f"id,human,judge,{name}\n" + "\n".join(rows)), *options)
+    assert code == (4 if taken is None else 0)
+    assert (taken or f"--cluster {name} or --cluster none") in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(
+    ("head", "taken"),
+    [
+        ("essay_id", "case: essay_id, repeat: run"),
+        ("idx", "case: idx, repeat: run"),
+        ("pair", "case: pair, repeat: run"),
+        ("id", "case: id, repeat: run"),
+    ],
+)
+def test_runs_of_equal_cases_are_repeats(run: Run, head: str, taken: str) -> None:
+    rows = [f"c{case},{case % 2},{number % 2},{number}" for case in range(4) for number in range(3)]
+    code, printed = run(written(f"{head},human,judge,run\n" + "\n".join(rows)))
+    assert code == 0
+    assert taken in " ".join(printed.split())
+    assert "in 4 of 4 repeated cases" in " ".join(printed.split())
+    # With another text it is another case.
+    rows = [f"{row},text {place}" for place, row in enumerate(rows)]
+    code, printed = run(written(f"{head},human,judge,run,input\n" + "\n".join(rows)))
+    assert (code, "repeat:" in printed) == (4, False)
+
+
+def test_many_equal_errors_are_one_line(run: Run) -> None:
+    code, printed = run(written(HEAD + "a,1,1\n" * 21))
+    assert code == 4
+    assert 'verdicts.csv:3: case: the case "a" is in line 2 too; so are 19 more lines' in printed
+    assert printed.count("is in line 2 too") == 1
+
+
+def test_a_dropped_word_is_a_vote_for_no_label(run: Run) -> None:
+    votes = {"a": "1 1 n/a", "b": "1 n/a n/a", "c": "1 n/a", "d": "0 0 0", "e": "1 cannot-tell"}
+    rows = [
+        f"{case},{place},{word.replace('-t', ' t')},1"
+        for case, words in votes.items()
+        for place, word in enumerate(words.split())
+    ]
+    table = written("case,annotator,label,verdict\n" + "\n".join(rows))
+    checked = check_table(table, map={"n/a": ""})
+    labels = {result.run_id: result.label for result in checked.results}
+    assert labels == {"a": 1, "b": None, "c": None, "d": 0, "e": None}
+    assert "2 cases on which people disagree: without a label." in checked.table.notices
+
+
+def test_a_confidence_is_no_probability(run: Run) -> None:
+    table = written("case,human,confidence,p_violation\na,1,0.9,0.9\nb,0,0.8,0.2\n")
+    code, printed = run(table, "--verdict=confidence", "--threshold=0.5")
+    assert code == 4
+    assert "confidence may say how sure the judge is of its verdict, whichever it is" in printed
+    asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
+    assert "numbers of confidence: the probability of a violation" in run(table, *asked)[1]
+    code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
+    assert (code, "right" in printed or "gives the label in all 2" in printed) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (["1.0", "2.0"], "its cases are 1.0, 2.0, and those of new.csv 1, 2"),
+        (["1, output 1", "2, output 1"], "its cases are 1, output 1, 2, output 1, and those of"),
+    ],
+)
+def test_ids_that_differ_are_the_cause_that_is_told(run: Run, ids: list[str], said: str) -> None:
+    new = written("id,verdict\n1,pass\n2,pass\n", "new.csv")
+    other = written("id,label,verdict\n" + "".join(f'"{id_}",pass,pass\n' for id_ in ids), "o.csv")
+    for option in ("--labels", "--baseline"):
+        labelled = written("id,label,verdict\n1,pass,pass\n2,pass,pass\n", "new.csv")
+        code, printed = run(new if option == "--labels" else labelled, f"{option}={other}")
+        assert (code, said in printed) == (4, True), printed
+
+
+def test_an_ordinal_row_without_a_label_is_no_case_on_either_side(run: Run) -> None:
+    rows = [f"c{case},{case % 5 + 1 if case % 4 else ''},{case % 5 + 1}\n" for case in range(40)]
+    new, old = written(HEAD + "".join(rows), "new.csv"), written(HEAD + "".join(rows), "old.csv")
+    code, printed = run(new, f"--baseline={old}", "--scale=1-5")
+    assert code == 0
+    assert "PASS  the judge is as good as before on 30 cases" in printed
+    assert "never reported" not in printed
+    written(HEAD + "".join(rows[2:]), "new.csv")
+    assert (
+        "1 case has no verdict (1 never reported)"
+        in run(new, f"--baseline={old}", "--scale=1-5")[1]
+    )
+
+
+@pytest.mark.parametrize("scale", [(), ("--scale=0-1",)])
+def test_labels_of_other_texts_leave_the_comparison(run: Run, scale: tuple[str, ...]) -> None:
+    """The judge is wrong on the answers that have changed, and on no other."""
+    for name, wrong in (("old", 0), ("new", 10)):
+        texts = [f"{name if case < wrong else ''} answer {case}" for case in range(40)]
+        cells = [f"c{case},{text},{case % 2 ^ (case < wrong)}" for case, text in enumerate(texts)]
+        table = written("id,output,verdict\n" + "\n".join(cells), f"{name}.csv")
+        if name == "old":
+            digests = verdicts.text_digests(read_table(table, "old.csv"), ["output"])
+    rows = [f"c{case},{case % 2},{digest}\n" for case, digest in enumerate(digests)]
+    written("case_id,label,digest\n" + "".join(rows), "labels.csv")
+    _, printed = run("new.csv", "--baseline=old.csv", "--labels=labels.csv", *scale)
+    assert "10 labels of a text that has changed since: not used (c0, c1, c2, c3, c4 and" in printed
+    assert "UNCLEAR" in printed
+    assert "30 of 40 cases compared" in " ".join(printed.split())
 
 
 HEAD = "case,label,verdict\n"

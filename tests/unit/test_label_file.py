@@ -307,7 +307,9 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     # A table that says what was asked chooses.
     rows = ["id,rubric_id,rubric_text,verdict", *(f"c{n},polite,Is it kind?,1" for n in range(2))]
     checked = check_table(write("t.csv", "\n".join(rows)), labels="labels.csv", one="violated")
-    assert [*checked.table.notices] == ["2 labels of another wording of the rubric: not used."]
+    assert [*checked.table.notices] == [
+        "2 labels of another wording of the rubric: not used (c0, c1)."
+    ]
 
 
 def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
@@ -374,7 +376,7 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     checked = check_table("r.json", labels="labels.csv")
     labels = {result.run_id: result.label for result in checked.results}
     assert labels == {"test 1": None, "test 2": 1, "test 3": 1}
-    assert "1 label of a text that has changed since: not used." in checked.table.notices
+    assert "1 label of a text that has changed since: not used (test 1)." in checked.table.notices
     [case] = label_here("r.json", labels={"test 1": 0}, again=False)
     assert case.spec.run_id == "test 1"
     assert [row["label"] for row in kept() if row["case_id"] == "test 1"] == [

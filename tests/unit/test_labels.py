@@ -75,6 +75,17 @@ def test_several_annotators_vote(path: Path) -> None:
     assert joined.labels["kind", "b", 1].dispute == "annotators disagree (2 of 4)"
 
 
+def test_a_word_that_is_no_label_is_a_vote_for_none(path: Path) -> None:
+    content = "run_id,epoch,label,annotator\na,,1,x\na,,1,y\na,,n/a,z\nb,,1,x\nb,,cannot tell,y\n"
+    content += "many,1,1,x\nmany,1,n/a,y\nmany,1,n/a,z\nmany,2,n/a,x\n"
+    joined = join(path, content, map={"1": 1, "n/a": None})
+    assert values(joined) == {"a1": 1}
+    assert joined.notices == [
+        "labels.csv: runs without a label, as at most half of all who voted give one label: 2.",
+        "labels.csv: values that are no label: 5.",
+    ]
+
+
 def test_a_map_says_what_values_mean(path: Path) -> None:
     content = "run_id,label\na,harmful\nb,fine\nb,fine\n"
     reading: dict[str, Any] = {"map": {"harmful": 1, "fine": "satisfied", "?": None}}

@@ -161,7 +161,7 @@ LABELS = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
 
 
 def rows_of(values: Sequence[object], labels: Sequence[object] = LABELS) -> Rows:
-    return [{"label": label, "score": value} for label, value in zip(labels, values, strict=True)]
+    return [{"human": label, "score": value} for label, value in zip(labels, values, strict=True)]
 
 
 def of_judge(checked: CheckedTable) -> Any:
@@ -185,7 +185,7 @@ def test_verdicts_are_those_of_the_threshold() -> None:
 
 def test_a_baseline_decides_by_thresholded_verdicts() -> None:
     rows = rows_of([0.4 + number % 2 / 100 for number in range(60)], [1] * 30 + [0] * 30)
-    rows = [{**row, "old": 0.9 if row["label"] else 0.1} for row in rows]
+    rows = [{**row, "old": 0.9 if row["human"] else 0.1} for row in rows]
     checked = check_table(rows, verdict="score", one="violated", threshold=0.5, baseline="old")
     assert checked.decision is not None
     assert (checked.decision.word, len(checked.decision.regressions)) == ("FAIL", 30)
@@ -238,5 +238,5 @@ def test_words_stay_verdicts_and_labels_are_no_probabilities() -> None:
     checked = check_table(rows, one="violated", threshold=0.5, map={"": None})
     assert [result.scores for result in checked.results] == [(1,), (1,), (), (0,)]
     assert [result.extra.probabilities for result in checked.results] == [(), (0.7,), (), (0.2,)]
-    with pytest.raises(InputError, match=r'label: got "0\.9"'):
+    with pytest.raises(InputError, match=r'human: got "0\.9"'):
         check_table(rows_of([0.7, 0.2], [0.9, 0.1]), one="violated", threshold=0.5)

@@ -256,13 +256,18 @@ def test_each_question_of_promptfoo_is_a_rubric() -> None:
 
 
 def test_outputs_and_repeats_of_a_test_are_cases_that_go_together() -> None:
-    document = promptfoo([(True, True)] * 4)
+    document = promptfoo([(True, True)] * 6)
     for number, entry in enumerate(document["results"]["results"][:-1]):
-        entry |= {"testIdx": number // 2, "promptIdx": number % 2, "vars": {"id": "q"}}
+        test = "q" if number < 4 else "p"
+        entry |= {"testIdx": number // 2, "promptIdx": number % 2, "vars": {"id": test}}
     table = checked("promptfoo", document)
     names = ["q, output 1", "q, output 2", "q, output 1 (2)", "q, output 2 (2)"]
-    assert [result.spec.run_id for result in table.results] == names
-    assert {result.spec.cluster for result in table.results} == {"q"}
+    assert [result.spec.run_id for result in table.results] == [
+        *names,
+        "p, output 1",
+        "p, output 2",
+    ]
+    assert [result.spec.cluster for result in table.results] == [*"qqqqpp"]
 
 
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
