@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,7 +53,7 @@ from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots
+from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, Turn
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import Halt, HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
@@ -445,13 +444,13 @@ class EngineSettings:
     reruns, or records, a case; the latter takes the fingerprint of the judge that lacks a verdict,
     empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
     again what was recorded and could not be used.
-    `processes` and `session` say how many processes share the session's limits, and which session
-    it is; `ledger` holds the budget that they share. With `prints_at_once` what code prints is not
-    kept until its case is reported. Without `ask`, no call is made whatever the mode. `review` is
-    where cases go before they are judged; `on_reviewed` gets each case that a person decided about
-    and that is used, with the decision. `is_orphan` says whether the process that this one works
-    for is gone: nothing more is asked then. `ends_session` are the errors of user code that end the
-    session instead of the case alone.
+    `session` says which session it is; `pace` and `ledger` hold the rate limits and the budget that
+    its processes share. With `prints_at_once` what code prints is not kept until its case is
+    reported. Without `ask`, no call is made whatever the mode. `review` is where cases go before
+    they are judged; `on_reviewed` gets each case that a person decided about and that is used, with
+    the decision. `is_orphan` says whether the process that this one works for is gone: nothing more
+    is asked then. `ends_session` are the errors of user code that end the session instead of the
+    case alone.
     """
 
     max_workers: int
@@ -464,7 +463,7 @@ class EngineSettings:
     complete: Complete | None = None
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
-    processes: int = 1
+    pace: Pace = field(default_factory=Pace)
     session: str = ""
     prints_at_once: bool = False
     ledger: Ledger | None = None
@@ -496,7 +495,6 @@ class Calls:
         self._threads = CodeThreads()
         self._code_places = asyncio.Semaphore(settings.max_workers)
         self._said: dict[str, None] = {}
-        self._pace = Pace(time.monotonic, processes=settings.processes)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -600,12 +598,14 @@ class Calls:
         refusal = ledger.enter(0.0) if ledger is not None else None
         return None if refusal is None else Halt("budget", refusal)
 
-    async def _paced(self, judge: StageModel) -> None:
-        """Wait until a verdict may be asked for."""
-        while wait := self._pace.wait(judge):
+    async def _paced(self, judge: StageModel) -> Callable[[], object]:
+        """Wait until a verdict may be asked for; what is given counts it from when it is called."""
+        pace, turn = self._settings.pace, Turn(judge)
+        while wait := pace.wait(turn):
             if self._stopping():
                 raise Stopped
             await asyncio.sleep(min(wait, _LONGEST_NAP))
+        return partial(pace.wait, turn, is_sent=True)
 
     def _recorder(self) -> HttpRecorder:
         """The session's patch of the HTTP libraries, installed when the first one needs it."""
@@ -630,7 +630,7 @@ class Calls:
             self._client = LiteLLMExchange(
                 limit=settings.max_workers,
                 retry=settings.retry or RetryPolicy(),
-                processes=settings.processes,
+                pace=settings.pace,
                 ledger=settings.ledger,
                 redact=settings.redactor.text,
             )

@@ -15,17 +15,16 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NoReturn, TypeAlias
 
 from pytest_jrh.core.errors import Unscored, is_ours
 from pytest_jrh.core.model import Usage
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
-from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, is_loopback, price_for
+from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, Turn, is_loopback, price_for
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
     Failure,
@@ -106,8 +105,8 @@ class LiteLLMExchange:
     """Calls models through litellm; one instance, and so one connection pool, per session.
 
     `limit` bounds the calls in flight. `redact` removes secrets from a provider's error messages.
-    Rate limits are divided by `processes`; each attempt is entered in `ledger`, the budget, before
-    it is sent. Use it from one event loop only.
+    Each attempt is entered in `pace` and in `ledger`, the budget, before it is sent. Use it from
+    one event loop only.
     """
 
     def __init__(
@@ -116,10 +115,10 @@ class LiteLLMExchange:
         limit: int = 10,
         retry: RetryPolicy | None = None,
         redact: Callable[[str], str] = str,
-        processes: int = 1,
+        pace: Pace | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self._pace = Pace(time.monotonic, processes=processes)
+        self._pace = pace or Pace()
         self._ledger = ledger
         self._retry = retry or RetryPolicy()
         self._redact = redact
@@ -198,10 +197,11 @@ class LiteLLMExchange:
             raise Stopped
         if server_of(request) in self._ended:
             self._raise_ended(request)
-        if wait := self._pace.wait(request.stage):
+        turn = Turn(request.stage)
+        if wait := self._pace.wait(turn):
             return wait
         most = self._enter(request)
-        return _BUDGET_POLL if most is None else await self._send(request, most)
+        return _BUDGET_POLL if most is None else await self._send(request, most, turn)
 
     def _raise_ended(self, request: CallRequest) -> NoReturn:
         """Raise the failure that has ended a model; a case that is rerun gets its own again."""
@@ -228,7 +228,7 @@ class LiteLLMExchange:
             return None
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 
-    async def _send(self, request: CallRequest, most: float) -> Answer | Failure | None:
+    async def _send(self, request: CallRequest, most: float, turn: Turn) -> Answer | Failure | None:
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         sending: Sending | None = None
         documents: list[Any] = []
@@ -240,7 +240,7 @@ class LiteLLMExchange:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
             # call.
             async with asyncio.timeout(timeout + 1):
-                with guarded(documents):
+                with guarded(documents, partial(self._sending, turn)):
                     response = await litellm().acompletion(
                         **arguments(request, sending), timeout=timeout
                     )
@@ -279,6 +279,11 @@ class LiteLLMExchange:
             if self._ledger is not None:
                 self._ledger.correct(most, actual)
         return answer
+
+    async def _sending(self, turn: Turn, *, is_sent: bool) -> None:
+        # The others only wait for their turn, which they have had.
+        while turn.sent_at is not None and (wait := self._pace.wait(turn, is_sent=is_sent)):
+            await asyncio.sleep(wait)
 
     async def _pause(self, seconds: float) -> None:
         try:

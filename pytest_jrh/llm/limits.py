@@ -1,8 +1,9 @@
 """When a call may be sent: slots, a pace, retries, and a budget with its prices; and locks.
 
-Locks are freed by the operating system when a process dies, however it dies. The budget's ledger is
-one small file under a lock: a call is entered with its maximum cost before it is sent, and
-corrected once its price is known; a process that dies leaves its entry, so the limit always holds.
+Locks are freed by the operating system when a process dies, however it dies. What processes share,
+such as the budget, is one small file under a lock. A call is entered there before it is sent: in
+the budget with its maximum cost, which is corrected once its price is known. A process that dies
+leaves its entry, so the limit always holds.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import contextlib
 import functools
 import json
 import random
-from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import asdict, dataclass
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import message_text
@@ -69,6 +72,36 @@ def _lock(path: Path) -> FileLock:
     if not ignore.exists():
         atomic_write(ignore, "*\n")
     return FileLock(path, thread_local=False)
+
+
+class SharedFile:
+    """A JSON object in a file that processes share; without a `path` it is this process's alone."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._own: dict[str, Any] = {}
+
+    def read(self) -> dict[str, Any]:
+        """What is in it now."""
+        if self.path is None:
+            return self._own
+        try:
+            content: dict[str, Any] = json.loads(self.path.read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            # One that is not whole was left by a machine that stopped, and its sessions with it.
+            return {}
+        return content
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """Give what is in it, and keep what the block makes of that; raises `OSError`."""
+        if self.path is None:
+            yield self._own
+            return
+        with _lock(self.path.with_suffix(".lock")):
+            content = self.read()
+            yield content
+            atomic_write(self.path, json.dumps(content))
 
 
 class Slots:
@@ -134,51 +167,63 @@ class RetryPolicy:
         return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
 
 
-class Pace:
-    """Keeps the times at which calls were sent, per model.
+@dataclass
+class Turn:
+    """A call's turn under the rate limit of its stage; `sent_at` is when it counts as sent."""
 
-    Each limit is divided by `processes`, none of which sees the others' calls. `now` gives
-    monotonic seconds.
+    stage: StageModel
+    sent_at: float | None = None
+
+
+class Pace:
+    """Keeps the times at which calls were sent, per model and limit, for all processes that share
+    the file. `clock` gives monotonic seconds, which are the same in every process of a machine.
     """
 
-    def __init__(self, clock: Callable[[], float], *, processes: int = 1) -> None:
+    def __init__(
+        self, path: Path | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._now = clock
-        self._processes = processes
-        self._sent: defaultdict[tuple[str, RateLimit], deque[float]] = defaultdict(deque)
+        self._shared = SharedFile(path)
+        # Until when nothing is sent: by model, and by what has used up its limit.
         self._resume: dict[str, float] = {}
 
-    def wait(self, stage: StageModel) -> float:
-        """Seconds until the model may be called; at 0.0 the call counts as sent.
+    def wait(self, turn: Turn, *, is_sent: bool = False) -> float:
+        """Seconds until the model may be called; at 0.0, or where it `is_sent`, the call counts as
+        sent now, also if it had a turn before: the first call of a session waits for imports.
 
-        At most `calls` calls go out in any window of `period` seconds.
+        At most `calls` calls go out in any window of `period` seconds. Raises `Unscored` where the
+        call cannot be counted, as on a full disk.
         """
-        time_now = self._now()
-        pause = self._resume.get(stage.model, time_now) - time_now
-        limit = stage.rate_limit
-        if limit is None:
+        limit, model, time_now = turn.stage.rate_limit, turn.stage.model, self._now()
+        limited = model if limit is None else f"{model} {limit.calls}/{limit.period:g}"
+        pause = max(self._resume.get(name, time_now) for name in (model, limited)) - time_now
+        if limit is None or (pause > 0 and turn.sent_at is None):
             return max(pause, 0.0)
-        sent = self._sent[stage.model, limit]
-        window = limit.period * self._processes
-        while sent and sent[0] + window <= time_now:
-            sent.popleft()
-        if len(sent) >= limit.calls:
-            pause = max(pause, sent[0] + window - time_now)
-        if pause > 0:
-            return pause
-        sent.append(time_now)
-        return 0.0
+        try:
+            with self._shared.changing() as times:
+                # Now that no other process has the lock.
+                time_now = self._now()
+                sent: list[float] = []
+                for sent_at in times.get(limited, ()):
+                    # The clock of a machine starts again with it.
+                    if time_now - limit.period < sent_at <= time_now and sent_at != turn.sent_at:
+                        sent.append(sent_at)
+                if is_sent or len(sent) < limit.calls:
+                    turn.sent_at = time_now
+                    times[limited] = [*sent, time_now]
+                    return 0.0
+        except OSError as error:
+            if is_sent:
+                return 0.0
+            cause = f"{model}: calls cannot be counted in {self._shared.path}: {error.strerror}."
+            raise Unscored("model_error", stage=turn.stage.stage, cause=cause) from error
+        self._resume[limited] = sent[-limit.calls] + limit.period
+        return self._resume[limited] - time_now
 
     def slow_down(self, model: str, seconds: float) -> None:
         """Delay all calls to a model that has just answered with a rate-limit error."""
         self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a session has spent or reserved: calls sent, and the maximum of dollars."""
-
-    calls: int = 0
-    cost: float = 0.0
 
 
 class Ledger:
@@ -189,8 +234,7 @@ class Ledger:
     def __init__(self, path: Path, *, calls: int | None = None, cost: float | None = None) -> None:
         self.most_calls = calls
         self.most_cost = cost
-        self._path = path
-        self._lock_file = path.with_suffix(".lock")
+        self._shared = SharedFile(path)
 
     def enter(self, most: float) -> str | None:
         """Enter a call that costs at most `most` dollars; None if it is allowed, else the reason
@@ -201,44 +245,33 @@ class Ledger:
         try:
             return self._enter(most)
         except OSError as error:
-            return f"the calls cannot be counted in {self._path}: {error.strerror or error}"
+            return f"the calls cannot be counted in {self._shared.path}: {error.strerror or error}"
 
     def _enter(self, most: float) -> str | None:
-        with _lock(self._lock_file):
-            spent = self._read()
-            calls, cost = spent.calls + 1, spent.cost + most
-            if self.most_calls is not None and calls > self.most_calls:
-                return f"{spent.calls} of {self.most_calls} calls are spent"
+        with self._shared.changing() as spent:
+            calls, cost = spent.get("calls", 0), spent.get("cost", 0.0)
+            if self.most_calls is not None and calls >= self.most_calls:
+                return f"{calls} of {self.most_calls} calls are spent"
             limit = self.most_cost
             if limit is not None and most > limit:
                 return (
                     f"this call may cost up to {dollars(most)}, more than the whole limit of "
                     f"{dollars(limit)}; a lower `max_tokens` of its stage lowers that"
                 )
-            if limit is not None and cost > limit:
+            if limit is not None and cost + most > limit:
                 return (
-                    f"{dollars(spent.cost)} of {dollars(limit)} are spent or reserved, "
+                    f"{dollars(cost)} of {dollars(limit)} are spent or reserved, "
                     f"and this call may cost up to {dollars(most)}"
                 )
-            self._write(Spent(calls, cost))
+            spent.update(calls=calls + 1, cost=cost + most)
         return None
 
     def correct(self, most: float, actual: float) -> None:
         """Replace a call's maximum cost by its actual cost."""
         if most != actual:
             # If the write fails, the maximum stays entered: the limit holds, and no answer is lost.
-            with contextlib.suppress(OSError), _lock(self._lock_file):
-                spent = self._read()
-                self._write(Spent(spent.calls, spent.cost - most + actual))
-
-    def _read(self) -> Spent:
-        try:
-            return Spent(**json.loads(self._path.read_text(encoding="ascii")))
-        except FileNotFoundError:
-            return Spent()
-
-    def _write(self, spent: Spent) -> None:
-        atomic_write(self._path, json.dumps(asdict(spent)))
+            with contextlib.suppress(OSError), self._shared.changing() as spent:
+                spent["cost"] = spent.get("cost", 0.0) - most + actual
 
 
 _LONGEST_ANSWER = 16_384

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
@@ -89,14 +89,22 @@ class UnusableAnswer(Exception):
     """An answer that is not read; the message says why."""
 
 
-_GUARDED: ContextVar[list[Any] | None] = ContextVar("pytest_jrh_guarded", default=None)
+class Paced(Protocol):
+    """What is awaited before a request goes out, and once it is on its way (`is_sent`)."""
+
+    async def __call__(self, *, is_sent: bool) -> None: ...
 
 
-def guarded(documents: list[Any]) -> contextlib.AbstractContextManager[None]:
+_GUARDED: ContextVar[tuple[list[Any], Paced] | None] = ContextVar(
+    "pytest_jrh_guarded", default=None
+)
+
+
+def guarded(documents: list[Any], paced: Paced) -> contextlib.AbstractContextManager[None]:
     """Guard the HTTP requests to models that are made in this context; `documents` gets the JSON
     that comes as their answers.
     """
-    return holding(_GUARDED, documents)
+    return holding(_GUARDED, (documents, paced))
 
 
 def _install_guard() -> None:
@@ -106,9 +114,18 @@ def _install_guard() -> None:
     plain = httpcore.AsyncConnectionPool.handle_async_request
 
     async def handle(pool: Any, request: Any) -> Any:
+        guard = _GUARDED.get()
+        if guard is not None:
+            documents, paced = guard
+
+            async def trace(event: str, _: object) -> None:
+                if event.endswith("send_request_body.complete"):
+                    await paced(is_sent=True)
+
+            await paced(is_sent=False)
+            request.extensions = {**request.extensions, "trace": trace}
         response = await plain(pool, request)
-        documents = _GUARDED.get()
-        if documents is not None:
+        if guard is not None:
             if _OK < response.status < _ERROR:
                 await response.aclose()
                 raise UnusableAnswer(_not_read(response))

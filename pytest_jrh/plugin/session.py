@@ -30,7 +30,7 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.printed import Printed
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-from pytest_jrh.llm.limits import Ledger, unpriced_reason
+from pytest_jrh.llm.limits import Ledger, Pace, unpriced_reason
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.ledger import BaselineFile
@@ -228,7 +228,7 @@ class SuiteSession:
         self.reviewing.close()
         self.handover.close()
         if not self.is_worker and len(self.suites):
-            for path in self._ledger_file().parent.glob(f"*-{self._token}*"):
+            for path in self._locks.glob(f"*-{self._token}*"):
                 path.unlink(missing_ok=True)
 
     def _running(self) -> Engine:
@@ -250,7 +250,8 @@ class SuiteSession:
                 complete=self._supplied_client(),
                 retry_unscored=options.retry_unscored,
                 ends_session=_ENDS_SESSION,
-                processes=processes,
+                # Its limits hold for the sessions beside this one, too.
+                pace=Pace(self._locks / "pace.json"),
                 session=self._token,
                 prints_at_once=self._prints_at_once,
                 is_orphan=self._is_orphan if self.is_worker else None,
@@ -280,7 +281,8 @@ class SuiteSession:
         options = self.options
         if options.max_calls is None and options.max_cost is None:
             return None
-        return Ledger(self._ledger_file(), calls=options.max_calls, cost=options.max_cost)
+        path = self._locks / f"budget-{self._token}.json"
+        return Ledger(path, calls=options.max_calls, cost=options.max_cost)
 
     def _keep(self, case: Case) -> None:
         self.handover.keep(case, self.suites.named(case.spec.suite).suite)
@@ -295,9 +297,10 @@ class SuiteSession:
         """Whether the process that started this one, an xdist controller, is gone."""
         return os.getppid() != self._parent
 
-    def _ledger_file(self) -> Path:
-        folder = next(iter(self.suites)).suite.cassette_dir
-        return folder / ".locks" / f"budget-{self._token}.json"
+    @property
+    def _locks(self) -> Path:
+        """The folder of what the processes of a session share."""
+        return next(iter(self.suites)).suite.cassette_dir / ".locks"
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25

@@ -71,14 +71,15 @@ class KeptRequests:
     """Keeps the requests of a judge's own code on the tape of its case.
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
-    until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
+    until a verdict may be asked for, and gives what is called as its first request goes out.
+    `later` runs a function in the engine's loop, from any thread.
     """
 
     tape: Tape
     http: HttpRecorder
     _: KW_ONLY
     admit: Callable[[], Halt | None]
-    paced: Callable[[], Awaitable[None]]
+    paced: Callable[[], Awaitable[Callable[[], object]]]
     later: Callable[[Callable[[], None]], object]
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Judged]]) -> Verdict:
@@ -149,8 +150,9 @@ class KeptRequests:
         entry = tape.recorded(judging.fingerprint, interactions=True)
         recorded = entry.exchanges if entry is not None else ()
         has_verdict = entry is not None and entry.finish_reason != _UNFINISHED
+        begins: Callable[[], object] = bool
         if live and not has_verdict:
-            await self.paced()
+            begins = await self.paced()
         sequence = tape.next_place()
 
         def keep_so_far() -> None:
@@ -160,11 +162,17 @@ class KeptRequests:
                 with contextlib.suppress(Unscored):
                     self._keep(judging, exchanges, sequence, None)
 
+        def admit() -> Halt | None:
+            halt = self.admit()
+            if halt is None and not exchanges.sent:
+                begins()
+            return halt
+
         exchanges = Exchanges(
             recorded,
             live=live,
             redactor=tape.recording.redactor,
-            admit=self.admit,
+            admit=admit,
             changed=lambda: self.later(keep_so_far),
             room=tape.room,
         )

@@ -16,6 +16,7 @@ from tests.plugin.probed import PROBE, write_probed
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, outcomes, run_pytest
 from tests.support.faults import Fault
 from tests.support.model_server import ModelServer
+from tests.support.suites import write_suite
 
 JUDGES = [
     {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
@@ -148,3 +149,21 @@ def test_a_killed_worker_is_said_and_loses_nothing_that_others_made(
     lines = (project.suite.positives / "agent_perturbations.jsonl").read_text("utf-8").splitlines()
     assert {json.loads(line)["run_id"] for line in lines} >= {"run-2", "run-3", "run-4"}
     assert not list((tmp_path / "outputs").rglob(".spool*"))
+
+
+def test_a_rate_limit_holds_over_workers_and_suites_as_the_server_sees_it(tmp_path: Path) -> None:
+    limited = {"judge": {"rate_limit": {"calls": 2, "period": 1.0}}}
+    options = []
+    for name in ("first", "second"):
+        suite = write_suite(
+            tmp_path, runs=3, name=name, tests=["agent_perturbation"], overrides=limited
+        )
+        options.append(suite.option)
+    with ModelServer() as server:
+        record = ("--jrh-record-mode=once", "-n", "2")
+        done = run_pytest(tmp_path, *options, *record, env=server.environment)
+        times = [request.started for request in server.requests if request.stage == "judge"]
+    assert done.code == 0, done.stdout
+    assert len(times) == 6
+    for early, late in zip(times, times[2:], strict=False):
+        assert late - early >= 0.9

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_jrh.llm.limits import Spent
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a session has spent or reserved: calls sent, and the maximum of dollars."""
+
+    calls: int = 0
+    cost: float = 0.0
 
 
 def spent(path: Path) -> Spent:
