@@ -55,8 +55,8 @@ def as_csv(value: Sequence[dict[str, Any]]) -> str:
 WAYS: list[Callable[[Any], str]] = [json.dumps, partial(json.dumps, indent=2), as_text, as_csv]
 HOW_MANY = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}
 NOT_READ = {
-    "promptfoo": "outputs with an error or without a grade (1), assertions that no model",
-    "DeepEval": "metrics that no model judges (13).",
+    "promptfoo": "outputs with an error or without a grade (1).",
+    "DeepEval": "If one is a judge, name it: --verdict 'Exact Match'",
     "Langfuse": "Not read of Langfuse's results: texts",
     "MLflow": "expectations and issues (13).",
     "LangSmith": "",
@@ -261,13 +261,90 @@ def test_outputs_and_repeats_of_a_test_are_cases_that_go_together() -> None:
         test = "q" if number < 4 else "p"
         entry |= {"testIdx": number // 2, "promptIdx": number % 2, "vars": {"id": test}}
     table = checked("promptfoo", document)
-    names = ["q, output 1", "q, output 2", "q, output 1 (2)", "q, output 2 (2)"]
-    assert [result.spec.run_id for result in table.results] == [
-        *names,
-        "p, output 1",
-        "p, output 2",
-    ]
+    names = [f"q, output {output} (repeat {repeat})" for repeat in (1, 2) for output in (1, 2)]
+    names += ["p, output 1", "p, output 2"]
+    assert [result.spec.run_id for result in table.results] == names
     assert [result.spec.cluster for result in table.results] == [*"qqqqpp"]
+
+
+@pytest.mark.parametrize("where", ["vars", "metadata"])
+def test_equal_outputs_of_a_repeated_test_are_one_case(check: Check, where: str) -> None:
+    """A label of the test's id is of all its repeats, or of none where they answer differently."""
+    written("id,label\nc0,fail\nc1,pass\n", "labels.csv")
+    document = promptfoo([(True, None), (False, None), (True, None)] * 2)
+    for number, entry in enumerate(document["results"]["results"][:-1]):
+        entry |= {"vars": {"id": f"c{number // 3}"}, "prompt": {"raw": "?"}}
+        entry["response"] = {"output": "So."}
+        if where == "metadata":
+            entry["vars"], entry["testCase"]["metadata"] = {"question": "?"}, entry["vars"]
+    table = checked("", document, labels="labels.csv")
+    scores = {result.run_id: (result.label, result.all_scores) for result in table.results}
+    assert scores == {"c0": (1, (0, 1, 0)), "c1": (0, (0, 1, 0))}
+    assert table.columns.taken()["repeat"] == "repeat"
+    document["results"]["results"][1]["response"] = {"output": "Or so."}
+    table = checked("", document, labels="labels.csv")
+    labels = {result.run_id: result.label for result in table.results}
+    assert labels == {**{f"c0 (repeat {number})": None for number in (1, 2, 3)}, "c1": 0}
+    assert "1 id with different outputs: c0. Each" in " ".join(table.table.notices)
+
+
+@pytest.mark.parametrize("kind", ["python", "javascript", "webhook"])
+def test_a_judge_that_is_code_is_named(check: Check, kind: str) -> None:
+    document = outputs_with(assertion(kind, "file://judge", metric="polite"), assertion("human"))
+    said = check(document)
+    assert said.endswith(f"check {FILE} --verdict polite")
+    table = checked("promptfoo", document, verdict="polite")
+    assert counts(table) == {"0 agree": 4}
+    own = deepeval([(True, True), (True, False)])
+    for case in own["testCases"]:
+        del case["metricsData"][0]["evaluationModel"]
+    table = checked("DeepEval", own, verdict="polite [GEval]")
+    assert counts(table) == {"0 agree": 1, "1 disagree": 1}
+
+
+def at_time(entries: Sequence[Any], time: str) -> list[Any]:
+    """The same at another time."""
+    times = ("timestamp", "created_at", "create_time")
+    entries = everywhere(entries, lambda name, inner: time if name in times else inner)
+    return [{**entry, "created_at": time} for entry in entries]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("tool", ["Langfuse", "LangSmith", "MLflow"])
+def test_of_two_verdicts_of_a_judge_the_later_one_counts(tool: str, is_first: bool) -> None:
+    """The evaluator was mended and run again: what it said before is no repeat."""
+    before, after = "2026-05-01T10:00:00.500Z", "2026-05-01T12:00:00+01:00"
+    earlier = at_time(FILES[tool]([(False, None)] * 4), before)
+    later = at_time(FILES[tool]([(True, True)] * 4), after)
+    if tool == "MLflow":
+        for one, other in zip(later, earlier, strict=True):
+            said = other["info"]["assessments"][0] | {"create_time": before}
+            one["info"]["assessments"][0]["create_time"] = after
+            one["info"]["assessments"].insert(not is_first, said)
+        earlier = []
+    table = checked(tool, earlier + later if is_first else later + earlier)
+    assert counts(table) == {"0 agree": 4}
+    assert "4 earlier verdicts of a judge that judged a case again later: not used." in (
+        table.table.notices
+    )
+
+
+PAGES: list[dict[str, Any]] = [
+    {"meta": {"page": 1, "limit": 50, "totalItems": 120, "totalPages": 3}},
+    {"meta": {"limit": 50, "cursor": "eyJ"}},
+    {"nextCursor": "eyJ"},
+    {"next_page_token": "eyJ"},
+]
+
+
+@pytest.mark.parametrize("rest", PAGES)
+def test_a_page_of_several_says_so(rest: dict[str, Any]) -> None:
+    document = {"data": langfuse([(True, True), (False, False)]), **rest}
+    [notice] = [one for one in checked("Langfuse", document).table.notices if "page" in one]
+    assert notice.startswith("This file is one page of Langfuse's answer: ")
+    whole = {**document, "nextCursor": None, "meta": {"page": 1, "totalPages": 1}}
+    whole["next_page_token"] = ""
+    assert not any("page" in one for one in checked("Langfuse", whole).table.notices)
 
 
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
@@ -296,7 +373,7 @@ def test_cases_of_one_name_are_not_one_case() -> None:
     for case, name in zip(document["testCases"], ("a", "a (2)", "a", "a"), strict=True):
         case["name"] = name
     names = [result.spec.run_id for result in checked("DeepEval", document).results]
-    assert names == ["a", "a (2)", "a (3)", "a (4)"]
+    assert names == ["a (repeat 1)", "a (2)", "a (repeat 2)", "a (repeat 3)"]
 
 
 def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_before() -> None:

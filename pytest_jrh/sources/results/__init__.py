@@ -43,9 +43,31 @@ def read_results(values: Sequence[Any], lines: Sequence[int]) -> Results | None:
         path, entries = _entries(values, form.lists)
         if any(map(form.is_entry, mappings(entries))):
             results = Results(form.tool, path, lines)
+            if path and (rest := _rest(values[0])):
+                results.remarks.append(f"This file is one page of {form.tool}'s answer: {rest}.")
             form.read(entries, results)
             return results
     return None
+
+
+_NEXT = ("nextcursor", "nextpagetoken", "nextpage", "nexturl", "cursor", "hasmore")
+
+
+def _rest(document: Mapping[str, Any]) -> str:
+    """What an answer of a service says of further pages; empty where it is whole, or says nothing.
+
+    Services count pages, or name the next one, beside the list or in a part of its own.
+    """
+    parts = [document, *map(mapping, document.values())]
+    for part in parts:
+        values = {name.replace("_", "").casefold(): value for name, value in part.items()}
+        page, pages = values.get("page"), values.get("totalpages")
+        if isinstance(pages, int) and pages > 1:
+            return f"page {page} of {pages}"
+        for name in _NEXT:
+            if values.get(name):
+                return "it names a next one"
+    return ""
 
 
 def _entries(values: Sequence[Any], lists: Sequence[str]) -> tuple[str, Sequence[Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, distinct
+from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, outputs_apart
 from pytest_jrh.sources.results.values import mapping, mappings, plain_fields, text
 from pytest_jrh.stats.statistics import MEANINGS
 
@@ -36,20 +36,19 @@ def read(entries: Sequence[Any], results: Results) -> None:
         else:
             what = "test cases without a metric" if text(mapping(entry).get("name")) else UNKNOWN
             results.leave_out(what, place)
-    names = distinct(text(entry.get("name")) or "test case" for _, entry, _ in cases)
+    names = [text(entry.get("name")) or "test case" for _, entry, _ in cases]
+    names = outputs_apart(names, [_fields(entry) for _, entry, _ in cases], results)
     for name, (place, entry, metrics) in zip(names, cases, strict=True):
         judged = []
         for metric in metrics:
             model = text(metric.get("evaluationModel")) or text(metric.get("evaluation_model"))
-            if not model:
-                results.leave_out("metrics that no model judges", place)
-                continue
             score = Score(
                 place=place,
                 case=name,
                 metric=text(metric.get("name")) or text(metric.get("metric")),
                 value=_verdict(metric),
-                by="judge",
+                # A metric of one's own may ask a model and not say so.
+                by="judge" if model else "other",
                 who=model,
                 reasoning=text(metric.get("reason")),
                 number=metric.get("score"),

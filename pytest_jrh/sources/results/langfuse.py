@@ -49,9 +49,15 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 who=text(entry.get("authorUserId")) or text(entry.get("authorUserName")),
                 reasoning=text(entry.get("comment")),
                 cluster=text(entry.get("sessionId")) or subject,
-                time=text(entry.get("updatedAt")) or text(entry.get("timestamp")),
+                time=_time(entry, by),
             )
             results.scores.append(score)
+
+
+def _time(entry: Mapping[str, Any], by: By) -> str:
+    """When somebody judged: of a person, who may think again, the last time."""
+    first, last = text(entry.get("timestamp")), text(entry.get("updatedAt"))
+    return first or last if by == "judge" else last or first
 
 
 def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:

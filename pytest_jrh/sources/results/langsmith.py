@@ -46,7 +46,9 @@ def read(entries: Sequence[Any], results: Results) -> None:
             who="" if by == "judge" else user,
             reasoning=text(entry.get("comment")),
             cluster=text(entry.get("trace_id")) or run,
-            time=text(entry.get("modified_at")),
+            # A correction of it modifies what an evaluator said.
+            time=(by == "judge" and text(entry.get("created_at")))
+            or text(entry.get("modified_at")),
         )
         if value is None and not has_failed:
             results.leave_out("feedback without a score", place)

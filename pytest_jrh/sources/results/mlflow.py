@@ -57,7 +57,9 @@ def read(entries: Sequence[Any], results: Results) -> None:
                     who=text(mapping(assessment.get("source")).get("source_id")),
                     reasoning=text(assessment.get("rationale")),
                     cluster=trace,
-                    time=text(assessment.get("last_update_time")),
+                    # A correction of it updates what a judge said.
+                    time=(by == "judge" and text(assessment.get("create_time")))
+                    or text(assessment.get("last_update_time")),
                     fields=_fields(mapping(entry), info),
                 )
                 results.scores.append(score)

@@ -1,8 +1,9 @@
 """promptfoo's results: `promptfoo eval -o results.json` (or `.jsonl`), and with grades of people in
 its viewer `promptfoo export eval ID -o results.json`. Version 3, as promptfoo 0.121 writes it.
 
-An assertion that a model judges is a verdict, under its metric or its type; the type `human` is a
-grade of the whole output. A grader that fails is a failed assertion there (`graderError`).
+An assertion that a model judges is a verdict, under its metric or its type; one of another type may
+be a judge's own code, which an option names. The type `human` is a grade of the whole output. A
+grader that fails is a failed assertion there (`graderError`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_jrh.core.documents import printable
-from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, distinct
+from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, outputs_apart
 from pytest_jrh.sources.results.values import is_plain, mapping, mappings, plain_fields, text
 from pytest_jrh.stats.statistics import MEANINGS
 
@@ -54,9 +55,10 @@ def read(entries: Sequence[Any], results: Results) -> None:
             results.leave_out("outputs with an error or without a grade", place)
     # What is asked in one test alone is no rubric.
     shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
-    cases = _cases(outputs.values())
+    cases = _cases(outputs.values(), results)
     for (place, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
         judged: list[Score] = []
+        others: list[Score] = []
         grade = None
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
@@ -64,16 +66,18 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 results.leave_out("assertions without a verdict", place)
             elif kind == "human":
                 grade = MEANINGS[not passed]
-            elif _JUDGED.match(kind):
+            else:
                 is_rubric = bool(question) and (kind, question) in shared
                 name = f"{kind}: {question}" if is_rubric else kind
-                judged.append(_judged(entry, part, name, place=place, case=case, cluster=cluster))
-            else:
-                results.leave_out("assertions that no model judges", place)
-        label = _label(judged, grade) if grade else []
+                score = _judged(entry, part, name, place=place, case=case, cluster=cluster)
+                if _JUDGED.match(kind):
+                    judged.append(score)
+                else:
+                    others.append(replace(score, by="other", who=""))
+        label = _label(judged or others, grade) if grade else []
         if grade and not label:
             results.leave_out("grades of people beside no verdict on the whole output", place)
-        results.add(judged + label)
+        results.add(judged + others + label)
 
 
 def _label(judged: list[Score], grade: str) -> list[Score]:
@@ -114,18 +118,20 @@ def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **wher
     )
 
 
-def _cases(outputs: Collection[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+def _cases(outputs: Collection[Mapping[str, Any]], results: Results) -> Iterable[tuple[str, str]]:
     """The names of outputs, and what those with the same variables share."""
     has_several = len({entry["promptIdx"] for entry in outputs}) > 1
     clusters: dict[str, str] = {}
-    names, shared = [], []
+    names, shared, texts = [], [], []
     for entry in outputs:
         variables, metadata = entry["vars"], mapping(mapping(entry.get("testCase")).get("metadata"))
         ids = [one for one in (metadata.get("id"), variables.get("id")) if is_plain(one)]
         name = str(ids[0]) if ids else f"test {entry['testIdx'] + 1}"
         shared.append(clusters.setdefault(json.dumps(variables) if variables else name, name))
         names.append(f"{name}, output {entry['promptIdx'] + 1}" if has_several else name)
-    return zip(distinct(names), shared, strict=True)
+        fields = _fields(entry)
+        texts.append([variables, fields["input"], fields["output"]])
+    return zip(outputs_apart(names, texts, results), shared, strict=True)
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:

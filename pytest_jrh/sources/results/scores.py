@@ -7,6 +7,7 @@ model or a person gave a score, or where an option names it.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.results.values import is_plain
 from pytest_jrh.sources.source import written_time
+from pytest_jrh.stats.intervals import grouped
 
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
@@ -31,7 +33,7 @@ class Score:
 
     `value` is None where a judge failed, `number` its score beside a verdict, and `who` the judge
     or the person, where that is known. `place` is the entry of the file, and `fields` are more
-    columns, such as `input`. Of scores of one person the one of the latest `time` counts.
+    columns, such as `input`. Of scores of one judge or person the one of the latest `time` counts.
     """
 
     place: int
@@ -52,13 +54,14 @@ class Results:
     """The scores of a file of a `tool`, and what of it is not read, with the first place.
 
     `path` is the list in the document that holds the entries; where they are lines of the file,
-    `lines` are their numbers.
+    `lines` are their numbers. `remarks` are sentences about the file.
     """
 
     tool: str
     path: str = ""
     lines: Sequence[int] = ()
     scores: list[Score] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     _left_out: dict[str, list[int]] = field(default_factory=dict)
 
     @property
@@ -90,6 +93,7 @@ class Results:
                 first = f", first {where}" if what == UNKNOWN else ""
                 parts.append(f"{what} ({len(places):,}{first})")
             yield f"Not read of {self.tool}'s results: {', '.join(parts)}."
+        yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
         if failed:
             yield f"{counted(failed, 'judgement')} failed: unscored, and no verdict."
@@ -115,6 +119,13 @@ class Results:
         if any(score.by == "person" for score in labelled):
             labelled = [score for score in labelled if score.by == "person"]
         notices = list(self.notices())
+        others = self._of("other")
+        if others and "verdict" in needed and not verdicts and not labels:
+            name = shlex.quote(printable(others[0].metric, 200))
+            notices.append(
+                f"No verdicts, as no model is said to give them: {_counts(others)}. "
+                f"If one is a judge, name it: --verdict {name}"
+            )
         if "verdict" in needed and not labels:
             scored = {name for role, name in metrics if role == "labelled"}
             if "label" in needed:
@@ -128,12 +139,16 @@ class Results:
                 labelled = [score for score in labelled if score.metric in common]
         rows: list[tuple[int, dict[str, Any]]] = []
         if "verdict" in needed:
-            rows += self._verdict_rows(judged, labels)
+            latest = _latest(judged)
+            if len(latest) < len(judged):
+                earlier = counted(len(judged) - len(latest), "earlier verdict")
+                notices.append(f"{earlier} of a judge that judged a case again later: not used.")
+            rows += self._verdict_rows(latest, labels)
         if "label" in needed:
             rows += _label_rows(labelled)
         return rows, notices
 
-    def _of(self, who: By, metrics: Collection[str]) -> list[Score]:
+    def _of(self, who: By, metrics: Collection[str] = ()) -> list[Score]:
         """The scores of judges, or of people; of metrics that are named also those of others."""
         sources = {who, "other"} if metrics else {who}
         scores = [score for score in self.scores if score.by in sources]
@@ -200,9 +215,10 @@ class Results:
             verdict = judged[0].metric
             label = next((one.metric for one in people if one.metric != verdict), "")
             if label or not ways:
-                quoted = [shlex.quote(printable(name, 200)) for name in (verdict, label or "NAME")]
-                named = f"--verdict {quoted[0]} --label {quoted[1]}"
-                ways.append(f"say which score is the label: {check} {named}")
+                named = f"--verdict {shlex.quote(printable(verdict, 200))}"
+                if label or not by["person"]:
+                    named += f" --label {shlex.quote(printable(label or 'NAME', 200))}"
+                ways.append(f"say which score is whose: {check} {named}")
         return InputError(Problem(message, file, hint="\n    ".join(ways)))
 
 
@@ -217,6 +233,17 @@ def _row(score: Score, rubric: str) -> dict[str, Any]:
     if score.cluster:
         row["cluster"] = score.cluster
     return {**row, **score.fields}
+
+
+def _latest(scores: Sequence[Score]) -> list[Score]:
+    """The scores without those that their judge replaced later. What tells no time, or the same, is
+    a repeat.
+    """
+    times: dict[tuple[str, ...], datetime] = {}
+    keys = [(score.case, score.metric, score.by, score.who) for score in scores]
+    for key, score in zip(keys, scores, strict=True):
+        times[key] = max(_given_at(score), times.get(key, _given_at(score)))
+    return [one for key, one in zip(keys, scores, strict=True) if _given_at(one) == times[key]]
 
 
 def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -237,17 +264,32 @@ def _given_at(score: Score) -> datetime:
     return written_time(score.time) or datetime.min.replace(tzinfo=UTC)
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """Names, those that were there before with their number."""
-    counts: Counter[str] = Counter()
-    numbered: dict[str, None] = {}
+def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Results) -> list[str]:
+    """The case of each output, by the name that the tool gives it, and what was asked and answered.
+
+    A tool runs a test again and does not say so. Equal outputs are one case, judged several times.
+    Different ones under one name are several cases, none of which has the name alone: a label of
+    it may be of any.
+    """
+    by_name = grouped(zip(names, map(json.dumps, texts), strict=True))
+    unclear = {name: None for name, of_name in by_name.items() if len({*of_name}) > 1}
+    if not unclear:
+        return [*names]
+    results.remarks.append(
+        f"{counted(len(unclear), 'id')} with different outputs: {listed(unclear, 3)}. "
+        "Each output is a case, named by the id and a number; a label of the id alone is of none."
+    )
+    numbers: Counter[str] = Counter()
+    taken = {*names}
+    cases = []
     for name in names:
-        new = name
-        while new in numbered:
-            counts[name] += 1
-            new = f"{name} ({counts[name] + 1})"
-        numbered[new] = None
-    return [*numbered]
+        case = name
+        while name in unclear and case in taken:
+            numbers[name] += 1
+            case = f"{name} (repeat {numbers[name]})"
+        taken.add(case)
+        cases.append(case)
+    return cases
 
 
 def case_names(subjects: Iterable[tuple[str, str]]) -> list[str]:
