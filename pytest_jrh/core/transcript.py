@@ -29,29 +29,14 @@ _LONGEST_NAME = 80
 _DEEPEST_INDENT = 12
 _AS_TEXT = ("text", "reasoning", "tool_use")
 _ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-# What of a block, or of a source that is cited, is no words, and what tells where a source is.
-_NO_WORDS = frozenset(
-    {
-        *("type", "id", "format", "modality", "filename", "detail", "internal", "cache_control"),
-        *("mime_type", "mimeType", "media_type", "mediaType", "file_id", "url", "uri", "file_url"),
-        *("signature", "encrypted_index", "encrypted_content", "path", "status"),
-    }
+# Fields of JSON whose texts are no words, and what is media in base64.
+_NO_WORDS = (
+    "type id format modality detail internal cache_control status signature source_type mime_type "
+    "mimeType media_type mediaType encrypted_index encrypted_content timestamp created_at created "
+    "createdAt time date model providerMetadata providerOptions"
 )
-_PLACES = frozenset({"url", "uri", "filename", "file_id"})
-_CITED = ("citations", "annotations")
-# Of the fields of a message that are kept, these say nothing that was said.
-_NOT_SAID = frozenset(
-    {
-        *("name", *_CITED, "timestamp", "created_at", "createdAt", "created", "time", "date"),
-        *("model", "providerMetadata", "providerOptions", "audio"),
-    }
-)
-# Media as text, of which a short one tells nothing but the field.
 _DATA = re.compile("[A-Za-z0-9+/=_-]{64,}")
-_DATA_FIELDS = frozenset({"data", "bytes", "base64", "b64_json"})
-_TEXT_IN_URL = re.compile(
-    r"data:(?:text/[\w.+-]+|application/(?:[\w.-]+\+)?(?:json|xml|yaml))(?:;[\w=-]+)*,"
-)
+_CITED = ("citations", "annotations")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # A text in quotes, a sign, or what stands between signs.
 _JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
@@ -108,9 +93,7 @@ def has_media(messages: Sequence[Message]) -> bool:
     alone.
     """
     for message in messages:
-        content = message.get("content")
-        blocks = () if isinstance(content, str) else content or ()
-        if any(block.get("type") not in _AS_TEXT for block in blocks):
+        if any(block.get("type") not in _AS_TEXT for block in _blocks(message)):
             return True
     return False
 
@@ -136,9 +119,8 @@ def render_transcript(
     assistant cites` above the sources of an answer; each line below it is indented by two spaces. A
     turn cannot forge a header, nor claim in its text a tool call that it did not make. Tool
     arguments are complete JSON; images and other media are named, with the words that stand in
-    them, and their data is left out. `start` leaves out the
-    turns before it, and `edited` marks turns, both for the summarizer; a judge must never be given
-    them.
+    them, and their data is left out. `start` leaves out the turns before it, and `edited` marks
+    turns, both for the summarizer; a judge must never be given them.
     """
     lines: list[str] = []
     for index, role, title, body in parts_of(messages, start, show_reasoning=show_reasoning):
@@ -352,57 +334,67 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     return [*joined, *_sources(message), *calls]
 
 
+def _blocks(message: Message) -> Sequence[Mapping[str, Any]]:
+    content = message.get("content")
+    return () if isinstance(content, str) else content or ()
+
+
 def named(message: Message) -> str:
     """The name of who spoke behind a role, where the log has one: in quotes, so that it can say
     nothing else in a header.
     """
-    metadata = message.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    if not isinstance(name, str) or not name or message.get("role") == "tool":
+    name = (message.get("metadata") or {}).get("name")
+    if not isinstance(name, str) or message.get("role") == "tool":
         return ""
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[:_LONGEST_NAME]}..."
-    return f" {json_in_one_line(json.dumps(name, ensure_ascii=False))}"
+    return f" {json_in_one_line(json.dumps(name[:_LONGEST_NAME], ensure_ascii=False))}"
 
 
 def sources_of(message: Message) -> list[str]:
     """What an answer cites, each source once: what the log says of it, on a line."""
-    holders: list[Any] = [message.get("metadata")]
-    content = message.get("content")
-    for block in content if isinstance(content, list) else ():
-        if block.get("type") == "text":
-            holders += [block, block.get("internal")]
     lines: dict[str, None] = {}
+    holders: list[Any] = [message.get("metadata")]
+    for block in _blocks(message):
+        holders += (block, block.get("internal"))
     for holder in holders:
         for key in _CITED if isinstance(holder, dict) else ():
             cited = holder.get(key)
             for source in cited if isinstance(cited, list) else ():
-                said = [text for _, text in words_in(source, _NO_WORDS - _PLACES)]
-                lines[_inline(" | ".join(said))] = None
-    return [line for line in lines if line]
+                lines[_inline(" | ".join(text for _, text in words_in(source)))] = None
+    return [*lines]
 
 
 def _sources(message: Message) -> Iterator[tuple[str, str]]:
-    lines = sources_of(message)
-    if lines:
+    if lines := sources_of(message):
         yield " cites", "\n".join(lines)
 
 
-def words_in(value: Any, no_words: Collection[str] = _NO_WORDS) -> Iterator[tuple[str, str]]:
-    """The texts in a value of JSON, each with the names of its fields: no ids, places or data."""
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
-    while waiting:
-        path, inner = waiting.pop()
-        if isinstance(inner, dict):
-            named = [((*path, key), entry) for key, entry in inner.items() if key not in no_words]
-            waiting += reversed(named)
-        elif isinstance(inner, list | tuple):
-            waiting += [(path, entry) for entry in reversed(inner)]
-        elif isinstance(inner, str):
-            text = _text_of_data(inner)
-            is_short = path[-1:] and path[-1] in _DATA_FIELDS and " " not in text
-            if text.strip() and not is_short and not _DATA.fullmatch(text):
-                yield ".".join(path), text
+def words_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The texts in a value of JSON, each with the names of its fields: no ids and no data."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in _NO_WORDS.split():
+                yield from words_in(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from words_in(inner, path)
+    elif isinstance(value, str):
+        text = _text_of_data(value)
+        if text.strip() and not _DATA.fullmatch(text):
+            yield path, text
+
+
+def _text_of_data(text: str) -> str:
+    """The text in a data URL of text; nothing of other data, and any other text as it is."""
+    head, _, data = text.partition(",")
+    if not head.startswith("data:"):
+        return text
+    if "text/" not in head and "json" not in head:
+        return ""
+    content = unquote_to_bytes(data)
+    if head.endswith(";base64"):
+        with contextlib.suppress(ValueError):
+            content = base64.b64decode(content)
+    return content.decode("utf-8", "replace")
 
 
 def unshown_in(messages: Sequence[Message]) -> Counter[str]:
@@ -411,33 +403,13 @@ def unshown_in(messages: Sequence[Message]) -> Counter[str]:
     """
     unshown: Counter[str] = Counter()
     for message in messages:
-        holders: list[Any] = [message.get("metadata")]
-        content = message.get("content")
-        for block in content if isinstance(content, list) else ():
-            kind = block.get("type")
-            if kind == "text":
-                holders.append(block.get("internal"))
-            elif kind not in (*_AS_TEXT, "image") and block_text(block) == _placeholder(block):
-                unshown[f"[{_inline(str(kind))}]"] += 1
-        for holder in holders:
-            for key, value in holder.items() if isinstance(holder, dict) else ():
-                if key not in _NO_WORDS | _NOT_SAID and any(words_in(value)):
-                    unshown[_inline(str(key))] += 1
+        for block in _blocks(message):
+            if block.get("type") not in (*_AS_TEXT, "image") and "\n" not in block_text(block):
+                unshown[f"[{_inline(str(block.get('type')))}]"] += 1
+        for key, value in (message.get("metadata") or {}).items():
+            if key not in ("name", "audio", "transcript", *_CITED) and any(words_in({key: value})):
+                unshown[_inline(key)] += 1
     return unshown
-
-
-def _text_of_data(text: str) -> str:
-    """The text in a data URL of text; nothing of other data, and any other text as it is."""
-    if not text.startswith("data:"):
-        return text
-    head = _TEXT_IN_URL.match(text)
-    if head is None:
-        return ""
-    data = unquote_to_bytes(text[head.end() :])
-    if ";base64" in head[0]:
-        with contextlib.suppress(ValueError):
-            data = base64.b64decode(data)
-    return data.decode("utf-8", "replace")
 
 
 def block_text(block: Mapping[str, Any]) -> str:
@@ -446,12 +418,11 @@ def block_text(block: Mapping[str, Any]) -> str:
     if kind == "text":
         return str(block.get("text", ""))
     lines = [_placeholder(block)]
-    source = block.get(str(kind))
-    if isinstance(source, str):
-        block = {key: value for key, value in block.items() if key != kind}
-        text = _text_of_data(source) if source.startswith("data:") else ""
-        lines += [text] if text else []
-    lines += [f"{_inline(path)}: {text}" for path, text in words_in(block)]
+    for path, text in words_in(block):
+        if path not in (kind, "filename"):
+            lines.append(f"{_inline(path)}: {text}")
+        elif path == kind and text != block[kind]:
+            lines.append(text)
     return "\n".join(lines)
 
 

@@ -293,13 +293,11 @@ class Joined(Source):
         """Note which files cannot be used; raises InputError where none can."""
         if len(self._unusable) == len(self._sources):
             raise InputError(first_problems([*self._unusable.values()], ""))
-        named = []
         common = os.path.commonpath([file.absolute().parent for file in self._files])
-        for problem in self._unusable.values():
+        named = []
+        for problem in [*self._unusable.values()][:_MOST_NAMED]:
             file = os.path.relpath(problem.file or common, common)
             named.append(str(replace(problem, file=file, hint=None)))
-        more = len(named) - _MOST_NAMED
-        named[_MOST_NAMED:] = [f"and {more:,} more"] if more > 0 else []
         count = counted(len(self._unusable), "file")
         self._notices[f"left out {count} that cannot be used: {'; '.join(named)}"] = None
 

@@ -17,7 +17,6 @@ from pytest_jrh.core.documents import DamagedError, KeyPath, check_depth, inside
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.chat import (
     as_text,
-    beside_content,
     data_url,
     has_results,
     parts_of,
@@ -115,8 +114,7 @@ class _Reader:
             self._add_message(item)
         elif kind == "agent_message":
             # What another agent said to this one, which came in the user's place.
-            name = texts_in({"name": item.get("author", item.get("name"))}, ("name",))
-            self._add_message({"role": "user", "content": item.get("content"), **name})
+            self._add_message({"role": "user", "content": item.get("content")})
         elif kind in _CALLS:
             self._assistant()["tool_calls"].append(_call(item, *_CALLS[kind]))
         elif kind in _RESULTS:
@@ -136,19 +134,16 @@ class _Reader:
     def _add_message(self, item: Json) -> None:
         role, content = item.get("role"), item.get("content")
         read_message({"role": role, "content": content})
-        if role != "assistant":
+        if role != "assistant" or "name" in item:
             self._open = None
-            # The results of a chat stand among items where a program keeps both.
-            is_result = role in ("tool", "function")
+            # The results of a chat stand among items where a program keeps both, as what one of
+            # several assistants says does.
+            is_turn = role in ("tool", "function", "assistant")
             turn = {"role": role, "content": content, **texts_in(item, ("name",))}
-            self.turns.append(item if is_result else turn)
+            self.turns.append(item if is_turn else turn)
             return
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        name = texts_in(item, ("name",))
-        if self._open is not None and texts_in(self._open, ("name",)) != name:
-            self._open = None
-        self._assistant().update(name)
-        self._assistant()["content"] += [*(blocks or []), *beside_content(item)]
+        self._assistant()["content"] += blocks or []
         self._assistant()["tool_calls"] += item.get("tool_calls") or []
 
     def _assistant(self) -> Json:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_jrh.core.documents import DamagedError, parsed, shown
+from pytest_jrh.core.documents import DamagedError, listed, parsed, shown
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import ROLES, block_text, is_role, words_in
 from pytest_jrh.sources.source import texts_in
@@ -31,6 +31,8 @@ _AS_THEY_ARE = frozenset(
     {"audio", "data", "document", "encrypted_content", "image", "reasoning", "tool_use", "video"}
 )
 _TRANSCRIPTS = ("transcript", "transcription")
+# What is read of media, or names where their data are.
+_READ = "image_url source title input_audio file filename file_data file_url file_id url data"
 _PLACES_OF_DATA = ("file_data", "file_url", "file_id", "url", "data")
 _LONGEST_UNKNOWN = 4_000
 
@@ -81,11 +83,8 @@ def _add(parts: Parts, part: Any) -> None:
     if not isinstance(part, dict):
         raise DamagedError(f"has a part that is {shown(part)}; must be an object with a type")
     kind = part.get("type", "text" if "text" in part else None)
-    if kind is None and len(part) == 1:
-        part = _named_part(*part.items())
-        kind = part["type"]
     if not isinstance(kind, str):
-        raise DamagedError("has a part without a type")
+        raise DamagedError(f"has a part without a type; its fields are {listed(part, 3)}")
     # Inspect's own block of this type, which the provider ran, has `arguments`.
     if kind in CALLS and "arguments" not in part:
         parts.calls.append(part)
@@ -104,25 +103,6 @@ def _add(parts: Parts, part: Any) -> None:
             block |= {"result": "", "error": block["result"]}
     else:
         parts.blocks.append(_block(kind, part))
-
-
-def _named_part(field: tuple[str, Any]) -> Block:
-    """A part that is under its type, as Bedrock's Converse has them, with one."""
-    kind, value = field
-    fields: Block = value if isinstance(value, dict) else {kind: value}
-    match kind:
-        case "toolUse":
-            return {**fields, "type": "tool_use", "id": fields.get("toolUseId")}
-        case "toolResult":
-            names = {"type": "tool_result", "tool_use_id": fields.get("toolUseId")}
-            is_error = fields.get("status") == "error"
-            return {**names, "content": fields.get("content"), "is_error": is_error}
-        case "reasoningContent":
-            thought = fields.get("reasoningText")
-            return {"type": "thinking", "thinking": texts_in(thought, ("text",)).get("text")}
-        case "json":
-            return {"type": "text", "text": as_text(value)}
-    return {"type": kind, kind: value}
 
 
 def _result(part: Block) -> Block:
@@ -175,19 +155,18 @@ def _block(kind: str, part: Block) -> Block:
         return {"type": "reasoning", "reasoning": as_text(part.get("data")), "redacted": True}
     if kind == "reasoning" and "text" in part:
         return {"type": "reasoning", "reasoning": as_text(part["text"])}
-    read = _written(kind, part) or _media(kind, part)
-    if read is not None:
-        return read
+    if written := _written(kind, part):
+        return written
+    if media := _media(kind, part):
+        more = {key: part[key] for key in part if key not in _READ.split()}
+        return media | {key: more[key] for key in more if any(words_in({key: more[key]}))}
     return part if kind in _AS_THEY_ARE else _unknown(kind, part)
 
 
 def _speech(kind: str, part: Block) -> str:
     """What was said in a recording, where the part says it."""
-    for place in (part, part.get(kind)):
-        for speech in texts_in(place, _TRANSCRIPTS).values():
-            if speech.strip():
-                return speech
-    return ""
+    texts = texts_in(part, _TRANSCRIPTS) or texts_in(part.get(kind), _TRANSCRIPTS)
+    return next(iter(texts.values()), "")
 
 
 def _text(kind: str, part: Block) -> Block:
@@ -220,8 +199,8 @@ def _written(kind: str, part: Block) -> Block | None:
         return None
     lines = [f"[{kind}: {as_text(part.get('title')) or 'text'}]"]
     lines += map(block_text, parts_of(content).blocks)
-    of_text = ("title", "content") if isinstance(source, str) else ("title", "content", "source")
-    lines += (f"{key}: {text}" for key, text in words_in(_without(part, of_text)))
+    rest = {**part, "title": "", "content": "", "source": source if kind != "document" else ""}
+    lines += (f"{key}: {text}" for key, text in words_in(rest))
     return {"type": "text", "text": "\n".join(lines)}
 
 
@@ -230,14 +209,13 @@ def _media(kind: str, part: Block) -> Block | None:
     if kind in ("image_url", "input_image", "computer_screenshot"):
         link = part.get("image_url") or part.get("file_id")
         image = link if isinstance(link, dict) else {"url": link}
-        more = texts_in(image, ("detail",)) | _words(part, ("image_url",))
-        return {"type": "image", "image": as_text(image.get("url"))} | more
+        return {"type": "image", "image": as_text(image.get("url"))} | texts_in(image, ("detail",))
     source = part.get("source")
     if kind in ("image", "document") and isinstance(source, dict):
         place = source.get("url") or source.get("file_id")
         place = place or data_url(source.get("media_type"), source.get("data"))
         file_name = {"filename": part["title"]} if part.get("title") else {}
-        return {"type": kind, kind: as_text(place)} | file_name | _words(part, ("source", "title"))
+        return {"type": kind, kind: as_text(place)} | file_name
     audio = part.get("input_audio")
     if kind == "input_audio" and isinstance(audio, dict):
         url = data_url(f"audio/{audio.get('format')}", audio.get("data"))
@@ -256,17 +234,7 @@ def _file(file: Block) -> Block:
     place = as_text(data)
     if media_type and "data" in file and not place.startswith(("data:", "http:", "https:")):
         place = data_url(media_type, place)
-    more = texts_in(file, ("filename",)) | _words(file, (*_PLACES_OF_DATA, kind, "source_type"))
-    return {"type": kind, kind: place} | more
-
-
-def _without(part: Block, keys: Iterable[str]) -> Block:
-    return {key: value for key, value in part.items() if key not in keys}
-
-
-def _words(part: Block, read: Iterable[str]) -> Block:
-    """The fields of media that hold words, such as a caption, but those that were `read`."""
-    return {key: part[key] for key in _without(part, read) if any(words_in({key: part[key]}))}
+    return {"type": kind, kind: place} | texts_in(file, ("filename",))
 
 
 def data_url(media_type: Any, data: Any) -> str:
@@ -285,13 +253,6 @@ WITHOUT_RESULT = "tool calls without a result"
 WITHOUT_CALL = "results without a tool call"
 OTHER_ROLES = f"roles other than {', '.join(ROLES)}"
 _ROLES = {"developer": "system", "function": "tool"}
-_ROLES_OF_LANGCHAIN = {
-    **dict.fromkeys(("human", "HumanMessageChunk", "chat"), "user"),
-    **dict.fromkeys(("ai", "AIMessageChunk"), "assistant"),
-    **dict.fromkeys(("tool", "function", "ToolMessageChunk"), "tool"),
-    "system": "system",
-}
-_NOT_OF_LANGCHAIN = ("type", "status", "additional_kwargs", "response_metadata", "usage_metadata")
 # The keys of a message that are read; others are kept as its metadata.
 _KNOWN = frozenset(
     {
@@ -346,7 +307,6 @@ class _Reader:
         """Convert one message, which may become several."""
         if not isinstance(turn, dict):
             raise DamagedError(f"is {shown(turn)}; must be an object with a role")
-        turn = _of_langchain(turn)
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
             raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
@@ -413,29 +373,6 @@ class _Reader:
         return call_id, name
 
 
-def _of_langchain(turn: Block) -> Block:
-    """A message object of LangChain's as a message; any other as it is."""
-    fields = turn.get("kwargs", turn.get("data", turn))
-    kind = turn.get("type")
-    if isinstance(fields, dict) and kind == "constructor":
-        kind = fields.get("type")
-    if "role" in turn or not isinstance(fields, dict) or kind not in _ROLES_OF_LANGCHAIN:
-        return turn
-    more = fields.get("additional_kwargs")
-    message = dict(more) if isinstance(more, dict) else {}
-    for key, value in fields.items():
-        # What is empty may stand, as the provider wrote it, in what is additional.
-        if key not in _NOT_OF_LANGCHAIN and value not in (None, [], {}):
-            message[key] = value
-    content = message.setdefault("content", "")
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict) and part.get("type") in CALLS:
-            # As Anthropic has them, and once more beside the content.
-            message.pop("tool_calls", None)
-    is_error = {"is_error": True} if fields.get("status") == "error" else {}
-    return {"role": _ROLES_OF_LANGCHAIN[kind], **message, **is_error}
-
-
 def _head(turn: Block, parts: Parts) -> Block:
     """The keys that every message has, in Inspect's order; others are kept as its metadata."""
     head: Block = {"id": turn["id"]} if isinstance(turn.get("id"), str) else {}
@@ -454,29 +391,16 @@ def _head(turn: Block, parts: Parts) -> Block:
 
 def _add_fields(parts: Parts, turn: Block) -> None:
     """Add what stands beside the content: a refusal, what was said in a recording, thoughts."""
-    said = "\n".join(as_text(block.get("text")) for block in parts.blocks)
-    for block in beside_content(turn):
-        if block["type"] == "reasoning":
-            parts.blocks.insert(0, block)
-        elif "refusal" in block:
-            parts.blocks.append(block)
-        elif block["text"] not in said:
-            # An empty text beside it says nothing.
-            parts.blocks = [*filter(_EMPTY.__ne__, parts.blocks), block]
-
-
-def beside_content(turn: Block) -> list[Block]:
-    """The blocks of what a message has in fields of its own."""
-    blocks: list[Block] = []
     refusal = turn.get("refusal")
     if isinstance(refusal, str) and refusal:
-        blocks.append({"type": "text", "text": refusal, "refusal": True})
-    if speech := _speech("audio", {"audio": turn.get("audio")}):
-        blocks.append({"type": "text", "text": speech})
+        parts.blocks.append({"type": "text", "text": refusal, "refusal": True})
+    speech = _speech("audio", turn)
+    if speech and not any(speech in as_text(block.get("text")) for block in parts.blocks):
+        # An empty text beside it says nothing.
+        parts.blocks = [*filter(_EMPTY.__ne__, parts.blocks), {"type": "text", "text": speech}]
     thought = turn.get("reasoning_content") or turn.get("reasoning")
     if isinstance(thought, str) or thought:
-        blocks.append({"type": "reasoning", "reasoning": as_text(thought)})
-    return blocks
+        parts.blocks.insert(0, {"type": "reasoning", "reasoning": as_text(thought)})
 
 
 def _error(turn: Block, message: Block) -> Block:

@@ -225,15 +225,10 @@ class Source(ABC):
         """
         with self._lock:
             unshown = sum(self._unshown.values(), Counter[str]())
-        named = {name: f"{name} ({count:,})" for name, count in unshown.items()}
-        media = [text for name, text in named.items() if name.startswith("[")]
-        fields = [text for name, text in named.items() if not name.startswith("[")]
-        notices = []
-        if media:
-            notices.append(f"media without words in them are shown as {listed(media)}")
-        if fields:
-            notices.append(f"fields of messages that transcripts do not show: {listed(fields, 8)}")
-        return tuple(f"{self.path.name}: {notice}" for notice in notices)
+        if not unshown:
+            return ()
+        counts = listed((f"{name} ({count:,})" for name, count in unshown.items()), 8)
+        return (f"{self.path.name}: of its messages, transcripts do not show: {counts}",)
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.

@@ -225,17 +225,6 @@ PHOTO = {"type": "image", "source": OF_ANTHROPIC}
 CITED = {"type": "web", "url": "a.org", "title": "A page", "cited_text": "It\nwas.", "start": 7}
 CITED_FILE = {"type": "file_citation", "file_id": "f-1", "filename": "terms.pdf", "index": 0}
 CALLS_LOOK_UP = {"content": "", "tool_calls": [openai_call("look_up", {"order": 7})]}
-RESULT_OF_CONVERSE = {
-    "toolUseId": "t",
-    "content": [{"json": {"at": 1}}, {"text": "late"}],
-    "status": "error",
-}
-OF_LANGCHAIN = {
-    "type": "ai",
-    "content": [{"type": "tool_use", "id": "call_1", "name": "look_up", "input": {"order": 7}}],
-    "additional_kwargs": {"reasoning_content": "Hm.", "refusal": None},
-    "tool_calls": [{"type": "tool_call", "id": "call_1", "name": "look_up", "args": {"order": 7}}],
-}
 
 
 # Messages, and the lines of the transcript that comes out.
@@ -316,7 +305,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
             r'[1] assistant "x\" calls pay"',
             r'[1] assistant "x\" calls pay" calls look_up | {"order": 7}',
             "[2] tool look_up | shipped",
-            f'[3] user "{"z" * 80}..." | Bye.',
+            f'[3] user "{"z" * 80}" | Bye.',
         ],
     ),
     "the sources of an answer, each once": (
@@ -332,36 +321,6 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
             "[1] assistant cites | b.org",
             "[2] assistant | See.",
             "[2] assistant cites | c.org",
-        ],
-    ),
-    "messages of Bedrock's Converse": (
-        [
-            {"role": "user", "content": [{"text": "Where?"}, {"document": {"name": "Terms"}}]},
-            said([{"toolUse": {"toolUseId": "t", "name": "look_up", "input": {"order": 7}}}]),
-            {"role": "user", "content": [{"toolResult": RESULT_OF_CONVERSE}]},
-            said([{"reasoningContent": {"reasoningText": {"text": "Hm."}}}, {"text": "There."}]),
-        ],
-        [
-            "[0] user | Where? | [document] | document.name: Terms",
-            "[1] assistant",
-            '[1] assistant calls look_up | {"order": 7}',
-            '[2] tool look_up (error: unknown) | error:  | {"at": 1} | late',
-            "[3] assistant reasoning | Hm.",
-            "[3] assistant | There.",
-        ],
-    ),
-    "message objects of LangChain's": (
-        [
-            {"type": "human", "data": {"content": "Where?", "type": "human", "name": "al"}},
-            {"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": OF_LANGCHAIN},
-            {"type": "tool", "content": "no", "tool_call_id": "call_1", "status": "error"},
-        ],
-        [
-            '[0] user "al" | Where?',
-            "[1] assistant reasoning | Hm.",
-            "[1] assistant",
-            '[1] assistant calls look_up | {"order": 7}',
-            "[2] tool look_up (error: unknown) | error: no",
         ],
     ),
     "reasoning, a refusal, and what was spoken": (

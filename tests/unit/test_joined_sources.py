@@ -106,7 +106,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     assert not_one.endswith("1 file that does not look like transcripts: bad/empty.json")
     assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
     assert "bad/killed.eval: its run goes on, or was killed before it ended" in unusable
-    assert unusable.endswith("bad/started.eval: holds no sample yet (status: success); and 1 more")
+    assert unusable.endswith("bad/started.eval: holds no sample yet (status: success)")
     with pytest.raises(InputError) as none_usable:
         opened(folder).summaries()
     named = {Path(str(problem.file)).name for problem in none_usable.value.problems}
@@ -123,8 +123,8 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     for name in ("1", "2", "1"):
         source.read(name, 1)
     assert source.notices() == (
-        "a.eval: media without words in them are shown as [audio] (2)",
-        "b.json: fields of messages that transcripts do not show: speaker (1)",
+        "a.eval: of its messages, transcripts do not show: [audio] (2)",
+        "b.json: of its messages, transcripts do not show: speaker (1)",
     )
 
 
