@@ -97,7 +97,8 @@ def choose_columns(
         chosen.setdefault("judge", "judge")
     verdicts = [column for role, column in named if role == "verdict"]
     chosen.pop("verdict", "")
-    label = chosen.get("label") or only_column(table, "label")
+    others = [column for role, column in chosen.items() if role != "baseline"]
+    label = chosen.get("label") or only_column(table, "label", others)
     if label and label in (*verdicts, chosen.get("baseline")):
         raise _two_roles(table, label, ("label", "verdict"))
     is_named = "label" in chosen

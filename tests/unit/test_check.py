@@ -400,6 +400,12 @@ def test_what_options_say_twice_or_against_each_other_is_refused(run: Run) -> No
     assert (code, printed) == (4, "--one: has no meaning with --scale\n")
 
 
+def test_what_an_option_names_is_found_as_nothing_else(run: Run) -> None:
+    table = written("id,human,label,verdict\na,pass,r1,pass\nb,fail,r1,fail\n")
+    code, printed = run(table, "--rubric=label")
+    assert (code, "columns label: human" in printed) == (0, True)
+
+
 def test_a_name_is_not_told_the_opposite_of_what_it_says(run: Run) -> None:
     table = written("id,human,judge_passed\na,1,1\nb,0,0\n")
     with pytest.raises(InputError) as caught:
