@@ -115,9 +115,17 @@ class Unrecorded(Unscored):
     where nothing is recorded that the call could differ from.
     """
 
-    def __init__(self, *, stage: str, cause: str, difference: str, cassette: str) -> None:
-        advice = "Record it with the command below, or undo the change." if difference else ""
-        super().__init__("unrecorded", stage=stage, cause=cause, advice=advice)
+    def __init__(
+        self,
+        *,
+        stage: str,
+        cause: str,
+        difference: str,
+        cassette: str,
+        outcome: UnscoredKind = "unrecorded",
+        advice: str = "Record it with the command below, or undo the change.",
+    ) -> None:
+        super().__init__(outcome, stage=stage, cause=cause, advice=advice if difference else "")
         self.difference = difference
         self.cassette = cassette
 

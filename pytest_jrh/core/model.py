@@ -577,6 +577,7 @@ UnscoredKind: TypeAlias = Literal[
     "invalid_response",
     "refused",
     "unrecorded",
+    "unrepeatable",
     "over_budget",
     "input_error",
 ]
@@ -619,6 +620,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
         asked=False,
         unanswered=True,
     ),
+    "unrepeatable": UnscoredOutcome("{stage} does not ask again what it has asked", asked=False),
     "over_budget": UnscoredOutcome(
         "the budget was exhausted before {stage}'s call",
         "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",

@@ -25,6 +25,7 @@ from pytest_jrh.core.model import (
     Verdict,
     Why,
 )
+from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.case import (
     Attempt,
@@ -38,7 +39,6 @@ from pytest_jrh.engine.case import (
 )
 from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.planning import Survey, surveyed
-from pytest_jrh.engine.printed import Printed
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped

@@ -59,7 +59,8 @@ class OwnCode:
     session's loop for such code, else it has a thread of its own; what it returns is awaited where
     it can be. `read` takes from that what the judge says, which is recorded, and `verdict` makes a
     verdict of it; both are strict, and raise `Unscored`. `timeout` is for the whole of it, in
-    seconds. `key` says what a recorded verdict rests on, each part as a short text; with
+    seconds. `key` says what a recorded verdict rests on, each part as a short text; `files`
+    is what names the judge in it without a version; with
     `from_head` that verdict is taken where the key is the same, and the code not run.
     """
 
@@ -70,6 +71,7 @@ class OwnCode:
     verdict: Callable[[Said], Verdict]
     timeout: float
     key: Mapping[str, str] = field(default_factory=dict)
+    files: str = ""
     from_head: bool = False
 
 

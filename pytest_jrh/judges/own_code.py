@@ -205,16 +205,17 @@ class OwnCodeJudge(SuiteJudge):
     def fingerprint(self) -> str:
         """SHA-256 of its code or version, its parts, map or threshold, and its model's settings."""
         section = self.settings.section
-        return _sha256({**self._asked_with, "score_map": section.score_map or section.threshold})
+        return _sha256(
+            {**self._asked_with(self.version), "score_map": section.score_map or section.threshold}
+        )
 
-    @property
-    def _asked_with(self) -> Mapping[str, Any]:
+    def _asked_with(self, version: str | None) -> Mapping[str, Any]:
         """All that what it says rests on: its map is none of that."""
         stage = self.settings.stage
         return {
             **self.parts,
-            "code": self.code_digest if self.version is None else "",
-            "version": self.version,
+            "code": self.code_digest if version is None else "",
+            "version": version,
             "model": stage.model,
             "system_prompt": stage.system_prompt,
             "temperature": stage.temperature,
@@ -262,6 +263,7 @@ class OwnCodeJudge(SuiteJudge):
         parts = asdict(case)
         # Where a verdict is recorded says of which run it is.
         del parts["run_id"], parts["epoch"]
+        files = f"files {_sha256(self._asked_with(None))[:_SHORT]}"
         code = OwnCode(
             who=scale.who,
             call=call,
@@ -270,9 +272,10 @@ class OwnCodeJudge(SuiteJudge):
             verdict=lambda said: scale.verdict(said, case),
             timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
             key={
-                "judge": self.version or f"files {_sha256(self._asked_with)[:_SHORT]}",
+                "judge": self.version or files,
                 "case": _sha256(parts)[:_SHORT],
             },
+            files=files,
             from_head=self.version is not None,
         )
         return await calls.run(code)

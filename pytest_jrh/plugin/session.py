@@ -25,9 +25,9 @@ from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id, node_part
 from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, Progress, Review, StageModel
+from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.case import EngineSettings
-from pytest_jrh.engine.printed import Printed
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import Ledger, Pace, unpriced_reason

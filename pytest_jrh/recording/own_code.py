@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
-from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places
+from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored, error_places
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
+from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import OwnCode, Said
@@ -24,16 +25,20 @@ from pytest_jrh.recording.recorder import (
     Halted,
     HttpRecorder,
     HttpRequest,
-    canonical,
     network_closed,
-    path_of,
 )
-from pytest_jrh.recording.tapes import Lookup, Tape, changed_parts, first_change
+from pytest_jrh.recording.repeats import change_lines, changes
+from pytest_jrh.recording.tapes import Lookup, Tape, changed_parts
 
 _UNFINISHED = "unfinished"
 _NETWORK_ADVICE = (
     "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `version` on the "
     "judge, which then answers from its recorded verdict."
+)
+_NEW_EACH_TIME = (
+    "Where it is new each time (a time, a random id, a tracing thread's own post), recording again "
+    "does not help: set `version` on the judge, which then answers from its recorded verdict. "
+    "Where a variable or a package of this environment has changed it, set that back."
 )
 
 
@@ -64,6 +69,11 @@ class Judging:
         """What the entry says of the question: all that a recorded verdict rests on."""
         asked: dict[str, Any] = {"model": self.label, "parameters": dict(self.code.key)}
         return asked if self.repeat == 1 else {**asked, "repeat": self.repeat}
+
+    def covers(self, asked: Mapping[str, Any]) -> bool:
+        """Whether an entry is of this question, as of the same code before it had a version."""
+        before = {**self.asked, "parameters": {**self.code.key, "judge": self.code.files}}
+        return asked in (self.asked, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,7 @@ class KeptRequests:
         if entry is not None and entry.finish_reason == _UNFINISHED:
             entry = None
         # Where the code does not run, the verdict of another judge or case is none.
-        is_other = entry is not None and entry.asked != judging.asked and judging.code.from_head
+        is_other = judging.code.from_head and entry is not None and not judging.covers(entry.asked)
         answer = entry.text if entry is not None and not is_other else None
         tape.lookups.append(Lookup(JUDGE.name, judging.fingerprint, answer))
         if tape.recording.planning and answer is None:
@@ -192,7 +202,10 @@ class KeptRequests:
             judged = Judged(said, replace(verdict, reasoning=reasoning))
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
-                raise self._halted(judging.code.who, exchanges.halt, recorded, error) from error
+                is_same = entry is not None and entry.asked == judging.asked
+                raise self._halted(
+                    judging.code.who, exchanges.halt, recorded, error, is_same=is_same
+                ) from error
             if isinstance(error, Unscored) and UNSCORED[error.outcome].final and not error.asked:
                 error.asked = (judging.fingerprint,)
             raise
@@ -208,7 +221,36 @@ class KeptRequests:
             stale = judging.code.from_head or not has_verdict
             if live and (exchanges.sent or (judged is not None and stale)):
                 self._keep(judging, exchanges, sequence, judged)
+        looked_again = self.http.looked_again
+        if live and exchanges.sent and judging.label not in looked_again:
+            looked_again.add(judging.label)
+            await self._look_again(judging, exchanges, work)
         return judged.verdict
+
+    async def _look_again(
+        self, judging: Judging, exchanges: Exchanges, work: Callable[[], Awaitable[Judged]]
+    ) -> None:
+        """Say whether code that has just been recorded asks something else when it runs again: then
+        the other cases would be paid for, and not replay. Nothing is sent.
+        """
+        tape = self.tape
+        recorded = exchanges.kept(judged=True)
+        again = Exchanges(recorded, live=False, redactor=tape.recording.redactor)
+        with (
+            contextlib.suppress(Unscored, Halted),
+            Printed(str).keeping(),
+            self.http.judging(again),
+        ):
+            await work()
+        if again.halt is None or again.halt.request is None:
+            return
+        found = changes([HttpRequest.of(each) for each in recorded], again.halt.request)
+        differs = ", ".join(change.place for change in found or ()) or again.halt.what
+        tape.recording.tell(
+            f"{judging.code.who} asks something else each time it runs ({differs}), so its "
+            "recordings will not replay. Set `version` on the judge: it then answers from its "
+            "recorded verdicts."
+        )
 
     def _halted(
         self,
@@ -216,8 +258,12 @@ class KeptRequests:
         halt: Halt,
         recorded: Sequence[Mapping[str, Any]],
         error: BaseException,
+        *,
+        is_same: bool,
     ) -> Unscored:
-        """The outcome of a case whose judge was halted; `recorded` were there to answer it."""
+        """The outcome of a case whose judge was halted; `recorded` were there to answer it, of code
+        and a case that are the same, if `is_same`.
+        """
         if halt.why == "budget":
             return Unscored("over_budget", stage=JUDGE.name, cause=f"{halt.what}.")
         if halt.why == "room":
@@ -242,12 +288,21 @@ class KeptRequests:
         cause = f"{asker} sent {halt.what}, which is not recorded"
         if not recorded:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
-        texts = [_text_of(HttpRequest.of(interaction)) for interaction in recorded]
-        changes = "\n".join(first_change(texts, _text_of(halt.request)))
-        return self.tape.missing(
-            JUDGE.name,
-            f"{cause}; the nearest recorded request differs.",
-            changes or "(equal to a recorded request that was asked fewer times)",
+        requests = [HttpRequest.of(interaction) for interaction in recorded]
+        found = changes(requests, halt.request)
+        new_each_time = [change for change in found or () if change.is_new_each_time]
+        if not new_each_time and not is_same:
+            cause = f"{cause}; the nearest recorded request differs."
+            return self.tape.missing(JUDGE.name, cause, change_lines(found))
+        if is_same:
+            cause += ", though the code and the case are as they were recorded"
+        return Unrecorded(
+            outcome="unrepeatable",
+            stage=JUDGE.name,
+            cause=f"{cause}.",
+            advice=_NEW_EACH_TIME,
+            difference=change_lines(new_each_time or found),
+            cassette=str(self.tape.path),
         )
 
     def _keep(
@@ -287,9 +342,3 @@ def loading_for_replay() -> Iterator[Mapping[str, None]]:
 
     with network_closed(refuse):
         yield tries
-
-
-def _text_of(request: HttpRequest) -> str:
-    """A request line by line, and the texts in its body, too: a transcript is one line of JSON."""
-    text = canonical(request.body, indent=1, ensure_ascii=False)
-    return "\n".join([f"{request.method} {path_of(request.uri)}", text.replace("\\n", "\n")])

@@ -406,6 +406,7 @@ class HttpRecorder:
         self._redactor = redactor
         self._patches = contextlib.ExitStack()
         self._routes_code = False
+        self.looked_again: set[str] = set()
 
     def install(self) -> None:
         """Patch the HTTP libraries that litellm uses; undone by `remove`."""

@@ -178,7 +178,7 @@ def test_a_changed_function_is_tested_for_real(bench: OwnCode, service: JudgeSer
     asked = bench.judge()
     assert asked.outcome == "unrecorded"
     assert "The judge judges.py:judge sent POST http://127.0.0.1:" in said(asked)
-    assert '    + "tone": "strict",' in asked.why.text.splitlines()
+    assert "    /tone:\n    -\n    +strict\n" in asked.why.text
     assert "`once`" not in said(asked)
     assert len(service.asked) == 1
 
@@ -514,6 +514,64 @@ def test_a_judge_that_goes_past_the_recording_is_stopped_and_named_on_replay(
         f"The judge judges.py:judge was stopped: it tried to reach 127.0.0.1:{service.port}, which "
         "no recording answers."
     ) in said(stopped)
+
+
+NEW_EACH_TIME = {
+    "a time": ("json={'at': time.time(), 't': case.transcript}", "/at:"),
+    "an id": ("params={'id': str(uuid.uuid4())}, json=case.transcript", "parameter id of the URL:"),
+    "text": (
+        "json=[f'Now it is {datetime.datetime.now()}. {case.transcript}']",
+        "/0:",
+    ),
+    "a counter": ("json={'n': next(COUNTER), 't': case.transcript}", "/n:"),
+}
+
+
+@pytest.mark.parametrize(("asked", "place"), NEW_EACH_TIME.values(), ids=NEW_EACH_TIME)
+def test_a_request_that_is_new_each_time_is_named_and_its_verdict_kept_by_a_version(
+    bench: OwnCode, service: JudgeService, asked: str, place: str
+) -> None:
+    source = (
+        "import datetime, itertools, requests, time, uuid\nCOUNTER = itertools.count()\n"
+        f"def judge(case):\n    return requests.post({service.url!r}, {asked}).json()['score']\n"
+    )
+    bench.judge_by(source)
+    recorded = bench.run("none", judge_record_mode="once")
+    assert recorded.only.outcome == "agree"
+    [notice] = recorded.notices
+    assert f"asks something else each time it runs ({place[:-1]})" in notice
+    again = bench.judge()
+    assert again.outcome == "unrepeatable"
+    assert "though the code and the case are as they were recorded" in said(again)
+    assert "recording again does not help: set `version` on the judge" in said(again)
+    lines = [line.strip() for line in again.why.text.splitlines()]
+    assert lines[lines.index(place) + 1][0] + lines[lines.index(place) + 2][0] == "-+"
+    assert "ecord it" not in said(again)
+    bench.judge_by(source, version="1")
+    assert bench.judge().outcome == "agree"
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outcome"),
+    [
+        ("'gpt-4.1-2025-04-14'", "'gpt-4.1-2025-09-09'", "unrecorded"),
+        ("1", "2", "unrecorded"),
+        ("str(uuid.uuid4())", "str(uuid.uuid4()) ", "unrepeatable"),
+    ],
+)
+def test_a_change_of_the_code_is_recorded_unless_the_rest_is_new_each_time(
+    bench: OwnCode, service: JudgeService, before: str, now: str, outcome: str
+) -> None:
+    source = (
+        f"import requests, uuid\nURL = {service.url!r}\ndef judge(case):\n"
+        f"    asked = {{'by': {before}, 't': case.transcript}}\n"
+        "    return requests.post(URL, json=asked).json()['score']\n"
+    )
+    bench.judge_by(source)
+    bench.judge("once")
+    bench.judge_by(source.replace(before, now))
+    assert bench.judge().outcome == outcome
 
 
 AT_IMPORT = {
