@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import os
 import shutil
 import sys
@@ -84,6 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
     )
     words = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal or a pipe cannot show is replaced: the exit code is the decision's.
+            stream.reconfigure(errors="replace")
     options = parser.parse_args(words)
     options.words = words
     try:

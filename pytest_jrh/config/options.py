@@ -186,11 +186,24 @@ OPTIONS = tuple(
 """In the order in which `--help` lists them."""
 
 
+_OVERWRITING = {
+    ("update_baseline", True),
+    ("prune", True),
+    ("record_mode", "all"),
+    ("judge_record_mode", "all"),
+}
+"""What no ini file may say."""
+
+
 def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
     """Say what is wrong with the options; `ini` are the keys that the ini file sets."""
     for option in OPTIONS:
         setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
         value = getattr(options, option.sets)
+        if option.key in ini and (option.sets, value) in _OVERWRITING:
+            # Each session would accept, remove or pay for what only one was to.
+            flag = option.flag if value is True else f"{option.flag}={value}"
+            yield f"{setting}{value}: overwrites files; give {flag} on the command line instead"
         is_limit = option.sets in ("max_calls", "max_cost") and value is not None
         if is_limit and not (math.isfinite(value) and value >= 0):
             yield f"{setting}{value}: must be a number >= 0"

@@ -179,8 +179,9 @@ def _json_nodes(text: str, file: str) -> _Nodes:
 
 
 def read_text(path: Path, file: str, limit: int = MAX_BYTES, how: str | None = None) -> str:
-    """Return the text of a file of at most `limit` bytes, without a byte order mark: UTF-8, or
-    UTF-16 where its mark says so, as spreadsheets save it.
+    """Return the text of a file of at most `limit` bytes, without a byte order mark and with the
+    line ends of Unix, as a checkout may have others: UTF-8, or UTF-16 where its mark says so, as
+    spreadsheets save it.
 
     Raises InputError where it is not a readable file of that kind; `how` says how a missing one is
     made.
@@ -200,7 +201,7 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES, how: str | None = N
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, name = ("utf-16", "UTF-16") if is_utf_16 else ("utf-8-sig", "UTF-8")
     try:
-        return raw.decode(encoding)
+        return raw.decode(encoding).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
         message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"

@@ -197,6 +197,13 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
+def same_text(raw: bytes) -> bytes:
+    """The content of a file of text without a byte order mark and with the line ends of Unix: the
+    same in every checkout, also where git's `autocrlf` changes line ends.
+    """
+    return raw.removeprefix(_BOM).replace(b"\r\n", b"\n")
+
+
 def exists(path: Path) -> bool:
     """Whether a path exists; one where nobody may look, or that no file can have, does not."""
     try:

@@ -17,7 +17,7 @@ import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Commands
-from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.files import absolute, relative_path, same_text
 from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
@@ -151,7 +151,7 @@ def versions() -> Mapping[str, str]:
 def file_digest(path: Path) -> str:
     """The first hex digits of a file's SHA-256; empty where it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGEST]
+        return hashlib.sha256(same_text(path.read_bytes())).hexdigest()[:DIGEST]
     except OSError:
         return ""
 

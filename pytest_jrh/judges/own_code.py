@@ -34,6 +34,7 @@ from pytest_jrh.core.errors import (
     is_ours_or_installed,
     source_of,
 )
+from pytest_jrh.core.files import same_text
 from pytest_jrh.core.model import (
     Case,
     Completion,
@@ -315,8 +316,7 @@ def code_digest(
             pending += imported_modules(path)
     parts: list[object] = [] if start is not None else [source_of(code)]
     for name, path in sorted(files.items()):
-        content = path.read_bytes().replace(b"\r\n", b"\n")
-        parts.append((name, hashlib.sha256(content).hexdigest()))
+        parts.append((name, hashlib.sha256(same_text(path.read_bytes())).hexdigest()))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -200,7 +200,7 @@ class CaseItem(pytest.Item):
         """Show an expected failure as prose, and our mistake as a traceback without secrets."""
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
-            in_a_line = self.config.option.tbstyle == "line"
+            in_a_line = self.config.getoption("tbstyle", "auto") == "line"
             return _prose(self.result, *self.reportinfo()[:2], in_a_line=in_a_line)
         if isinstance(
             excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Option
 
 
+if getattr(pytest, "version_tuple", (0,)) < (8, 3):
+    raise pytest.UsageError(f"pytest-jrh needs pytest 8.3 or newer; this is {pytest.__version__}")
+
 OPTIONS_READ = pytest.StashKey[Options]()
 SESSION_KEY = "jrh_session"
 RESULT_ATTRIBUTE = "jrh_result"
@@ -78,11 +81,15 @@ def read_options(config: pytest.Config) -> Options:
     folder.
     """
     values: dict[str, Any] = {}
+    typed = set(map(str, config.invocation_params.args))
+    added = {word.partition("=")[0] for word in set(config.getini("addopts")) - typed}
     of_ini: set[str] = set()
     for option in OPTIONS:
         value, folder = config.getoption(option.key), config.invocation_params.dir
         if value is None:
             value, folder = _ini_value(config, option), config.rootpath
+            of_ini.add(option.key)
+        elif option.flag in added:
             of_ini.add(option.key)
         values[option.sets] = option.value(value, folder)
     options = Options(**values)

@@ -14,8 +14,8 @@ from tests.support.suites import SuiteFiles, write_suite
 INI = {
     "jrh_config": "inputs/configs/tiny.yml",
     "jrh_record_mode": "once",
-    "jrh_judge_record_mode": "all",
-    "jrh_prune": "true",
+    "jrh_judge_record_mode": "new_episodes",
+    "jrh_frozen": "true",
 }
 NATIVE = """
 [pytest]
@@ -35,7 +35,7 @@ def test_options_are_read_from_the_ini_file_under_those_of_the_command_line(
     pytester: pytest.Pytester, suite: SuiteFiles
 ) -> None:
     pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
-    assert told(pytester) == ((suite.config,), "once", "all", True)
+    assert told(pytester) == ((suite.config,), "once", "new_episodes", True)
     typed = ("--jrh-config=other.yml", "--jrh-record-mode=none", "--jrh-judge-record-mode=none")
     assert told(pytester, *typed) == ((suite.folder / "other.yml",), "none", "none", True)
 
@@ -43,7 +43,30 @@ def test_options_are_read_from_the_ini_file_under_those_of_the_command_line(
 def told(pytester: pytest.Pytester, *arguments: str) -> tuple[Any, ...]:
     """What is read of arguments and the ini file."""
     options = read_options(pytester.parseconfig(*arguments))
-    return options.configs, options.record_mode, options.judge_record_mode, options.prune
+    return options.configs, options.record_mode, options.judge_record_mode, options.frozen
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("jrh_update_baseline = true", "jrh_update_baseline = True: "),
+        ("jrh_prune = true", "jrh_prune = True: "),
+        ("jrh_record_mode = all", "jrh_record_mode = all: "),
+        ("addopts = --jrh-judge-record-mode=all", "jrh_judge_record_mode = all: "),
+    ],
+)
+def test_what_overwrites_files_is_typed(pytester: pytest.Pytester, line: str, said: str) -> None:
+    pytester.makeini(f"[pytest]\n{line}\n")
+    with pytest.raises(pytest.UsageError, match=f"{said}overwrites files"):
+        read_options(pytester.parseconfig())
+
+
+def test_a_session_without_a_terminal_is_decided(
+    pytester: pytest.Pytester, suite: SuiteFiles
+) -> None:
+    done = pytester.runpytest_inprocess(suite.option, "-p", "no:terminal", "-p", "no:cacheprovider")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="older pytest reads all keys as text")

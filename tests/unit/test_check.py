@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -223,6 +224,20 @@ def test_a_reader_that_has_read_enough_is_no_traceback(monkeypatch: pytest.Monke
     with os.fdopen(write, "w") as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
         assert main(["check", "--one=violated", str(path)]) == 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("name", ["Łódź", "事例", "\N{PILE OF POO}"])
+def test_what_a_stream_cannot_show_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, name: str
+) -> None:
+    path = written(f"case,label,verdict\n{name},1,0\nb,0,0\n")
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
+    assert main(["check", "-v", "--one=violated", str(path)]) == 0
+    assert "?" in raw.getvalue().decode(encoding)
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(raw, encoding=encoding))
+    assert main(["check", f"{name}.csv"]) == 4
 
 
 def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.files import atomic_write, file_name_part, replacing
 
 
@@ -65,3 +66,12 @@ def test_any_name_becomes_a_safe_part(name: str) -> None:
     assert (Path("x") / part).resolve().parent == Path("x").resolve()
     assert part.isascii()
     assert len(part) <= 80
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_text_is_the_same_with_the_line_ends_of_another_system(
+    tmp_path: Path, encoding: str
+) -> None:
+    path = tmp_path / "judge.md"
+    path.write_bytes("You judge.\r\n---user---\r\nŁódź\r\n".encode(encoding))
+    assert read_text(path, "judge.md") == "You judge.\n---user---\nŁódź\n"

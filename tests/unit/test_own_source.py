@@ -72,6 +72,13 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made.forget()
 
 
+def test_the_line_ends_of_a_checkout_change_no_digest(project: Project) -> None:
+    before = project.source()
+    for file in project.folder.rglob("*.py"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert project.source() == before
+
+
 COUNTS = ["judges.py", "helper.py", "further.py", *(f for f in PROJECT if f.startswith("shop/"))]
 
 
