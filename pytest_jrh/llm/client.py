@@ -28,6 +28,7 @@ from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, Turn, is_loo
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
     Failure,
+    Sent,
     UnusableAnswer,
     failure_of,
     guarded,
@@ -38,7 +39,6 @@ from pytest_jrh.llm.transport import (
     refusal_in,
     reported_status,
     timed_out,
-    was_sent,
 )
 
 _MOST_TOKENS = 10**12
@@ -231,8 +231,8 @@ class LiteLLMExchange:
     async def _send(self, request: CallRequest, most: float, turn: Turn) -> Answer | Failure | None:
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         sending: Sending | None = None
-        documents: list[Any] = []
         actual = most
+        sent = Sent(partial(self._sending, turn))
         attempts = request.attempts
         attempts.sent += 1
         try:
@@ -240,11 +240,11 @@ class LiteLLMExchange:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
             # call.
             async with asyncio.timeout(timeout + 1):
-                with guarded(documents, partial(self._sending, turn)):
+                with guarded(sent):
                     response = await litellm().acompletion(
                         **arguments(request, sending), timeout=timeout
                     )
-            answer = answer_of(response, sending, documents)
+            answer = answer_of(response, sending, sent.documents)
             if isinstance(answer, Failure):
                 attempts.lost += 1
                 return answer
@@ -259,20 +259,20 @@ class LiteLLMExchange:
         except Exception as error:
             if is_ours(error) and not isinstance(error, UnusableAnswer):
                 raise
-            if sending and refusal_in(documents) is not None:
+            if sending and refusal_in(sent.documents) is not None:
                 # In a form that litellm cannot read.
-                return answer_of(litellm().ModelResponse(), sending, documents)
+                return answer_of(litellm().ModelResponse(), sending, sent.documents)
             status = http_status(error)
             words = str(error)
             if sending and self._negotiation.repaired(request, sending, status, words):
                 actual = 0.0
                 attempts.sent -= status is None
                 return None
-            failure = failure_of(error, request, self._redact)
-            sent = was_sent(error) and not failure.keyless
-            attempts.sent -= not sent
-            attempts.lost += sent and status is None
-            if not sent or reported_status(error) in _NEVER_PAID_STATUS:
+            was_sent = status is not None or sent.requests > 0
+            failure = failure_of(error, request, self._redact, sent=was_sent)
+            attempts.sent -= not was_sent
+            attempts.lost += was_sent and status is None
+            if not was_sent or reported_status(error) in _NEVER_PAID_STATUS:
                 actual = 0.0
             return failure
         finally:

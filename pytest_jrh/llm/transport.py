@@ -15,11 +15,12 @@ call does: an error about one request must not leave all other cases without a v
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +44,9 @@ def litellm() -> Any:
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True
     library.disable_hf_tokenizer_download = True
+    if "LITELLM_LOG" not in os.environ:
+        # What goes wrong is said in the case, without litellm's tracebacks.
+        logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return library
 
 
@@ -78,7 +82,9 @@ def missing_keys(model: str) -> list[str]:
     environment = litellm().validate_environment(model)
     if environment["keys_in_environment"]:
         return []
-    return [name for name in environment["missing_keys"] if "KEY" in name]
+    missing: list[str] = environment["missing_keys"]
+    # litellm names all that a provider may need where one of them is not there.
+    return [name for name in missing if "KEY" in name and not os.environ.get(name)]
 
 
 LONGEST_ANSWER = 32 * 2**20
@@ -95,16 +101,21 @@ class Paced(Protocol):
     async def __call__(self, *, is_sent: bool) -> None: ...
 
 
-_GUARDED: ContextVar[tuple[list[Any], Paced] | None] = ContextVar(
-    "pytest_jrh_guarded", default=None
-)
+@dataclass(slots=True)
+class Sent:
+    """How many requests have left this machine, and the JSON that came as their answers."""
+
+    paced: Paced
+    requests: int = 0
+    documents: list[Any] = field(default_factory=list)
 
 
-def guarded(documents: list[Any], paced: Paced) -> contextlib.AbstractContextManager[None]:
-    """Guard the HTTP requests to models that are made in this context; `documents` gets the JSON
-    that comes as their answers.
-    """
-    return holding(_GUARDED, (documents, paced))
+_GUARDED: ContextVar[Sent | None] = ContextVar("pytest_jrh_guarded", default=None)
+
+
+def guarded(sent: Sent) -> contextlib.AbstractContextManager[None]:
+    """Guard the HTTP requests to models that are made in this context, and note them in `sent`."""
+    return holding(_GUARDED, sent)
 
 
 def _install_guard() -> None:
@@ -114,22 +125,26 @@ def _install_guard() -> None:
     plain = httpcore.AsyncConnectionPool.handle_async_request
 
     async def handle(pool: Any, request: Any) -> Any:
-        guard = _GUARDED.get()
-        if guard is not None:
-            documents, paced = guard
+        sent = _GUARDED.get()
+        if sent is None:
+            return await plain(pool, request)
 
-            async def trace(event: str, _: object) -> None:
-                if event.endswith("send_request_body.complete"):
-                    await paced(is_sent=True)
+        async def trace(event: str, _: object) -> None:
+            if event.endswith("send_request_body.complete"):
+                await sent.paced(is_sent=True)
 
-            await paced(is_sent=False)
-            request.extensions = {**request.extensions, "trace": trace}
-        response = await plain(pool, request)
-        if guard is not None:
-            if _OK < response.status < _ERROR:
-                await response.aclose()
-                raise UnusableAnswer(_not_read(response))
-            response.stream = _Bounded(response, documents)
+        await sent.paced(is_sent=False)
+        request.extensions = {**request.extensions, "trace": trace}
+        sent.requests += 1
+        try:
+            response = await plain(pool, request)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout):
+            sent.requests -= 1
+            raise
+        if _OK < response.status < _ERROR:
+            await response.aclose()
+            raise UnusableAnswer(_not_read(response))
+        response.stream = _Bounded(response, sent.documents)
         return response
 
     vars(httpcore)["AsyncConnectionPool"].handle_async_request = handle
@@ -274,6 +289,10 @@ _SERVER_ADVICE = (
     "variable such as OPENAI_BASE_URL): it must be the address of the API itself. Then run again: "
     "only the missing calls are made."
 )
+_SETTING_ADVICE = (
+    "Nothing was sent. Set what is missing, in the environment or in the stage's section (`model`, "
+    "`api_base`, `params`), then run again."
+)
 _INSIDE_ADVICE = (
     "The error is inside litellm: another version of it, or what the server answers, may be the "
     "cause. Then run again: recorded calls are kept, and only the missing ones are made."
@@ -283,7 +302,7 @@ _LONGEST_WORDS = 400
 _Cause = TypeVar("_Cause", bound=BaseException)
 # litellm puts the names of its classes before the provider's message, and a traceback after it.
 _CLASS_NAMES = re.compile(
-    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
+    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:(?:\w+(?:Error|Exception) )+- )?"
 )
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -377,8 +396,13 @@ def timed_out(request: CallRequest) -> Failure:
     )
 
 
-def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], str]) -> Failure:
-    """Classify an error of litellm; `redact` removes secrets from the provider's message."""
+def failure_of(
+    error: Exception, request: CallRequest, redact: Callable[[str], str], *, sent: bool
+) -> Failure:
+    """Classify an error of litellm; `redact` removes secrets from the provider's message.
+
+    Where nothing was `sent`, something is missing on this machine, which no retry changes.
+    """
     import httpx
     from openai import OpenAIError
 
@@ -393,13 +417,22 @@ def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], s
         return Failure(f"no usable answer: {redact(str(unusable))}", advice=_SERVER_ADVICE)
     if broken := _cause_of(error, httpx.TransportError):
         reason = redact(str(broken)) or words
-        return Failure(f"no connection: {reason}", retry=True, advice=_SERVER_ADVICE)
+        # Where nothing listens, nothing will in a few seconds.
+        may_come = _cause_of(error, ConnectionRefusedError) is None
+        return Failure(f"no connection: {reason}", retry=may_come, advice=_SERVER_ADVICE)
+    if not sent and (absent := _cause_of(error, ImportError)):
+        package = _package_of(absent)
+        return Failure(
+            f"the package {package} is not installed, which litellm needs for this model",
+            ends=True,
+            advice=f"Nothing was sent. pip install '{package}', then run again.",
+        )
     if not isinstance(error, OpenAIError):
         # Not one of its documented exceptions.
         raised = shortened(redact(error_text(error)), _LONGEST_WORDS)
         return Failure(f"litellm raised {raised}", advice=_INSIDE_ADVICE)
     status = http_status(error)
-    if status is None and (missing := missing_keys(request.stage.model)):
+    if not sent and (missing := missing_keys(request.stage.model)):
         unset = f"no API key ({' or '.join(missing)} is not set)"
         return Failure(unset, keyless=True, advice=KEY_ADVICE)
     if permanent := permanent_failure(status, message):
@@ -416,6 +449,8 @@ def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], s
             retry_after=wait,
             throttled=status == _TOO_MANY,
         )
+    if not sent:
+        return Failure(words, advice=_SETTING_ADVICE)
     if isinstance(error, litellm_errors.AuthenticationError):
         return Failure(f"the provider rejected the API key: {words}", advice=KEY_ADVICE)
     # litellm gives a status to its own failures, too: an unreadable answer becomes a 500.
@@ -465,18 +500,17 @@ def http_status(error: BaseException) -> int | None:
     return failed.response.status_code if failed is not None else None
 
 
-def was_sent(error: BaseException) -> bool:
-    """Whether the request left this machine: not where litellm itself rejected it, or there was no
-    connection.
-    """
-    import httpx
+_INSTALLED_AS = {"google": "google-auth", "botocore": "boto3"}
+_INSTALLS = re.compile(r"pip install ['\"]?([\w.\[\]-]+\w\]?)")
 
-    if http_status(error) is not None:
-        return True
-    if _cause_of(error, httpx.ConnectError) or _cause_of(error, httpx.ConnectTimeout):
-        return False
-    errors = litellm().exceptions
-    return not isinstance(error, errors.BadRequestError | errors.AuthenticationError)
+
+def _package_of(absent: ImportError) -> str:
+    """The package to install: the one that litellm names, or the one that the module is of."""
+    if named := _INSTALLS.search(str(absent)):
+        return named[1]
+    module = _cause_of(absent, ModuleNotFoundError) or absent
+    name = (module.name or str(absent)).partition(".")[0]
+    return _INSTALLED_AS.get(name, name)
 
 
 def _cause_of(error: BaseException, kind: type[_Cause]) -> _Cause | None:

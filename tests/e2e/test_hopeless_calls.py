@@ -4,10 +4,12 @@ again."""
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.llm.limits import RetryPolicy
 from pytest_jrh.llm.transport import permanent_failure
 from tests.support.model_server import Fault, ModelServer
 
@@ -21,6 +23,15 @@ GEMINI = (
 )
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
 EXHAUSTED = {"message": QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"}
+
+
+VERTEX = {"VERTEXAI_PROJECT": "p", "VERTEXAI_LOCATION": "us-central1"}
+AWS = {
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_REGION_NAME": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 
 
 def refusal() -> Fault:
@@ -73,6 +84,38 @@ def test_without_a_key_nothing_is_sent_and_the_case_is_unrecorded(
     assert result.outcome == "unrecorded"
     assert "no API key (ANTHROPIC_API_KEY is not set)" in result.why.text
     assert server.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "said"),
+    [
+        ("vertex_ai/gemini-2.5-pro", VERTEX, "the package google-auth is not installed"),
+        ("vertex_ai/claude-sonnet-4-5", VERTEX, "is not installed, which litellm needs"),
+        ("bedrock/us.amazon.nova-pro-v1:0", AWS, "the package boto3 is not installed"),
+        ("azure/deployment", {"AZURE_API_KEY": "none"}, "Must provide one of the `base_url`"),
+        ("watsonx/ibm/granite", {}, "project_id and space_id not set"),
+        ("nobody/model", {}, "litellm does not know this provider"),
+    ],
+)
+def test_what_fails_inside_litellm_was_not_sent_and_is_not_tried_again(
+    make_bench: MakeBench,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    environment: dict[str, str],
+    said: str,
+) -> None:
+    for name in ("google.auth", "botocore.auth", "botocore.credentials", "boto3"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    result = make_bench(overrides={"judge": {"model": model}}).run(retry=RetryPolicy()).only
+    why = " ".join(result.why.text.split())
+    assert result.outcome == "model_error"
+    assert said in why
+    assert "attempts" not in why
+    # The calls that made the case.
+    assert (result.spending.all.calls, result.spending.all.lost) == (server.count(), 0) == (4, 0)
 
 
 def test_a_server_on_this_machine_needs_no_key(
