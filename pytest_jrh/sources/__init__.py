@@ -9,9 +9,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import listed, printable
@@ -28,13 +28,24 @@ from pytest_jrh.sources.conversations import (
     guessed_format,
 )
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.source import Conversation, Form, Head, Key, RunFields, Source, refused
+from pytest_jrh.sources.source import (
+    Conversation,
+    Form,
+    Head,
+    Key,
+    RunFields,
+    Source,
+    Thread,
+    refused,
+)
 from pytest_jrh.sources.tables import first_problems
-from pytest_jrh.sources.traces import TRACES
+from pytest_jrh.sources.threads import counted_once
+from pytest_jrh.sources.traces import TRACES, Traces
 from pytest_jrh.sources.transcripts import (
     ATIF,
     FILES_OF_A_TRIAL,
     HARBORS_FILES,
+    MOST_NAMED,
     TRIAL,
     Transcripts,
     is_trial,
@@ -92,15 +103,19 @@ def open_source(path: Path, *, input_format: InputFormat | None = None) -> Sourc
 
 
 def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = None) -> Source:
-    """The source for all that a suite names; a single file is read as it is.
+    """The source for all that a suite names.
 
     Raises InputError for a folder without transcripts.
     """
-    open_one = partial(open_source, input_format=input_format)
     files, notices = find_files(paths)
-    if len(files) == 1 and not notices:
-        return open_one(files[0])
-    return Joined([open_one(file) for file in files], notices)
+    sources: dict[Any, Source] = {}
+    for file in files:
+        source = open_source(file, input_format=input_format)
+        # The spans of a trace may be in several files.
+        first = sources.setdefault(source.form_name if isinstance(source, Traces) else file, source)
+        if isinstance(first, Traces):
+            first.files.append(file)
+    return Joined([*sources.values()], notices)
 
 
 def _has_transcripts(file: Path) -> bool:
@@ -155,7 +170,8 @@ MOST_FILES = 10_000
 """How many files a folder may stand for."""
 # Of more files the one that was used longest ago is closed: a process may have but so many open.
 _MOST_OPEN = 100
-_MOST_NAMED = 5
+_Place: TypeAlias = "tuple[int, str, int]"
+"""The number of a file, and the id and epoch of a run in it."""
 
 
 class Joined(Source):
@@ -176,8 +192,12 @@ class Joined(Source):
         self._unusable: dict[int, Problem] = {}
         self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
-        forms = Counter(source.form_name for source in sources)
-        self.form_name = listed(f"{name} ({number})" for name, number in forms.items())
+        # The runs that are left out, each with the one that counts for it.
+        self._held: dict[_Place, _Place] = {}
+        self.form_name = sources[0].form_name
+        if len(sources) > 1:
+            forms = Counter(source.form_name for source in sources)
+            self.form_name = listed(f"{name} ({number})" for name, number in forms.items())
 
     def _source(self, number: int) -> Source:
         with self._lock:
@@ -205,14 +225,16 @@ class Joined(Source):
         here = self._names()
         for number, source in self._all():
             for run in source.fields():
-                run_id, epoch = run.key
-                yield run._replace(key=here[number, run_id, epoch])
+                place = (number, *run.key)
+                if place not in self._held:
+                    yield run._replace(key=here[place])
 
-    def _names(self) -> dict[tuple[int, str, int], Key]:
+    def _names(self) -> dict[_Place, Key]:
+        """The name of each run here; of one that is left out that of the run that holds it."""
         names = {}
         for key, (number, run_id, _) in self._rows.items():
             names[number, run_id, key[1]] = key
-        return names
+        return names | {place: names[holder] for place, holder in self._held.items()}
 
     def aliases(self) -> Mapping[str, tuple[str, int | None]]:
         """See `Source`: those of the files, of which a name that two have is none, and the ids that
@@ -223,14 +245,20 @@ class Joined(Source):
         for number, source in self._all():
             for name, (run_id, epoch) in source.aliases().items():
                 key = None if epoch is None else here[number, run_id, epoch]
-                names[name] = key if name not in names else None
+                names[name] = key if names.get(name, key) == key else None
         return {name: key for name, key in names.items() if key is not None}
 
     def unclear_names(self) -> Mapping[str, Sequence[str]]:
         """See `Source`: where the files do not say which of them was begun first, one that is added
-        may have taken the name.
+        may have taken the name; and those of what is left out.
         """
-        return self._unclear if self._rows else {}
+        here = self._names()
+        unclear = dict(self._unclear)
+        for place, holder in self._held.items():
+            for name in (place[1], f"{place[1]}@{self._files[place[0]].stem}"):
+                if (name, place[2]) not in self._rows:
+                    unclear.setdefault(name, (here[holder][0],))
+        return unclear
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
@@ -255,15 +283,20 @@ class Joined(Source):
     @cached_property
     def _rows(self) -> dict[Key, tuple[int, str, RunSummary]]:
         """Of each run the number of its file, its id there, and its summary here."""
-        runs: list[tuple[int, RunSummary]] = []
+        found: dict[_Place, RunSummary] = {}
+        threads: dict[_Place, Thread] = {}
         for number, source in self._all():
             try:
-                runs += [(number, run) for run in source.summaries()]
+                found |= {(number, run.run_id, run.epoch): run for run in source.summaries()}
+                threads |= {(number, *key): thread for key, thread in source.threads().items()}
             except InputError as error:
+                if len(self._sources) == 1:
+                    raise
                 # A run that was killed, or goes on, is no reason to do without the others.
                 self._unusable[number] = error.problems[0]
         if self._unusable:
             self._leave_out()
+        runs = self._counted_once(found, threads)
         epochs: dict[str, dict[int, set[int]]] = {}
         counts: Counter[Key] = Counter()
         for number, run in runs:
@@ -289,13 +322,43 @@ class Joined(Source):
             rows[key] = (number, run.run_id, here)
         return rows
 
+    def _counted_once(
+        self, runs: Mapping[_Place, RunSummary], threads: Mapping[_Place, Thread]
+    ) -> list[tuple[int, RunSummary]]:
+        """The runs that count, each with the number of its file; notices name the others, and those
+        that are a cluster by what they repeat.
+        """
+        places = sorted(threads, key=lambda place: threads[place].is_failed)
+        names = [(place[1:], threads[place].about) for place in places]
+        held, related = counted_once([threads[place] for place in places], names)
+        self._held = {places[number]: places[holder] for number, holder in held.items()}
+        clusters = {places[number]: places[first][1] for number, first in related.items()}
+        counted_runs, left_out, repeating = [], [], []
+        labels = _full_labels(self._files)
+        for place, run in runs.items():
+            if place in self._held:
+                left_out.append(f"{run.run_id} ({labels[place[0]]})")
+                continue
+            if run.cluster is None and place in clusters:
+                run = replace(run, cluster=clusters[place])  # noqa: PLW2901
+                repeating += [run.run_id] if run.run_id != run.cluster else []
+            counted_runs.append((place[0], run))
+        for names_of, what in (
+            (left_out, "left out, since another one has all that is in it"),
+            (repeating, "in the cluster of another one, whose messages it repeats"),
+        ):
+            if names_of:
+                notice = f"{counted(len(names_of), 'run')} {what}: {listed(names_of, MOST_NAMED)}"
+                self._notices[notice] = None
+        return counted_runs
+
     def _leave_out(self) -> None:
         """Note which files cannot be used; raises InputError where none can."""
         if len(self._unusable) == len(self._sources):
             raise InputError(first_problems([*self._unusable.values()], ""))
         common = os.path.commonpath([file.absolute().parent for file in self._files])
         named = []
-        for problem in [*self._unusable.values()][:_MOST_NAMED]:
+        for problem in [*self._unusable.values()][:MOST_NAMED]:
             file = os.path.relpath(problem.file or common, common)
             named.append(str(replace(problem, file=file, hint=None)))
         count = counted(len(self._unusable), "file")
@@ -393,7 +456,7 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
             do = "does" if len(left_out) == 1 else "do"
             notices.append(
                 f"{path.name}: left out {counted(len(left_out), 'file')} that {do} not look like "
-                f"transcripts: {listed(left_out, _MOST_NAMED)}"
+                f"transcripts: {listed(left_out, MOST_NAMED)}"
             )
         if len(inside) == len(left_out):
             message = f"holds no transcripts; their names end in {', '.join(suffixes())}"

@@ -84,6 +84,7 @@ def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
         target=reader.text(places.target, "target"),
         metadata=reader.metadata(),
         notices=tuple(reader.notices),
+        is_request=reader.is_request,
     )
 
 
@@ -99,6 +100,12 @@ class _Reader:
             and at(value, "/messages") is MISSING
             and isinstance(at(value, "/request/messages"), list)
         )
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it is a line of a proxy's log, under an id that nobody has chosen."""
+        has_answer = isinstance(at(self._value, "/response"), dict)
+        return (self._is_logged or has_answer) and self._places.id is None
 
     @property
     def knows_place(self) -> bool:

@@ -27,6 +27,7 @@ from pytest_jrh.sources.source import (
     Key,
     RunFields,
     Source,
+    Thread,
     at,
     changed_note,
     refused,
@@ -86,6 +87,13 @@ class EvalLog(Source):
                 if isinstance(score, dict) and "value" in score:
                     values[name] = score["value"]
             yield RunFields(key, metadata if isinstance(metadata, dict) else {}, values)
+
+    def threads(self) -> dict[Key, Thread]:
+        """See `Source`: by their uuids, which they keep in a retry of the log."""
+        threads = {}
+        for uuid, key in self.aliases().items():
+            threads[key] = Thread((), hash(uuid), is_failed=bool(self._rows[key].get("error")))
+        return threads
 
     def aliases(self) -> dict[str, Key]:
         """See `Source`: the uuids of samples, which Inspect's tables name; older logs have none."""

@@ -126,7 +126,7 @@ class Joiner:
 
     `rubrics` are those of the suite, which is `ordinal` or not, `untargeted` the ids in the rubric
     file that it leaves out; `aliases` are other names of runs, such as the uuid of a sample;
-    `unclear` names may mean one of several runs, and each has clear names of them.
+    `unclear` names mean no run by themselves, and each has the names of those that it may mean.
     """
 
     runs: Sequence[RunSummary]
@@ -213,12 +213,9 @@ class Joiner:
         """The run that a row is about; to look for the nearest one takes long."""
         run_id = row.run_id
         if row.line and run_id in self.unclear:
-            message = (
-                f"got {shown(run_id)}, which several files have, and they do not say which was "
-                "begun first"
-            )
+            message = f"got {shown(run_id)}, which is not the name of one run"
             names = listed(self.unclear[run_id], 5)
-            raise DamagedError(message, f"name the run with its file, one of {names}", ("run_id",))
+            raise DamagedError(message, f"name the run that is meant: {names}", ("run_id",))
         if run_id not in self._epochs:
             run_id = self._as_written.get(_as_written(run_id), run_id)
         if run_id not in self._epochs and run_id in self.aliases:

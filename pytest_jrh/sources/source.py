@@ -80,6 +80,8 @@ class Conversation:
     of them names the run, or the file that is one conversation. `cluster` is what runs of one task
     share, `tools` are definitions as the APIs have them, `created` is when it was begun, in ISO
     8601. `no_messages` says why there are none, and `notices` what the user should read once.
+    `is_request` says that it is a request to a model, which others may repeat and go on from, and
+    `opening` how many messages were there when it was begun; without it all but the last.
     """
 
     messages: Sequence[Any]
@@ -95,6 +97,25 @@ class Conversation:
     created: Any = None
     no_messages: str = ""
     notices: Sequence[str] = ()
+    is_request: bool = False
+    opening: int | None = None
+
+
+class Thread(NamedTuple):
+    """What tells whether a conversation goes on from another, as digests of this process.
+
+    `beginnings` are of its first messages, up to each place where a request before it may have
+    ended, and `whole` is of all. `is_answered` says that a user was, `is_request` that it is one of
+    the requests of a conversation, and `is_failed` that a copy which is not is better. `about` is
+    what else two copies have alike.
+    """
+
+    beginnings: Sequence[int]
+    whole: int
+    is_answered: bool = False
+    is_request: bool = False
+    is_failed: bool = False
+    about: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +220,10 @@ class Source(ABC):
             except Unscored:
                 metadata = {}
             yield RunFields((run.run_id, run.epoch), metadata)
+
+    def threads(self) -> Mapping[Key, Thread]:
+        """What tells which runs repeat others; of those without, it is not known."""
+        return {}
 
     def aliases(self) -> Mapping[str, tuple[str, int | None]]:
         """Other names that label files may know runs by, each with the id and epoch; without an

@@ -1,5 +1,7 @@
-"""Traces of OpenTelemetry in OTLP JSON, one a run. What was said is in attributes or events of
-models' calls, by the semantic conventions of GenAI (1.28 and later) or OpenInference.
+"""Traces of OpenTelemetry in OTLP JSON. What was said is in attributes or events of models' calls,
+by the semantic conventions of GenAI (1.28 and later), of OpenInference or the Vercel AI SDK.
+
+A trace may hold several conversations, each of which is a run.
 """
 
 from __future__ import annotations
@@ -7,23 +9,46 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from pytest_jrh.core.documents import DamagedError, check_depth, inside, parsed
+from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import has_media, message_text
 from pytest_jrh.sources.chat import as_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
+from pytest_jrh.sources.threads import end_of, is_system, keys_of, linked, thread_of
 from pytest_jrh.sources.transcripts import Item, Transcripts
 
 Json = dict[str, Any]
 _FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
 _LEVELS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
-_TOOL, _MODEL = ("execute_tool", "TOOL"), ("chat", "text_completion", "generate_content", "LLM")
+# What a span is of, by the GenAI conventions, OpenInference, OpenLLMetry and the Vercel AI SDK.
+_KINDS = (
+    *("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind"),
+    "ai.operationId",
+)
+_TOOL = ("execute_tool", "TOOL", "tool", "ai.toolCall")
+_AGENT = ("invoke_agent", "AGENT", "agent", "ai.generateText", "ai.streamText")
+_MODEL = (
+    *("chat", "text_completion", "generate_content", "LLM"),
+    *("ai.generateText.doGenerate", "ai.streamText.doStream"),
+)
+_CONVERSATION = ("gen_ai.conversation.id", "session.id")
+_TOOL_ID = ("gen_ai.tool.call.id", "tool.id", "ai.toolCall.id")
+# Pydantic AI has names of its own.
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "input.value", "tool_arguments", "ai.toolCall.args")
+_RESULT = (
+    *("gen_ai.tool.call.result", "output.value", "tool_response", "ai.toolCall.result"),
+    "error.type",
+)
 # Attributes with messages; the first that a span has counts. `events` are those that `_add` makes.
 _SYSTEM = ("gen_ai.system_instructions",)
-_BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt")
+_AI_SDK = "ai.prompt.messages"
+_BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt", _AI_SDK)
 _AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
 _SAID = (*_BEFORE, *_AFTER)
 # One of the attributes that make a list: `llm.input_messages.0.message.role`.
@@ -40,46 +65,157 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
     "blob": ("media", {"content": "data", "mime_type": "mimeType"}),
     "uri": ("media", {"uri": "url", "mime_type": "mimeType"}),
 }
-_BELOW = "calls below one of a tool, as a sub-agent's, or of a model are left out"
+# What is said of calls and traces, behind how many they are.
+_BELOW = "call", "left out: below one of a tool, as a sub-agent's, or of a model"
+_REPEATED = "call", "left out: the same as one before"
+_UNCALLED = "call", "of tools left out: of no conversation that asks for it"
+_OF_AI_SDK = "call", "read from ai.prompt.messages, as the Vercel AI SDK writes them"
+_SEVERAL = "trace", "with several conversations, each of which is a run"
 _DROPPED = (
     "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are lost"
 )
+Said: TypeAlias = "dict[tuple[str, str], list[str]]"
 
 
 def trace(value: Json) -> Conversation:
-    """Read the spans and log records of a trace; raises DamagedError with the span."""
+    """A conversation of a trace."""
+    return Conversation(**value)
+
+
+def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list[Json]:
+    """The fields of each conversation in the spans and log records of a trace.
+
+    What is left out is added to `said`. Raises DamagedError with the span.
+    """
     spans: dict[str, Json] = {}
-    for record in value["records"]:
+    for record in sorted(records, key=lambda record: "startTimeUnixNano" not in record):
         span_id = as_text(record.get("spanId"))
+        start = record.get("startTimeUnixNano")
         with inside(f"span {span_id}"):
+            if start and spans.get(span_id, record)["startTimeUnixNano"] != start:
+                span_id = f"{span_id}-{start}"
+            if start:
+                # What was written before it had ended is written again.
+                spans.pop(span_id, None)
             _add(record, spans.setdefault(span_id, {"id": span_id}))
+    _place(spans)
     in_time = sorted(spans.values(), key=lambda span: (span["start"], -span["end"]))
+    talks = [span for span in in_time if span["kind"] not in _TOOL and _first(span, *_SAID)]
+    below = [span for span in talks if span["is_below"]]
+    talks = [span for span in talks if not span["is_below"]]
+    calls = [span for span in talks if span["kind"] in _MODEL] or talks
+    for call in calls:
+        with inside(f"span {call['id']}"):
+            call["before"] = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
+            call["after"] = _messages(call, _AFTER)
+    groups, repeated = _grouped(calls)
+    tools: dict[Any, list[Json]] = {}
     for span in in_time:
-        parent = spans.get(span["parent"], {"kind": None})
-        says_it = span["kind"] in _MODEL and parent["kind"] in _MODEL and _first(parent, *_SAID)
-        span["is_below"] = parent.get("is_below") or parent["kind"] in _TOOL or says_it
-    read = [span for span in in_time if not span["is_below"]]
-    tools = [span for span in read if span["kind"] in _TOOL]
-    talks = [span for span in read if span["kind"] not in _TOOL and _first(span, *_SAID)]
-    notices = [_DROPPED] if any(span.get("droppedAttributesCount") for span in talks) else []
-    if any(span["is_below"] and _first(span, *_SAID) for span in in_time):
-        notices.append(_BELOW)
-    attributes = {key: entry for span in reversed(in_time) for key, entry in span.items()}
-    return Conversation(
-        messages=_joined([span for span in talks if span["kind"] in _MODEL] or talks, tools),
-        id=value["traceId"],
-        cluster=as_text(_first(attributes, "gen_ai.conversation.id", "session.id")) or None,
-        tools=_json(attributes.get("gen_ai.tool.definitions")),
-        metadata={"model": _first(attributes, "gen_ai.request.model", "llm.model_name")},
-        no_messages="its spans have no messages: let the instrumentation record them",
-        notices=notices,
-    )
+        if span["kind"] in _TOOL and not span["is_below"]:
+            tools.setdefault(_first(span, *_TOOL_ID) if groups[1:] else None, []).append(span)
+    conversations = []
+    of_trace = {key: entry for span in reversed(in_time) for key, entry in span.items()}
+    for group in groups or [[]]:
+        run_id, about = trace_id, of_trace
+        if groups[1:]:
+            run_id = f"{trace_id}-{group[0]['id']}"
+            about = {key: entry for span in reversed(group) for key, entry in span.items()}
+        cluster = _first(about, *_CONVERSATION) or _first(of_trace, *_CONVERSATION)
+        if groups[1:]:
+            cluster = cluster or trace_id
+        is_cut = any(span.get("droppedAttributesCount") for span in talks)
+        conversations.append(
+            {
+                "messages": _joined(group, tools),
+                "id": run_id,
+                "cluster": as_text(cluster) or None,
+                "tools": _json(about.get("gen_ai.tool.definitions")),
+                "metadata": {"model": _first(about, "gen_ai.request.model", "llm.model_name")},
+                "no_messages": "its spans have no messages: let the instrumentation record them",
+                "notices": [_DROPPED] if is_cut else [],
+                "is_request": True,
+                "opening": len(group[0]["before"]) if group else 0,
+            }
+        )
+    uncalled = [span for spans_of in tools.values() for span in spans_of]
+    of_ai_sdk = [call for call in calls if _AI_SDK in call]
+    for what, noted in (
+        *((_BELOW, below), (_REPEATED, repeated)),
+        *((_UNCALLED, uncalled), (_OF_AI_SDK, of_ai_sdk)),
+    ):
+        said.setdefault(what, []).extend(as_text(span.get("name")) for span in noted)
+    if groups[1:]:
+        said.setdefault(_SEVERAL, []).append(f"{trace_id} ({len(groups)})")
+    return conversations
+
+
+def _place(spans: Mapping[str, Json]) -> None:
+    """Say of each span whose it is, by those around it, and whether it is below a call."""
+    inner: dict[Any, list[Json]] = {}
+    for span in spans.values():
+        inner.setdefault(span["parent"] if span["parent"] in spans else None, []).append(span)
+    outermost_first = inner.get(None, [])
+    for span in outermost_first:
+        span["scope"] = None
+        outermost_first += inner.get(span["id"], ())
+    for span in spans.values():
+        if "scope" not in span:
+            # Parents are a circle, so that none is around another.
+            span["parent"] = None
+            outermost_first.append(span)
+    for span in outermost_first:
+        outer = spans.get(span["parent"], {})
+        conversation, agent, _ = outer.get("scope", ("", None, ""))
+        kind, kind_around = span["kind"], outer.get("kind")
+        says_it = kind in _MODEL and kind_around in _MODEL and _first(outer, *_SAID)
+        span["is_below"] = outer.get("is_below") or kind_around in _TOOL or says_it
+        conversation = as_text(_first(span, *_CONVERSATION)) or conversation
+        agent = span["id"] if kind in _AGENT else agent
+        span["scope"] = (conversation, agent, as_text(span.get("gen_ai.agent.name")))
+
+
+def _grouped(calls: Sequence[Json]) -> tuple[list[list[Json]], list[Json]]:
+    """The calls of each conversation, and those that only repeat another one.
+
+    A call goes on from the one that it repeats, also where an agent hands over to another. The
+    others of an agent are of one conversation where it is instructed alike.
+    """
+    threads = []
+    for call in calls:
+        turns = [(message["role"], keys) for message, keys in call["before"] + call["after"]]
+        threads.append(thread_of(turns, len(call["before"])))
+    scopes = [call["scope"] for call in calls]
+    former, repeated = linked(threads, scopes)
+    former = linked(threads, [scope[0] for scope in scopes])[0] | former
+    followers: dict[int, int] = {}
+    for number in sorted(former):
+        followers.setdefault(former[number], number)
+    links = {number: first for first, number in followers.items()}
+    groups: dict[Any, list[Json]] = {}
+    left_out = []
+    for number, call in enumerate(calls):
+        key: Any = end_of(links, number)
+        # A branch repeats itself what was said before.
+        if key not in former and any(scopes[key]):
+            instructions = [
+                keys for message, keys in calls[key]["before"] if is_system(message["role"])
+            ]
+            key = repr((scopes[key], instructions))
+        first = repeated.get(number, number)
+        group = groups.setdefault(key, [])
+        # A next turn may say the same where the provider keeps what was said before.
+        is_retry = number in former or first in followers or not group or group[0] is calls[first]
+        if first != number and is_retry:
+            left_out.append(call)
+        else:
+            group.append(call)
+    return [group for group in groups.values() if group], left_out
 
 
 def _add(record: Json, span: Json) -> None:
     """Add to a span its record, or a log record about it, with all attributes and events."""
     span |= _plain(record.get("attributes", [])) | record
-    span["parent"] = as_text(span.get("parentSpanId"))
+    span["parent"] = as_text(span.get("parentSpanId")) or None
     span["start"] = int(span.get("startTimeUnixNano") or span.get("observedTimeUnixNano") or 0)
     span["end"] = max(span["start"], int(span.get("endTimeUnixNano") or 0))
     for event in record.get("events", [record]):
@@ -93,7 +229,15 @@ def _add(record: Json, span: Json) -> None:
             message = {"content": content} if isinstance(content, str) else dict(content)
             message |= {"role": match[1] or "assistant", "tool_call_id": body.get("id")}
             span.setdefault((_BEFORE if match[1] else _AFTER)[1], []).append(message)
-    span["kind"] = _first(span, "gen_ai.operation.name", "openinference.span.kind")
+    answer = {
+        "content": span.get("ai.response.text"),
+        "tool_calls": _json(span.get("ai.response.toolCalls")),
+    }
+    if _AI_SDK in span and any(answer.values()):
+        span.setdefault(_AFTER[1], [{"role": "assistant", **answer}])
+    span["kind"] = _first(span, *_KINDS)
+    if not span["kind"] and _first(span, *_TOOL_ID):
+        span["kind"] = _TOOL[0]
 
 
 def _plain(value: Any) -> Any:
@@ -119,14 +263,15 @@ def _first(span: Json, *keys: str) -> Any:
     return next((span[key] for key in keys if span.get(key)), None)
 
 
-def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
-    """What was said in all calls, which repeat it, and what only tools have, in order of time."""
+def _joined(calls: Sequence[Json], tools: dict[Any, list[Json]]) -> list[Json]:
+    """What was said in all calls, which repeat it, and what only tools have, in order of time.
+
+    The tools are taken out, by the ids of their calls; of those under None all.
+    """
     moments: list[tuple[int, Json]] = []
     known: Counter[str] = Counter()
     for call in calls:
-        with inside(f"span {call['id']}"):
-            before = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
-            after = _messages(call, _AFTER)
+        before, after = call["before"], call["after"]
         # What is asked last is new, also where it was said before.
         is_asked = bool(before) and before[-1][0]["role"] in ("user", "tool")
         is_asked = is_asked and bool(moments) and moments[-1][1]["role"] == "assistant"
@@ -145,11 +290,11 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
         return []
     called = {call["id"] for part in messages for call in part.get("tool_calls", ())}
     answered = {part.get("tool_call_id") for part in messages if part["role"] == "tool"}
-    for tool in tools:
-        call_id = _first(tool, "gen_ai.tool.call.id", "tool.id")
-        name = _first(tool, "gen_ai.tool.name", "tool.name")
-        arguments = _first(tool, "gen_ai.tool.call.arguments", "input.value")
-        result = _first(tool, "gen_ai.tool.call.result", "output.value", "error.type")
+    for tool in [tool for call_id in (None, *called) for tool in tools.pop(call_id, ())]:
+        call_id = _first(tool, *_TOOL_ID)
+        name = _first(tool, "gen_ai.tool.name", "tool.name", "ai.toolCall.name")
+        arguments = _first(tool, *_ARGUMENTS)
+        result = _first(tool, *_RESULT)
         with inside(f"span {tool['id']}"):
             if call_id in answered or (called and not call_id) or not (arguments or result):
                 continue
@@ -161,15 +306,6 @@ def _joined(calls: list[Json], tools: list[Json]) -> list[Json]:
             read_message(message)
             moments.append((tool["end"], message))
     return [message for _, message in sorted(moments, key=lambda moment: moment[0])]
-
-
-def _keys(message: Json) -> list[str]:
-    """What tells a message from others, calls last: some spans repeat them without the text."""
-    keys = []
-    for part in read_message(message):
-        keys.append(repr((part["role"], part.get("tool_call_id"), message_text(part).strip())))
-        keys += map(repr, part.get("tool_calls", ()))
-    return keys
 
 
 def _messages(span: Json, keys: Sequence[str], role: Any = None) -> list[tuple[Json, list[str]]]:
@@ -186,7 +322,7 @@ def _messages(span: Json, keys: Sequence[str], role: Any = None) -> list[tuple[J
             if message["tool_calls"] and isinstance(parts, list):  # some have calls twice
                 content = [part for part in content if part["type"] != "tool_use"]
             message |= {"role": entry.get("role", role), "content": content}
-            messages.append((message, _keys(message)))
+            messages.append((message, keys_of(message)))
     return messages
 
 
@@ -209,27 +345,54 @@ def _part(part: Json) -> Json:
 class Traces(Transcripts):
     """A file of traces."""
 
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.files: list[Path] = []
+
     def _items(self) -> Iterator[tuple[Item, bytes]]:
-        data = self._bytes_of(self._file)
-        rows = [(n, row) for n, row in enumerate(data.split(b"\n"), start=1) if row.strip()]
-        if len(rows) > 1 and not rows[1][1].startswith(b"{"):
-            rows = [(1, data)]
-        traces: dict[str, Json] = {}
-        for line, row in rows:
-            try:
-                with inside():
+        traces: dict[str, tuple[Path, int, list[Json]]] = {}
+        seen: set[int] = set()
+        for file in self.files or [self.path]:
+            self._file = file
+            data = self._bytes_of(file)
+            rows = [(n, row) for n, row in enumerate(data.split(b"\n"), start=1) if row.strip()]
+            if len(rows) > 1 and not rows[1][1].startswith(b"{"):
+                rows = [(1, data)]
+            for line, row in rows:
+                # A batch was sent, or a file stored, twice.
+                if hash(row) in seen:
+                    continue
+                seen.add(hash(row))
+                with self._damage(line, row):
                     for record in _records(parsed(row)):
                         if "startTimeUnixNano" in record or record.get("traceId"):
-                            begun = {"traceId": record["traceId"], "line": line, "records": []}
-                            traces.setdefault(record["traceId"], begun)["records"].append(record)
-            except DamagedError as error:
-                raise InputError(self._problem(Item(0, 0, line), row, error)) from None
-        self._traces = [json.dumps(value).encode() for value in traces.values()]
-        for number, value in enumerate(traces.values()):
-            yield Item(number, number, value["line"]), self._traces[number]
+                            begun = (file, line, list[Json]())
+                            traces.setdefault(record["traceId"], begun)[2].append(record)
+        said: Said = {}
+        self._conversations: list[bytes] = []
+        for trace_id, (self._file, line, records) in traces.items():
+            with self._damage(line):
+                found = conversations_of(trace_id, records, said)
+            for fields in found:
+                item = Item(len(self._conversations), 0, line)
+                self._conversations.append(json.dumps(fields).encode())
+                yield item, self._bytes(item)
+        for (noun, what), names in said.items():
+            if names:
+                notice = f"{counted(len(names), noun)} {what}: {listed(dict.fromkeys(names), 5)}"
+                self._notices[notice] = None
+
+    @contextmanager
+    def _damage(self, line: int, row: bytes = b"") -> Iterator[None]:
+        """Say in which file and line damage is."""
+        try:
+            with inside():
+                yield
+        except DamagedError as error:
+            raise InputError(self._problem(Item(0, 0, line), row, error)) from None
 
     def _bytes(self, item: Item) -> bytes:
-        return self._traces[item.start]
+        return self._conversations[item.start]
 
 
 def _records(batch: Any) -> Iterator[Json]:

@@ -35,6 +35,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
+from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.source import (
@@ -46,15 +47,19 @@ from pytest_jrh.sources.source import (
     Key,
     RunFields,
     Source,
+    Thread,
     changed_note,
     elements,
     refused,
     written_time,
 )
+from pytest_jrh.sources.threads import keys_of, thread_of
 
 # The reader that knows lines is slow, so problems in larger files name none.
 _MOST_BYTES_FOR_LINES = 5_000_000
 _DIGEST = 12
+MOST_NAMED = 5
+"""How many runs a notice names."""
 
 
 class Item(NamedTuple):
@@ -80,6 +85,7 @@ class Transcripts(Source):
     def _prepare(self) -> None:
         self._notices: dict[str, None] = {}
         self._created: datetime | None = None
+        self._threads: dict[Key, Thread] = {}
         self._file = self.path
         self._is_whole = self._form is not None and self._form.is_whole
 
@@ -184,14 +190,21 @@ class Transcripts(Source):
     @cached_property
     def _rows(self) -> dict[Key, _Row]:
         rows: dict[Key, _Row] = {}
+        repeated: list[str] = []
         problems: list[Problem] = []
         for item, data in self._items():
             try:
                 conversation = self.conversation(self._value(data))
                 row = self._row(item, conversation)
-                first = rows.setdefault((row.summary.run_id, row.summary.epoch), row)
-                if first is not row:
+                key = (row.summary.run_id, row.summary.epoch)
+                first = rows.setdefault(key, row)
+                if first is not row and conversation.is_request and not row.named:
+                    repeated.append(f"{self._place(item)} (as {self._place(first.item)})")
+                elif first is not row:
                     raise self._twice(first, row)
+                # Where that fails, its cases will say what is wrong with a message.
+                with contextlib.suppress(DamagedError, RecursionError), inside():
+                    self._threads[key] = _thread(conversation)
                 if len(rows) == 1:
                     self._created = written_time(conversation.created)
                 self._notices.update(dict.fromkeys(conversation.notices))
@@ -203,7 +216,14 @@ class Transcripts(Source):
             raise InputError(problems)
         if not rows:
             raise refused(self.path, "holds no conversation")
+        if repeated:
+            again = f"left out {counted(len(repeated), 'request')} that another one repeats whole"
+            self._notices[f"{again}: {listed(repeated, MOST_NAMED)}"] = None
         return rows
+
+    def threads(self) -> Mapping[Key, Thread]:
+        """See `Source`; a conversation whose messages cannot be read has none."""
+        return self._threads if self._rows else {}
 
     def _row(self, item: Item, conversation: Conversation) -> _Row:
         sample_id, named = conversation.id, True
@@ -328,6 +348,15 @@ class Transcripts(Source):
         elif path and isinstance(path[0], int):
             line, key = _numbered(data)[path[0]][0], dotted(path[1:])
         return Problem(str(error), str(self._file), line, key or None, error.hint)
+
+
+def _thread(conversation: Conversation) -> Thread:
+    """What a conversation repeats; raises DamagedError and RecursionError."""
+    messages, opening = conversation.messages, conversation.opening
+    turns = [(message["role"], keys_of(message)) for message in messages]
+    about = hash(json.dumps([conversation.metadata, conversation.target], sort_keys=True))
+    thread = thread_of(turns, len(turns) - 1 if opening is None else opening)
+    return thread._replace(is_request=conversation.is_request, about=about)
 
 
 def _numbered(data: bytes) -> list[tuple[int, bytes]]:

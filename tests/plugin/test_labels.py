@@ -110,7 +110,7 @@ def test_a_file_that_is_added_takes_no_label_of_another(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError) as refused:
         make(labelled)
-    assert 'run_id: got "run-1", which several files have' in str(refused.value)
+    assert 'run_id: got "run-1", which is not the name of one run' in str(refused.value)
     assert "run-1@added, run-1@runs" in str(refused.value)
     text = "run_id,label\nrun-1@runs,satisfied\nrun-2,violated\n"
     (labelled.data / "labels.csv").write_text(text, encoding="utf-8")

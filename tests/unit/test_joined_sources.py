@@ -14,6 +14,7 @@ from pytest_jrh.config.places import matching
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Rubric
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import Joined, open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.labels import Joiner, LabelRow
@@ -38,7 +39,9 @@ def keys(source: Source) -> list[tuple[str, int, str | None]]:
 def write_lines(path: Path, *ids: Any) -> Path:
     turns = [{"role": "assistant", "content": f"From {path.name}."}]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps({"id": each, "messages": turns}) + "\n" for each in ids))
+    # What is the same in two files is one run.
+    run = {"messages": turns, "metadata": {"folder": path.parent.name}}
+    path.write_text("".join(json.dumps({"id": each, **run}) + "\n" for each in ids))
     return path
 
 
@@ -207,8 +210,8 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
     assert [str(problem) for problem in labels.problems] == [
-        'labels:2: run_id: got "1", which several files have, and they do not say which was begun '
-        "first\n    name the run with its file, one of 1@a, 1@b"
+        'labels:2: run_id: got "1", which is not the name of one run\n'
+        "    name the run that is meant: 1@a, 1@b"
     ]
 
 
@@ -322,3 +325,125 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
     assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
     names = {"1@a": ("1", None), "1@b": ("1@b", None)}
     assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1), **names}
+
+
+def chat(*texts: str) -> list[dict[str, str]]:
+    """What a user and the assistant say in turn."""
+    roles = ["user", "assistant"] * len(texts)
+    return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=False)]
+
+
+def request(*texts: str, **fields: Any) -> dict[str, Any]:
+    """A line of a proxy's log, whose answer is written otherwise than the next request has it."""
+    *asked, answer = chat(*texts)
+    response: dict[str, Any] = {
+        "choices": [{"message": {**answer, "refusal": None, "annotations": []}}]
+    }
+    return {**fields, "request": {"messages": asked}, "response": response}
+
+
+def as_blocks(*texts: str) -> dict[str, Any]:
+    """A line of a log of Anthropic's API; each request has another system prompt."""
+    *asked, answer = chat(*texts)
+    thought = {"type": "thinking", "thinking": "Hm."}
+    said: dict[str, Any] = {
+        **answer,
+        "content": [thought, {"type": "text", "text": answer["content"]}],
+    }
+    last = {"type": "text", "text": asked[-1]["content"], "cache_control": {"type": "ephemeral"}}
+    turns: list[Any] = [*asked[:-1], {**asked[-1], "content": [last]}]
+    return {"request": {"system": f"It is {len(asked)}.", "messages": turns}, "response": said}
+
+
+def plain(*texts: str, **fields: Any) -> dict[str, Any]:
+    return {**fields, "messages": chat(*texts)}
+
+
+ONE, TWO, THREE = ("a", "b"), ("a", "b", "c", "d"), ("a", "b", "c", "d", "e", "f")
+
+
+@pytest.mark.parametrize(
+    ("files", "runs", "in_clusters"),
+    [
+        ([[request(*ONE), request(*TWO), request(*THREE)]], [THREE], 0),
+        ([[request(*THREE, id="z"), request(*ONE, id="x"), request(*TWO, id="y")]], [THREE], 0),
+        ([[request(*ONE), request(*TWO)], [request(*THREE)]], [THREE], 0),
+        ([[as_blocks(*ONE), as_blocks(*TWO)]], [TWO], 0),
+        ([[request(*ONE), request(*ONE), request(*TWO), request(*TWO)]], [TWO], 0),
+        # Of two conversations that begin with one question.
+        (
+            [[request(*ONE), request("a", "x"), request("a", "x", "c", "y"), request(*TWO)]],
+            [("a", "x", "c", "y"), TWO],
+            0,
+        ),
+        # A question that was edited, and an answer that was made again.
+        (
+            [[request(*ONE), request(*TWO), request("a", "b", "x", "y")]],
+            [TWO, ("a", "b", "x", "y")],
+            2,
+        ),
+        (
+            [[request(*ONE), request(*TWO), request("a", "b", "c", "y")]],
+            [TWO, ("a", "b", "c", "y")],
+            2,
+        ),
+        # What has names of its own is kept.
+        (
+            [[plain(*ONE, id=1), plain(*TWO, id=2), plain("a", "x", id=3)]],
+            [ONE, TWO, ("a", "x")],
+            2,
+        ),
+        ([[plain(*ONE, id=1), plain(*ONE, id=2)]], [ONE, ONE], 2),
+        # A backup, older or of today.
+        (
+            [
+                [plain(*TWO, id=1), plain("x", "y", id=2)],
+                [plain(*ONE, id=1), plain("x", "y", id=2)],
+            ],
+            [TWO, ("x", "y")],
+            0,
+        ),
+        ([[plain(*ONE)], [plain(*ONE)]], [ONE], 0),
+        ([[plain(*ONE, id=1, metadata={"model": name})] for name in ("m", "n")], [ONE, ONE], 2),
+    ],
+)
+def test_a_run_counts_once(
+    tmp_path: Path, files: list[list[Any]], runs: list[tuple[str, ...]], in_clusters: int
+) -> None:
+    for number, lines in enumerate(files):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / f"{number}.jsonl").write_text(text)
+    source = opened(tmp_path)
+    found = []
+    for name, epoch, _ in keys(source):
+        said = source.read(name, epoch)[0].messages
+        found.append(tuple(message_text(part) for part in said if part["role"] != "system"))
+    assert found == runs
+    clusters = [cluster for _, _, cluster in keys(source) if cluster]
+    assert (len(clusters), len(set(clusters))) == (in_clusters, min(in_clusters, 1))
+    is_less = sum(map(len, files)) > len(runs)
+    assert any("left out" in notice for notice in source.notices()) == is_less
+
+
+def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> None:
+    lines = [request(*ONE, id="x"), request(*TWO, id="y")]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    source = opened(tmp_path)
+    assert source.unclear_names()["x"] == ("y",)
+    assert source.notices() == ("1 run left out, since another one has all that is in it: x (log)",)
+
+
+def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path: Path) -> None:
+    ended, died = sample(1, uuid="u-1"), sample(2, uuid="u-2", error="died")
+    write_log(tmp_path / "a.eval", [ended, died])
+    write_log(tmp_path / "b.eval", [ended, sample(2, uuid="u-2"), sample(3, uuid="u-3")])
+    write_log(tmp_path / "b.json", [ended, sample(2, uuid="u-2"), sample(3, uuid="u-3")])
+    write_log(tmp_path / "other.eval", [sample(1, uuid="u-4")])
+    source = opened(tmp_path)
+    assert [name for name, _, _ in keys(source)] == ["1", "2", "3", "1@other"]
+    named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
+    assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
+    assert source.notices()[0].startswith(
+        "5 runs left out, since another one has all that is in it"
+    )
+    assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}

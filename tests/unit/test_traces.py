@@ -13,7 +13,8 @@ from opentelemetry.trace import Span, set_span_in_context
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RunSummary, Skip
-from pytest_jrh.sources import form_of, open_source
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.sources import form_of, open_source, open_sources
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.traces import TRACES
@@ -119,10 +120,11 @@ def test_instructions_parts_and_tools_are_read(recording: Recording) -> None:
     part = {"type": "image", "image.image.url": "u"}
     shown: Json = {"role": "user", "contents.0.message_content": part}
     attributes = flat("llm.input_messages.0.message", shown) | {"openinference.span.kind": "LLM"}
-    recording.start("ask", attributes, shop).end()
+    other = recording.start("ask", attributes)
+    other.end()
     root.end()
     source = written(recording)
-    assert source.summaries() == (RunSummary(trace_of(root), 1),)
+    assert source.summaries() == (RunSummary(trace_of(root), 1), RunSummary(trace_of(other), 1))
     assert source.read(trace_of(root), 1)[0].tools == ({"name": "find", "parameters": None},)
     images = [
         {"type": "image", "image": image}
@@ -130,7 +132,7 @@ def test_instructions_parts_and_tools_are_read(recording: Recording) -> None:
     ]
     answer = [{"type": "reasoning", "reasoning": thought["content"]}]
     answer.append({"type": "text", "text": "Done."})
-    messages = messages_of(source, root)
+    messages = [*messages_of(source, root), *messages_of(source, other)]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
     contents = [message["content"] for message in messages]
     assert contents == ["Be brief.", images[:2], answer, images[2:]]
@@ -194,7 +196,7 @@ def test_calls_below_a_tool_or_a_call_are_left_out_and_said(recording: Recording
     recording.model([{"role": "user", "content": "Find 7."}], DONE, set_span_in_context(tool))
     source = written(recording)
     assert messages_of(source, root) == said
-    assert [notice for notice in source.notices() if "are left out" in notice]
+    assert [notice for notice in source.notices() if "2 calls left out: below one" in notice]
 
 
 def test_attributes_that_a_limit_of_the_sdk_drops_are_said(recording: Recording) -> None:
@@ -275,3 +277,175 @@ def test_a_damaged_file_is_said(
         open_source(path).summaries()
     [problem] = caught.value.problems
     assert (problem.file, problem.line is None) == (str(path), False)
+
+
+def said(role: str, text: str) -> Json:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+U1, A1, U2, A2, U3, A3 = (
+    said(role, f"{role[0]}{n}") for n in (1, 2, 3) for role in ("user", "assistant")
+)
+SHOP, GUARD = said("system", "You help."), said("system", "Is it safe?")
+SAFE = said("assistant", "yes")
+FIRST, SECOND = ([U1], [A1]), ([U1, A1, U2], [A2])
+
+
+def span(
+    number: int,
+    *words: list[Json],
+    parent: int = 0,
+    start: int = 0,
+    trace: str = "t",
+    more: Json | None = None,
+) -> Json:
+    """A call of a model that is asked and answers; without words another span, such as an agent."""
+    values: Json = {"gen_ai.operation.name": "chat" if words else "invoke_agent"}
+    for key, messages in zip(("input", "output"), words, strict=False):
+        values[f"gen_ai.{key}.messages"] = json.dumps(messages)
+    values |= more or {}
+    start = start or number
+    return {
+        "traceId": trace,
+        "spanId": str(number),
+        "parentSpanId": str(parent or ""),
+        "name": f"span {number}",
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(start + 1),
+        "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in values.items()],
+    }
+
+
+def batch(*spans: Json) -> str:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}) + "\n"
+
+
+def found(*files: str) -> tuple[dict[str, str], str]:
+    """The text of each run in traces over files, and what notices say."""
+    folder = Path("traces")
+    folder.mkdir()
+    for number, text in enumerate(files):
+        (folder / f"{number}.jsonl").write_text(text)
+    with open_sources([folder]) as source:
+        runs = {}
+        for run in source.summaries():
+            messages = source.read(run.run_id, 1)[0].messages
+            runs[run.run_id] = " ".join(map(message_text, messages))
+        return runs, " ".join(source.notices())
+
+
+ID = {"gen_ai.conversation.id": "a"}
+OTHER_ID = {"gen_ai.conversation.id": "b"}
+WHOLE = "u1 a1 u2 a2"
+AGENTS = [span(8, parent=7), span(9, parent=7)]
+TOOL = {"gen_ai.operation.name": "execute_tool"}
+# The spans of a trace, and the runs that are in it.
+TRACES_OF: dict[str, tuple[list[Json], dict[str, str]]] = {
+    "a title's call beside the agent's": (
+        [span(1, *FIRST), span(2, [GUARD, U1], [SAFE]), span(3, *SECOND)],
+        {"t-1": WHOLE, "t-2": "Is it safe? u1 yes"},
+    ),
+    "a guardrail in the agent": (
+        [
+            span(9, start=1),
+            span(1, [GUARD, U1], [SAFE], parent=9),
+            span(2, [SHOP, U1], [A1], parent=9),
+            span(3, [SHOP, U2], [A2], parent=9),
+        ],
+        {"t-1": "Is it safe? u1 yes", "t-2": f"You help. {WHOLE}"},
+    ),
+    "agents side by side that say the same": (
+        [
+            *AGENTS,
+            *(span(number, *FIRST, parent=7 + number) for number in (1, 2)),
+            span(3, [U1, A1, U2], [A2], parent=8),
+            span(4, [U1, A1, U3], [A3], parent=9),
+        ],
+        {"t-1": WHOLE, "t-2": "u1 a1 u3 a3"},
+    ),
+    "one agent after another": (
+        [*AGENTS, span(1, [SHOP, *FIRST[0]], [A1], parent=8), span(2, *SECOND, parent=9)],
+        {"t": f"You help. {WHOLE}"},
+    ),
+    "agents that only calls name": (
+        [
+            span(1, *FIRST, more={"gen_ai.agent.name": "a"}),
+            span(2, [U3], [A3], more={"gen_ai.agent.name": "b"}),
+            span(3, [U2], [A2], more={"gen_ai.agent.name": "a"}),
+        ],
+        {"t-1": WHOLE, "t-2": "u3 a3"},
+    ),
+    "two conversations": (
+        [span(1, *FIRST, more=ID), span(2, *FIRST, more=OTHER_ID), span(3, *SECOND, more=ID)],
+        {"t-1": WHOLE, "t-2": "u1 a1"},
+    ),
+    "a request that is sent again": (
+        [
+            span(9, start=1),
+            *(span(n, *FIRST, parent=9) for n in (1, 2)),
+            span(3, *SECOND, parent=9),
+        ],
+        {"t": WHOLE},
+    ),
+    "an answer that is made again": (
+        [span(1, *FIRST), span(2, *SECOND), span(3, SECOND[0], [A3])],
+        {"t-1": WHOLE, "t-3": "u1 a1 u2 a3"},
+    ),
+    "an id of two spans": ([span(1, *FIRST), span(1, *SECOND, start=5)], {"t": WHOLE}),
+    "a span that is written twice": (
+        [span(1, [U1], []), span(1, *FIRST), span(2, *SECOND)],
+        {"t": WHOLE},
+    ),
+    "a circle of calls": (
+        [span(1, *FIRST, parent=2), span(2, *SECOND, parent=1)],
+        {"t": WHOLE},
+    ),
+    "a call around itself": ([span(1, *FIRST, parent=1), span(2, *SECOND)], {"t": WHOLE}),
+    "a sub-agent that is a tool": (
+        [
+            span(9, start=1),
+            span(1, *FIRST, parent=9),
+            span(5, parent=9, more=TOOL),
+            span(6, parent=5),
+            span(7, [GUARD, U3], [A3], parent=6),
+            span(8, *SECOND, parent=9),
+        ],
+        {"t": WHOLE},
+    ),
+    "calls out of order": ([span(2, *SECOND), span(1, *FIRST)], {"t": WHOLE}),
+}
+
+
+@pytest.mark.parametrize(("spans", "runs"), TRACES_OF.values(), ids=TRACES_OF)
+def test_each_conversation_of_a_trace_is_a_run(spans: list[Json], runs: dict[str, str]) -> None:
+    texts, notices = found(batch(*spans))
+    assert texts == runs
+    assert ("1 trace with several conversations" in notices) == (len(runs) > 1)
+
+
+@pytest.mark.parametrize("calls", [[SECOND, FIRST], [FIRST, SECOND, SECOND]])
+def test_a_trace_in_several_files_is_one_run(calls: list[Any]) -> None:
+    spans = [span(len(before), before, after) for before, after in calls]
+    assert found(*map(batch, spans)) == ({"t": WHOLE}, "")
+
+
+def test_a_later_trace_that_repeats_another_is_the_run() -> None:
+    runs, notices = found(batch(span(1, *FIRST), span(2, *SECOND, trace="u")))
+    assert runs == {"u": WHOLE}
+    assert notices == "1 run left out, since another one has all that is in it: t (0)"
+
+
+def test_calls_of_the_ai_sdk_are_read() -> None:
+    call_part = {"type": "tool-call", "toolCallId": "c", "toolName": "find", "input": {"id": 7}}
+    output = {"type": "text", "value": "paid"}
+    result = {"type": "tool-result", "toolCallId": "c", "toolName": "find", "output": output}
+    asked = {"role": "user", "content": [{"type": "text", "text": "u1"}]}
+    more = [{"role": "assistant", "content": [call_part]}, {"role": "tool", "content": [result]}]
+    kind = {"gen_ai.operation.name": "", "ai.operationId": "ai.generateText.doGenerate"}
+    prompts = [{"ai.prompt.messages": json.dumps(each)} for each in ([asked], [asked, *more])]
+    calls = {"ai.response.toolCalls": json.dumps([call_part])}
+    one = span(1, more={**kind, **prompts[0], **calls})
+    two = span(2, more={**kind, **prompts[1], "ai.response.text": "a1"})
+    runs, notices = found(batch(one, two))
+    assert runs == {"t": "u1  paid a1"}
+    assert "2 calls read from ai.prompt.messages" in notices
