@@ -351,7 +351,7 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     for command in commands[commands.index(record) + 1 :]:
         is_pytest = command.startswith("pytest ")
         if not is_pytest or "--jrh-update-baseline" in command:
-            run_command(project, command, NO_KEY)
+            run_command(project, command, {"OPENAI_API_KEY": "replay"})
     subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
     clone = project / "clone"
     subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
