@@ -241,7 +241,8 @@ def _checked(
     judges = table.judges
     if table.columns.judge:
         judges = tuple(judge for judge in judges if not baseline or judge != baseline)
-    elif baseline in judges:
+    is_alone = not judges if table.columns.judge else baseline in judges
+    if baseline and is_alone:
         hint = "name another one"
         message = f"{baseline} {_ITSELF}"
         raise InputError(table.table.problem(message, key="--baseline", hint=hint))

@@ -69,7 +69,7 @@ class Table:
 
     def named(self, names: Collection[str]) -> list[str]:
         """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
-        return [name for name in self.columns if _BLANKS.sub("_", name.casefold()) in names]
+        return [name for name in self.columns if _BLANKS.sub("_", as_word(name)) in names]
 
     def problem(
         self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None

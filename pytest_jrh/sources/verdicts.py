@@ -31,10 +31,19 @@ CAN_BE_NONE = frozenset(OPTIONS) - {"label"}
 TEXTS = "input prompt question query context output response answer completion text transcript"
 """The names of columns that hold what is judged."""
 _OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
-_OF_A_JUDGE = {"verdict", "judge", "prediction", "predicted", "pred", "model"}
+_OF_A_JUDGE = {
+    "verdict",
+    "judge",
+    "prediction",
+    "predicted",
+    "pred",
+    "model",
+    "judgment",
+    "judgement",
+}
 _CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
-_MORE_IDS = "idx pair"
-_MORE_REPEATS = "run run_id trial attempt seed"
+_MORE_IDS = ("idx", "pair")
+_MORE_REPEATS = ("run", "run_id", "trial", "attempt", "seed")
 _FEWEST_CLUSTERS = 5
 _LOOKED_AT = 50
 _MOST_WAYS = 5
@@ -110,26 +119,25 @@ def choose_columns(
             taken.add(chosen[role])
     beside = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
     if "case" not in chosen:
-        may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS.split())[:1])
+        may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS)[:1])
         chosen["case"] = case_column(table, taken, [*beside, may_repeat])
         taken.add(chosen["case"])
     if not chosen["repeat"] and chosen["case"] and "repeat" not in dict(named):
         chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken)
         taken.add(chosen["repeat"])
     parts: Sequence[str] = ()
-    if "cluster" not in chosen:
+    if "cluster" not in chosen and "verdict" in needed:
         chosen["cluster"], *parts = _clusters(table, taken, chosen["case"])
         taken.update((chosen["cluster"], *parts))
-    are_named = bool(verdicts)
+    found: list[str] = []
     if "verdict" in needed and not verdicts:
-        verdicts = [only_column(table, "verdict", taken)]
+        verdicts = found = [only_column(table, "verdict", taken)]
         taken.update(verdicts)
         if not verdicts[0]:
             raise _missing(table, "verdict", taken)
     if "label" in needed and not label:
         raise _missing(table, "label", taken)
     if "label" in needed and not is_named and not table.results:
-        found = () if are_named else verdicts
         _refuse_unknown_people(table, label, found, is_beside="verdict" in needed)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
@@ -213,15 +221,14 @@ def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> 
     if known:
         return known
     others = {name for names in ROLES.values() for name in names.split()}
-    several = table.named(_MORE_IDS.split())
-    several += [name for name in table.columns if name.casefold().endswith("_id")]
-    ids = []
-    for name in dict.fromkeys(several):
-        if name not in taken and not table.named(others & {name.casefold()}):
+    usual, ids = table.named(_MORE_IDS), []
+    for name in table.columns:
+        is_other = name in taken or name.casefold() in others
+        if not is_other and (name in usual or name.casefold().endswith("_id")):
             rows = {*zip(*map(table.texts, (name, *beside)), strict=True)}
-            if len(rows) == len(table.lines):
-                ids.append(name)
-    return ids[0] if len(ids) == 1 or {*ids[:1]} & {*table.named(_MORE_IDS.split())} else ""
+            ids += [name] if len(rows) == len(table.lines) else []
+    ids = [name for name in ids if name in usual] or ids
+    return ids[0] if len(ids) == 1 else ""
 
 
 def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
@@ -232,7 +239,7 @@ def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> st
     if len({*rows}) == len(rows):
         return ""
     columns = []
-    for name in table.named(_MORE_REPEATS.split()):
+    for name in table.named(_MORE_REPEATS):
         is_known = name not in taken
         if is_known and len({*zip(rows, table.texts(name), strict=True)}) == len(rows):
             columns.append(name)
@@ -449,8 +456,9 @@ class Values:
         for column in {column for column, _ in self.probabilities} & self._general:
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 message = f"{column} may say how sure the judge is of its verdict, whichever it is"
-                takes = "--threshold takes how probable it is that the verdict is 1"
-                raise UnclearOneError(read.table, f"{message}; {takes}", [column])
+                hint = "--threshold takes the probability of a violation: give it a column of that"
+                hint += f"; if this is one, say --one {quoted(f'{column}=violated')}"
+                raise InputError(read.table.problem(message, key="--threshold", hint=hint))
         if self._unclear:
             values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
             message = f"{listed(self._unclear)}: the values are {values}, and nothing says what 1"

@@ -204,6 +204,8 @@ def test_a_word_is_read_as_it_is_seen() -> None:
     binary = [{"label": label, "verdict": verdict} for label, verdict in rows[:2]]
     results = check_table(binary, map={"not ok": 1}).results
     assert [(result.label, result.score) for result in results] == [(0, 0), (1, 1)]
+    named = [{"\u200bhuman": "1", "Judge\u00a0verdict": "0"}]
+    assert [result.score for result in check_table(named).results] == [0]
     ordinal = [{"label": label, "verdict": verdict} for label, verdict in rows[2:]]
     results = check_table(ordinal, scale=(1, 10)).results
     assert [(result.label, result.score) for result in results] == [(7, 7), (7, 7)]
@@ -498,6 +500,7 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     code, printed = run(table, "--verdict=confidence", "--threshold=0.5")
     assert code == 4
     assert "confidence may say how sure the judge is of its verdict, whichever it is" in printed
+    assert "if this is one, say --one confidence=violated" in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert "numbers of confidence: the probability of a violation" in run(table, *asked)[1]
     code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
@@ -575,6 +578,11 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "json_broken_line": ('{"label": 1, "verdict": 1}\n{"label": 1,\n', [], ":2: is not valid JSON"),
     "no_label_where_a_verdict_is": (HEAD + "a,,1\nb,1,\n", [], "no row has both a label and a"),
     "label_as_verdict": ("label\nfail\n", ["--verdict=label"], "cannot be label and verdict at"),
+    "judge_as_its_baseline": (
+        "case,human,verdict,judge\na,1,1,x\n",
+        ["--judge=judge", "--baseline=x"],
+        "is held against itself",
+    ),
     "verdict_as_its_baseline": (HEAD + "a,1,0\n", AGAINST_ITSELF, "is held against itself"),
     "labels_by_another_name": ("human_says,verdict\n1,0\n", [], "one\n    --label human_says"),
     "several_judges": ("label,judge_a,judge b\n1,0,1\n", [], "judge_a --verdict 'judge b'"),
