@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,16 +14,26 @@ from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.errors import (
+    MOST_PROBLEMS,
+    InputError,
+    NoVerdictCase,
+    Problem,
+    Unscored,
+    collecting,
+)
+from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id
+from pytest_jrh.core.model import JUDGED, CaseResult, CaseSpec, Message
 from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.engine.case import unedited_case, without_labels
 from pytest_jrh.engine.provenance import session_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.ledger import BaselineFile, StoredResult, read_ledger
+from pytest_jrh.store.made_cases import RecordIndex, case_of, read_spools
+from pytest_jrh.store.records import case_digest, content_digest, json_value
 
 _WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
@@ -41,7 +51,8 @@ def merge(
     red, because no session here knows why. `judge` names the function that the project's code
     supplied to the shards, if it did. Raises `InputError` for a folder that holds no results, for
     results and made cases that cannot be used or do not fit the suite or each other, for results of
-    another judge than the config's, and for a baseline that cannot be used.
+    another judge, label, rubric or transcript than the suite's, and for a baseline that cannot be
+    used.
     """
     folder, suite, redactor = display.folder, ready.suite, Redactor(secrets_of(os.environ))
     baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
@@ -52,9 +63,10 @@ def merge(
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
     run = suite_run(ready, results, commands, baseline, folder, redactor)
-    _refuse_strangers(ready, run.known, shard_results)
     assert run.cases is not None
     specs = run.cases.specs
+    made = read_spools(spools, frozenset(map(generation_id, specs.values()))).made
+    _refuse_strangers(ready, specs, shard_results, made)
     run = replace(
         run,
         specs=list(specs.values()),
@@ -107,26 +119,74 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
 
 
 def _refuse_strangers(
-    ready: ReadySuite, known: Set[str], results: Mapping[str, StoredResult]
+    ready: ReadySuite,
+    specs: Mapping[str, CaseSpec],
+    results: Mapping[str, StoredResult],
+    made: RecordIndex,
 ) -> None:
-    """Refuse results of no case of the suite, and verdicts of another version of the judge, which
-    would be taken for this one's.
+    """Refuse results of no case of the suite, and those of another judge or another case, which
+    would be taken for this one's; `made` are the cases of the shards.
     """
     digests = {name or "": digest for name, digest in ready.judge_fingerprints.items()}
-    problems = []
+    problems: list[Problem] = []
     for case, (result, path, line) in results.items():
         message, hint = "", _SAME_COMMIT
-        if case not in known:
+        if case not in specs:
             message = f"the suite {ready.suite.name!r} has no case {shown(case)}"
         elif result.outcome in JUDGED and result.judge_digest != digests.get(result.judge):
             message = (
                 "the verdict is of another judge (model, prompt or parameters) than the config's"
             )
             hint = f"{_SAME_COMMIT} {_SUPPLIED}"
+        else:
+            with collecting(problems):
+                if other := _what_differs(ready, specs[case], result, made):
+                    message = f"the result is of another case: {other}"
         if message:
             problems.append(Problem(message, str(path), line, hint=hint))
     if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
+        raise InputError(dict.fromkeys(problems[:MOST_PROBLEMS]))
+
+
+def _what_differs(ready: ReadySuite, spec: CaseSpec, result: CaseResult, made: RecordIndex) -> str:
+    """In what the case of a shard differs from the one that the suite has now; "" in nothing.
+
+    A case that people edited, or a probe changed, is another one than the run that it is made of.
+    Raises `InputError` where it was made for another text of the rubric.
+    """
+    is_disputed = result.skip_kind == "disputed_label"
+    is_comparable = result.case_digest or is_disputed
+    if not is_comparable or spec.variant or result.extra.review == "edited":
+        return ""
+    is_frozen = ready.suite.frozen is not None
+    record = case_of(made, spec, ready.rubric(spec.rubric_id), rewording=is_frozen)
+    try:
+        run = None if is_frozen else without_labels(ready.read(spec), ready.suite)
+        if run is None:
+            case = ready.made_before(spec)
+        elif spec.natural:
+            case = unedited_case(ready, spec, run)
+        else:
+            case = None
+    except NoVerdictCase as reason:
+        return "" if is_disputed else f"the suite has none ({reason})"
+    except Unscored:
+        # What cannot be read cannot be compared, and its case is red by itself.
+        return ""
+    if run is not None and record is not None and not _are_alike(record.run.messages, run.messages):
+        return f"the transcript of run {shown(run.run_id)} in the log is another one"
+    if case is None or case_digest(case) == result.case_digest:
+        return ""
+    if not is_disputed and content_digest(case) != result.extra.content:
+        return "the text of its rubric or its transcript is another one"
+    label = "disputed" if is_disputed else result.label
+    return f"its label was {label}, and is {case.expected}"
+
+
+def _are_alike(messages: Sequence[Message], others: Sequence[Message]) -> bool:
+    """Whether messages are equal but for secrets, without which they are stored."""
+    redactor = Redactor(secrets_of(os.environ))
+    return bool(redactor.value(json_value(messages)) == redactor.value(json_value(others)))
 
 
 def _update_command(

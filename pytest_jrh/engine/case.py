@@ -289,25 +289,7 @@ class CaseMaker:
         return held_to_label(case, ready)
 
     async def _unedited(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        """The run as it is, with its label as the expected answer."""
-        spec, run = attempt.spec, await self._read(attempt, ready)
-        label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
-        if label is not None and label.value is None:
-            raise NoVerdictCase("disputed_label", label.dispute or "")
-        if not assistant_indices(run.messages):
-            raise NoVerdictCase("no_assistant_turn")
-        return Case(
-            spec=spec,
-            rubric=rubric,
-            run=run,
-            outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
-            expected=None if label is None else label.value,
-            verified=label is not None,
-            mode=mode,
-            objective=ready.test(spec.test).objective,
-            levels=rubric.score_levels if mode == "ordinal" else (),
-            label=label,
-        )
+        return unedited_case(ready, attempt.spec, await self._read(attempt, ready))
 
     async def _read(self, attempt: Attempt, ready: ReadySuite) -> AgentRun:
         try:
@@ -330,6 +312,27 @@ class CaseMaker:
             return await asyncio.shield(self._tools[name])
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
+
+
+def unedited_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
+    """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
+    label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
+    if label is not None and label.value is None:
+        raise NoVerdictCase("disputed_label", label.dispute or "")
+    if not assistant_indices(run.messages):
+        raise NoVerdictCase("no_assistant_turn")
+    return Case(
+        spec=spec,
+        rubric=rubric,
+        run=run,
+        outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
+        expected=None if label is None else label.value,
+        verified=label is not None,
+        mode=mode,
+        objective=ready.test(spec.test).objective,
+        levels=rubric.score_levels if mode == "ordinal" else (),
+        label=label,
+    )
 
 
 def without_labels(run: AgentRun, suite: Suite) -> AgentRun:

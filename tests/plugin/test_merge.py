@@ -22,7 +22,7 @@ from tests.plugin.gated import (
     Project,
     section,
 )
-from tests.plugin.recorded import PERTURBATION
+from tests.plugin.recorded import PERTURBATION, run_pytest
 
 FOLDERS = ["shard-0", "shard-1", "shard-2"]
 RESULTS = "lax/tiny/results.jsonl"
@@ -309,3 +309,62 @@ def test_a_page_that_no_session_wrote_stays(project: Project, merge: Merge) -> N
     assert merge(*FOLDERS) == 1
     assert page.is_symlink()
     assert kept.read_text("utf-8") == text
+
+
+@pytest.fixture(scope="module")
+def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite of labelled runs, and what two machines have left of it."""
+    folder = tmp_path_factory.mktemp("halves")
+    lines = []
+    for number in range(4):
+        said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": f"ok {number}"}]
+        lines.append(json.dumps({"id": f"r{number}", "messages": said}) + "\n")
+    (folder / "runs.jsonl").write_text("".join(lines))
+    (folder / "labels.csv").write_text("run_id,label,annotator\nr0,0,a\nr1,0,a\nr2,0,a\nr3,0,a\n")
+    (folder / "rubrics.yml").write_text("- id: polite\n  instructions: Be polite.\n")
+    (folder / "judges.py").write_text("def judge(case):\n    return 0, 'polite'\n")
+    (folder / "halved.yml").write_text(
+        "suite: {log: runs.jsonl, rubrics: rubrics.yml}\ncases: {kinds: [agent_labels]}\n"
+        "labels: {path: labels.csv}\njudge: {python: 'judges.py:judge'}\n"
+    )
+    for half, runs in (("half-0", "r0 or r1"), ("half-1", "r2 or r3")):
+        done = run_pytest(folder, "--jrh-config=halved.yml", "-k", runs)
+        assert done.code == 0, done.stdout
+        (folder / "outputs").rename(folder / half)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "told"),
+    [
+        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:2: {}its label was 0, and"),
+        (
+            "labels.csv",
+            "r2,0,a",
+            "r2,0,a\nr2,1,b",
+            "results.jsonl:1: {}the suite has none (anno",
+        ),
+        ("rubrics.yml", "Be", "Stay", "made for other instructions than rubric 'polite' has now"),
+        ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:2: {}the transcript of run "r3" in the log'),
+    ],
+)
+def test_shards_of_other_labels_rubrics_or_transcripts_are_refused(
+    halves_once: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    before: str,
+    after: str,
+    told: str,
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(halves_once, folder)
+    monkeypatch.chdir(folder)
+    merge = Merge(capsys)
+    assert merge("half-0", "half-1", "half-0", config="halved.yml") == 0
+    assert "labels      4 by people" in merge.lines
+    path = folder / file
+    path.write_text(path.read_text().replace(before, after))
+    assert merge("half-0", "half-1", config="halved.yml") == 4
+    assert told.format("the result is of another case: ") in merge.errors
