@@ -178,10 +178,17 @@ def _json_nodes(text: str, file: str) -> _Nodes:
     return nodes
 
 
-def read_text(path: Path, file: str, limit: int = MAX_BYTES, how: str | None = None) -> str:
-    """Return the text of a file of at most `limit` bytes, without a byte order mark and with the
-    line ends of Unix, as a checkout may have others: UTF-8, or UTF-16 where its mark says so, as
-    spreadsheets save it.
+def read_text(
+    path: Path,
+    file: str,
+    limit: int = MAX_BYTES,
+    how: str | None = None,
+    *,
+    as_it_is: bool = False,
+) -> str:
+    """Return the text of a file of at most `limit` bytes, without a byte order mark and, unless
+    `as_it_is`, with the line ends of Unix, as a checkout may have others: UTF-8, or UTF-16 where
+    its mark says so, as spreadsheets save it.
 
     Raises InputError where it is not a readable file of that kind; `how` says how a missing one is
     made.
@@ -201,11 +208,12 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES, how: str | None = N
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, name = ("utf-16", "UTF-16") if is_utf_16 else ("utf-8-sig", "UTF-8")
     try:
-        return raw.decode(encoding).replace("\r\n", "\n")
+        text = raw.decode(encoding)
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
         message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
         raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
+    return text if as_it_is else text.replace("\r\n", "\n")
 
 
 def _read_yaml(text: str, file: str) -> Document:

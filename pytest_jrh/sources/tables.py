@@ -91,7 +91,8 @@ def read_table(path: Path, file: str) -> Table:
     if path.suffix.lower() == ".eval":
         hint = "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)"
         raise InputError(Problem("is a log; must be CSV or JSON lines", file, hint=hint))
-    text = read_text(path, file, _MOST_BYTES)
+    # An id may have other line ends inside.
+    text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
         raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))
     if "\x00" in text:

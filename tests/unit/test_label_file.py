@@ -315,7 +315,7 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
 def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
     Path("runs").mkdir()
     for name in ("x", "y"):
-        write(f"runs/{name}.jsonl", RUN)
+        write(f"runs/{name}.jsonl", RUN.replace("Yes.", name))
     label_here("runs", *POLITE)
     assert sorted(row["case_id"] for row in kept()) == ["a@x", "a@y"]
 
