@@ -64,6 +64,7 @@ class StageModel:
     timeout: float | None = None
     api_base: str | None = None
     rate_limit: RateLimit | None = None
+    params: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -720,6 +721,7 @@ class ShownTurns:
 
     `missing` are the positions of those that it did not send, `unknown` the number of those that
     nobody can tell. `cut` is after how many characters it cut the transcript, where known, else 0.
+    `read` is how many tokens its server read, where that is far fewer than it was sent, else 0.
     """
 
     turns: int
@@ -727,6 +729,7 @@ class ShownTurns:
     unknown: int = 0
     is_whole: bool = False
     cut: int = 0
+    read: int = 0
 
     @property
     def shown(self) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -76,6 +78,21 @@ class ConfigSection(BaseModel):
         }
 
 
+_SET_ELSEWHERE = re.compile(
+    r"model|messages|temperature|max_tokens|timeout|api_base|base_url|rate_limit|response_format"
+    r"|stream|n|tools|num_retries|max_retries|extra_headers"
+    r"|.*(?:api_?key|access_key(?:_id)?|token|secret|password|credentials)",
+    re.IGNORECASE,
+)
+
+
+def _without_own_keys(params: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Refuse parameters that have a key of their own, and keys, which come from the environment."""
+    if any(_SET_ELSEWHERE.fullmatch(name) for name in params or ()):
+        raise ValueError
+    return params
+
+
 class RateLimitSection(ConfigSection):
     """At most `calls` calls in `period` seconds."""
 
@@ -106,6 +123,15 @@ class ModelDefaults(ConfigSection):
         Takes("a mapping of calls in a period of seconds, such as {calls: 10, period: 60}"),
     ] = None
     """A rate limit, in addition to the server's own."""
+    params: Annotated[
+        FreeMapping | None,
+        AfterValidator(_without_own_keys),
+        Takes(
+            "a mapping of further parameters, such as {num_ctx: 32768}: none with a key of its own "
+            "here, and no secret"
+        ),
+    ] = None
+    """Further parameters of each call, sent as they are, such as Ollama's num_ctx."""
 
 
 class StageModelSection(ConfigSection):

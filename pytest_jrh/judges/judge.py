@@ -187,7 +187,9 @@ class JudgeKind:
     @property
     def own_keys(self) -> frozenset[str]:
         """The keys that have a meaning for this kind, and not for every judge."""
-        return frozenset(("prompt_path", "images") if self.keys is None else self.keys.model_fields)
+        return frozenset(
+            ("prompt_path", "images", "params") if self.keys is None else self.keys.model_fields
+        )
 
 
 BINARY_SCORES = (0, 1)
@@ -377,6 +379,8 @@ class PromptJudge(SuiteJudge):
         # A judge without it is the same as before there was such a setting.
         if settings.sends_images:
             parts["images"] = "send"
+        if stage.params:
+            parts["params"] = dict(stage.params)
         if settings.section.score_map:
             parts["score_map"] = dict(settings.section.score_map)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

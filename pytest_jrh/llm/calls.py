@@ -220,7 +220,8 @@ class CallRequest:
     def parameters(self) -> dict[str, Any]:
         """The sampling parameters that the suite sets; what it does not set is not sent."""
         settings = {"temperature": self.stage.temperature, "max_tokens": self.stage.max_tokens}
-        return {name: value for name, value in settings.items() if value is not None}
+        parameters = {name: value for name, value in settings.items() if value is not None}
+        return parameters | dict(self.stage.params or {})
 
     @cached_property
     def parts(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
@@ -44,12 +45,14 @@ _Part: TypeAlias = tuple[_Words, ...]
 class SentTexts:
     """What a judge has sent for one case: a text for each request, each once.
 
-    `is_partial` says that it has sent more than is known here, or in another form.
+    `is_partial` says that it has sent more than is known here, or in another form, and `read` how
+    many tokens of a prompt its server read, where it has cut one.
     """
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self.redact = redact
         self.is_partial = False
+        self.read = 0
         self.texts: dict[str, None] = {}
 
     def asked(self, messages: Iterable[Mapping[str, Any]]) -> None:
@@ -66,7 +69,39 @@ class SentTexts:
         self.texts[request.body] = None
 
 
+# Of a server's window, in tokens. Less is counted by servers that do not really count.
+_SMALLEST_WINDOW = 500
+_READ_WORD = re.compile(r"[^\W_]+")
+_READ_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_CHARACTERS_A_TOKEN = 4
+# Of the fewest tokens that a text can have: a tokenizer may join a few words.
+_FAR_FEWER = 0.75
+
+
+def is_cut(messages: Iterable[Mapping[str, Any]], tokens: int) -> bool:
+    """Whether a server that read so many tokens cannot have read the whole prompt.
+
+    Tokenizers do not join words, so a text has at least a token a word. Chinese and Japanese have
+    no spaces: there a token has four characters at most, on average. Images only add tokens.
+    """
+    text = "\n".join(map(message_text, messages))
+    if tokens < _SMALLEST_WINDOW or len(text) < (_CHARACTERS_A_TOKEN + 1) * tokens:
+        return False
+    least = len(_READ_WORD.findall(text)) + len(_READ_CHARACTER.findall(text)) / _CHARACTERS_A_TOKEN
+    return tokens < _FAR_FEWER * least
+
+
 def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
+    """The turns of a case that its judge sent; whether a server that cut the prompt read them,
+    nobody can tell.
+    """
+    shown = _sent_turns(case, sent)
+    if not sent.read:
+        return shown
+    return replace(shown, unknown=shown.turns - len(shown.missing), read=sent.read)
+
+
+def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """Look for the edited turns of a case in what was sent; of one without edits for all turns."""
     is_whole = not case.outcome.edits
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)

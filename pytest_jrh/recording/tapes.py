@@ -33,11 +33,16 @@ from pytest_jrh.recording.cassettes import (
     writing,
 )
 from pytest_jrh.recording.recorder import HttpRecorder
-from pytest_jrh.recording.shown import SentTexts
+from pytest_jrh.recording.shown import SentTexts, is_cut
 
 # About two lines of a terminal.
 _LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
+
+_CUT = (
+    "{}: the server of {} read far fewer tokens than it was sent, and so has cut prompts; a larger "
+    "window is set by `params`, such as {{num_ctx: 32768}} for Ollama."
+)
 
 
 def is_shared(request: CallRequest, sequence: int) -> bool:
@@ -184,9 +189,20 @@ class Tape:
         await self._resources.aclose()
 
     async def __call__(self, request: CallRequest) -> Answer:
-        sequence = self.next_place()
-        if request.stage.stage == JUDGE.name:
+        is_judge = request.stage.stage == JUDGE.name
+        if is_judge:
             self.sent.asked(request.messages)
+        answer = await self._answer(request)
+        tokens = answer.usage.input_tokens
+        if is_cut(request.messages, tokens):
+            if is_judge:
+                self.sent.read = tokens
+            else:
+                self.recording.tell(_CUT.format(request.stage.stage, request.stage.model))
+        return answer
+
+    async def _answer(self, request: CallRequest) -> Answer:
+        sequence = self.next_place()
         entry = self.recorded(request.fingerprint) or self._former_call(request.fingerprint)
         if entry is None and self._may_ask:
             await self.lock(request.stage.stage)

@@ -16,7 +16,7 @@ from typing import Any
 from pytest_jrh.core.model import CaseResult, Mode
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
-from pytest_jrh.reports.topics import shown_counts
+from pytest_jrh.reports.topics import ShownCount, shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, keys_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped
@@ -47,7 +47,7 @@ class JsonReport(Report):
                 figures[judge or "default"] = {
                     **table_data(tabulate(results, scales(session.rubrics))),
                     "violations": violation_data(results, grounds) or None,
-                    "shown": [asdict(count) for count in counts if count.turns],
+                    "shown": [_shown_data(count) for count in counts if count.turns],
                 }
                 if of_judge := session.probabilities.get((suite, judge)):
                     data = {**probability_data(of_judge), "error": session.error}
@@ -60,6 +60,14 @@ class JsonReport(Report):
         about = {"about": [*session.about]} if session.about else {}
         report = session.redactor.value({"format": 2, **about, "suites": suites})
         return json.dumps(report, indent=2, allow_nan=False) + "\n"
+
+
+def _shown_data(count: ShownCount) -> dict[str, Any]:
+    data = asdict(count)
+    if not count.cut_by_server:
+        # What hardly any server does is no key of every report.
+        del data["cut_by_server"]
+    return data
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:

@@ -353,6 +353,7 @@ class ShownCount:
     `cases` are those with a turn that it was not shown. `missed` are all violations that it missed,
     or on a scale all wrong levels, and `missed_unseen` those of `cases`, of which others are
     `right_by_luck`. `cut` is after how many characters it cut the transcript of all `cases`, or 0.
+    `cut_by_server` are the cases whose prompt its server read only in part.
     """
 
     name: str
@@ -364,6 +365,7 @@ class ShownCount:
     missed_unseen: int
     right_by_luck: int
     cut: int
+    cut_by_server: tuple[str, ...]
 
 
 def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
@@ -371,13 +373,15 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     counts = []
     missed = sum(map(_is_missed, results))
     for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
-        looked_for, unseen = [], []
+        looked_for, unseen, cut_by_server = [], [], []
         for result in results:
             shown = result.extra.shown
             if shown is not None and shown.is_whole == is_whole:
                 looked_for.append(shown)
                 if shown.missing:
                     unseen.append(result)
+                if shown.read:
+                    cut_by_server.append(result.case_id)
         cuts = {shown.cut for shown in looked_for if shown.missing}
         counts.append(
             ShownCount(
@@ -390,6 +394,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 missed_unseen=sum(map(_is_missed, unseen)),
                 right_by_luck=0 if is_whole else sum(case.outcome == "agree" for case in unseen),
                 cut=cuts.pop() if len(cuts) == 1 else 0,
+                cut_by_server=tuple(cut_by_server),
             )
         )
     return counts
@@ -400,6 +405,8 @@ def not_shown_text(result: CaseResult) -> str:
     many turns; empty where it was.
     """
     shown = result.extra.shown
+    if shown is not None and shown.read:
+        return f"not shown its whole prompt, of which the server read {shown.read:,} tokens"
     if shown is None or not shown.missing:
         return ""
     if shown.is_whole:
@@ -413,6 +420,15 @@ def not_shown_blocks(session: Session) -> list[Block]:
     blocks: list[Block] = []
     for subject, results in _by_judge(session):
         for count in shown_counts(results):
+            if count.cut_by_server:
+                cases = [session.results_by_id[case] for case in count.cut_by_server]
+                named = [session.named(case.case_id, not_shown_text(case)) for case in cases]
+                title = (
+                    f"{subject} has a server that read far fewer tokens than it was sent: it cut "
+                    f"the prompt of {counted(len(cases), 'case')}. A larger window is set by "
+                    "`params`, such as {num_ctx: 32768} for Ollama."
+                )
+                blocks.append(Cases(title, tuple(named), "warning"))
             if not count.cases:
                 continue
             unseen = [session.results_by_id[case] for case in count.cases]
@@ -468,9 +484,12 @@ def shown_sentences(session: Session) -> Iterator[str]:
             if known:
                 yield f"{subject} was shown {known - count.not_shown:,} of {known:,} {count.name}."
             if count.unknown:
+                reason = "is not recorded, or cannot be read"
+                if count.cut_by_server:
+                    reason += ", or was cut by its server"
                 yield (
                     f"{subject} may not have been shown {count.unknown:,} {count.name}: what it "
-                    "sent is not recorded, or cannot be read."
+                    f"sent {reason}."
                 )
 
 
