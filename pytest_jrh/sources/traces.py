@@ -113,6 +113,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
     for span in in_time:
         if span["kind"] in _TOOL and not span["is_below"]:
             tools.setdefault(_first(span, *_TOOL_ID) if groups[1:] else None, []).append(span)
+    is_cut = any(span.get("droppedAttributesCount") for span in talks)
     conversations = []
     of_trace = {key: entry for span in reversed(in_time) for key, entry in span.items()}
     for group in groups or [[]]:
@@ -123,7 +124,6 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
         cluster = _first(about, *_CONVERSATION) or _first(of_trace, *_CONVERSATION)
         if groups[1:]:
             cluster = cluster or trace_id
-        is_cut = any(span.get("droppedAttributesCount") for span in talks)
         conversations.append(
             {
                 "messages": _joined(group, tools),
