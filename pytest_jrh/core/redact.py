@@ -41,8 +41,8 @@ _FIELD = re.compile(
     r"(?P<before>[\"'][\w.-]{0,40}?(?:passw(?:or)?d|passphrase|secret|authorization|cookie"
     r"|(?:access|refresh|id|auth|session|bearer|security|api|oauth)[_-]?token"
     r"|(?:api|access|private|secret(?:[_-]?access)?)[_-]?key)"
-    r"\\{0,7}[\"']\s{0,9}:\s{0,9}\\{0,7}[\"'])[^\"'\\]+",
-    re.IGNORECASE,
+    r"\\{0,7}[\"']\s{0,9}:\s{0,9}\\{0,7}[\"'])(?:[^\"'\\]|\\+(?![\"'\\]).)+",
+    re.IGNORECASE | re.DOTALL,
 )
 _PARAMETER = re.compile(r"(?P<before>(?:\A|[?&])(?P<name>[\w.-]{1,60})=)[^\s&#\"'<>\\)]+")
 _IN_URL = re.compile(r"(?P<before>://[^\s/?#:@\"'<>]{0,200}:)[^\s/?#@\"'<>]{1,200}(?=@)")
@@ -123,9 +123,9 @@ class Redactor:
             return f"{match['before']}{REDACTED}" if _is_key(match["name"]) else match[0]
 
         hidden = rf"\g<before>{REDACTED}"
-        text = _FIELD.sub(hidden, text)
-        text = _IN_URL.sub(hidden, text)
-        return self.text(_PARAMETER.sub(parameter, text))
+        # Those that are known first: by its place one may be cut, where a letter of it is escaped.
+        text = _FIELD.sub(hidden, self.text(text))
+        return _PARAMETER.sub(parameter, _IN_URL.sub(hidden, text))
 
     def value(self, value: Any) -> Any:
         """Return a JSON-like value, or one of the model, with every string in it (keys too) free of
@@ -185,6 +185,7 @@ def _is_key(parameter: str) -> bool:
 
 def _forms_of(secret: str) -> set[str]:
     escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    escaped.add(repr(secret)[1:-1])
     # A model's answer is JSON inside the JSON of its response.
     escaped |= {json.dumps(form)[1:-1] for form in escaped}
     raw = secret.encode("utf-8", "replace")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -140,6 +141,11 @@ def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(
     [
         ('{"access_token": "abc", "expires_in": 5}', '{"access_token": "*", "expires_in": 5}'),
         (r'{"a": "{\"client_secret\": \"x y\"}"}', r'{"a": "{\"client_secret\": \"*\"}"}'),
+        (r'{"access_token": "a\/b\u00e9c", "n": 1}', '{"access_token": "*", "n": 1}'),
+        (
+            r'{"a": "{\"password\": \"a\\/b\", \"n\": 1}"}',
+            r'{"a": "{\"password\": \"*\", \"n\": 1}"}',
+        ),
         ("{'headers': {'Authorization': 'Bearer z'}}", "{'headers': {'Authorization': '*'}}"),
         ("with url: /judge?api_key=abc (Caused by", "with url: /judge?api_key=* (Caused by"),
         (
@@ -154,6 +160,14 @@ def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(
 )
 def test_what_is_a_secret_by_its_place_is_taken_out_of_what_code_says(text: str, kept: str) -> None:
     assert Redactor().of_code(text) == kept.replace("*", REDACTED)
+
+
+@pytest.mark.parametrize("show", [json.dumps, repr, str, lambda said: json.dumps(json.dumps(said))])
+def test_a_known_secret_in_a_field_is_taken_out_whole(show: Callable[[object], str]) -> None:
+    secret = 'sk-Ho"nest/77+k\\ey==\u00e90123456789'
+    text = Redactor((secret,)).of_code(show({"password": secret, "n": [secret]}))
+    assert "nest" not in text
+    assert "0123456789" not in text
 
 
 def test_what_headers_say_of_who_asks_is_a_secret() -> None:
