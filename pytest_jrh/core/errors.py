@@ -82,7 +82,9 @@ class Unscored(JrhError):
     fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
     the model with. `same_as` is the id of another case, where this one was not asked because that
     one had met the same failure. `places` are lines of the user's own code where it raised an
-    error. `happened` is said in place of the outcome's own sentence, where it does not fit.
+    error. `happened` is said in place of the outcome's own sentence, where it does not fit. `alike`
+    is what came where other cases will meet the same: the kind of an answer that cannot be read, or
+    of an error that no retry changes.
     """
 
     def __init__(
@@ -97,7 +99,9 @@ class Unscored(JrhError):
         places: tuple[str, ...] = (),
         same_as: str = "",
         happened: str = "",
+        alike: str = "",
     ) -> None:
+        self.alike = alike
         self.same_as = same_as
         self.happened = happened
         self.asked = asked

@@ -580,6 +580,7 @@ UnscoredKind: TypeAlias = Literal[
     "unrecorded",
     "unrepeatable",
     "over_budget",
+    "not_asked",
     "input_error",
 ]
 Outcome: TypeAlias = Literal[
@@ -625,6 +626,11 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
     "over_budget": UnscoredOutcome(
         "the budget was exhausted before {stage}'s call",
         "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
+        asked=False,
+        unanswered=True,
+    ),
+    "not_asked": UnscoredOutcome(
+        "{stage} was not asked, since it failed alike for the first cases",
         asked=False,
         unanswered=True,
     ),

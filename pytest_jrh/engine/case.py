@@ -53,7 +53,8 @@ from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, Turn
+from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Slots, Turn
+from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import Halt, HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
@@ -231,7 +232,7 @@ class CaseMaker:
                     base.run.messages,
                     pipeline.models,
                     pipeline.templates,
-                    make_complete(tape),
+                    make_complete(tape, usable=tape.usable),
                 )
 
                 def work() -> Awaitable[Derived]:
@@ -272,7 +273,7 @@ class CaseMaker:
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
         async with self.calls.tape(attempt, ready, judging=False) as tape:
-            complete = make_complete(tape)
+            complete = make_complete(tape, usable=tape.usable)
 
             def make(pipeline: Pipeline) -> Awaitable[Case]:
                 return generate_case(pipeline, complete, spec, run, rubric, goal)
@@ -391,6 +392,8 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
     except (NoVerdictCase, Unscored) as reason:
         if isinstance(reason, NoVerdictCase) or UNSCORED[reason.outcome].final:
             await tape.finish()
+        if isinstance(reason, Unscored):
+            tape.failed(reason)
         raise
     await tape.finish()
     return result
@@ -447,13 +450,13 @@ class EngineSettings:
     reruns, or records, a case; the latter takes the fingerprint of the judge that lacks a verdict,
     empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
     again what was recorded and could not be used.
-    `session` says which session it is; `pace` and `ledger` hold the rate limits and the budget that
-    its processes share. With `prints_at_once` what code prints is not kept until its case is
-    reported. Without `ask`, no call is made whatever the mode. `review` is where cases go before
-    they are judged; `on_reviewed` gets each case that a person decided about and that is used, with
-    the decision. `is_orphan` says whether the process that this one works for is gone: nothing more
-    is asked then. `ends_session` are the errors of user code that end the session instead of the
-    case alone.
+    `session` says which session it is; `pace`, `stops` and `ledger` hold the rate limits, what is
+    not asked any more, and the budget, which its processes share. With `prints_at_once` what code
+    prints is not kept until its case is reported. Without `ask`, no call is made whatever the mode.
+    `review` is where cases go before they are judged; `on_reviewed` gets each case that a person
+    decided about and that is used, with the decision. `is_orphan` says whether the process that
+    this one works for is gone: nothing more is asked then. `ends_session` are the errors of user
+    code that end the session instead of the case alone.
     """
 
     max_workers: int
@@ -467,6 +470,7 @@ class EngineSettings:
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
     pace: Pace = field(default_factory=Pace)
+    stops: EarlyStop = field(default_factory=EarlyStop)
     session: str = ""
     prints_at_once: bool = False
     ledger: Ledger | None = None
@@ -503,7 +507,7 @@ class Calls:
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user."""
         client = self._client.notices if self._client else ()
-        return (*client, *self._said)
+        return (*self._settings.stops.notices, *client, *self._said)
 
     @property
     def in_flight(self) -> Counter[str]:
@@ -542,6 +546,7 @@ class Calls:
             tell=self._say,
             stopping=self._stopping,
             session=settings.session,
+            stops=settings.stops,
             planning=not settings.ask,
         )
         tape = Tape(
@@ -552,6 +557,7 @@ class Calls:
             case=case_id(attempt.spec),
             shared=attempt.spec in ready.bases,
             former=partial(self._former, folder, attempt.spec, ready) if judging else tuple,
+            needs=_needs(attempt.spec, ready, judging=judging),
         )
         attempt.tapes.append(tape)
         if judging:
@@ -581,25 +587,24 @@ class Calls:
 
     def _kept(self, tape: Tape, judge: SuiteJudge) -> KeptRequests:
         """What records the requests of a judge's own code."""
-        name, label = judge.settings.name, judge.label
-        asker = label if name is None else f"{name} ({label})"
-        pace = StageModel(JUDGE.name, asker, rate_limit=judge.settings.stage.rate_limit)
         return KeptRequests(
             tape,
             self._recorder(),
-            admit=self._admit,
-            paced=partial(self._paced, pace),
+            admit=partial(self._admit, tape),
+            paced=partial(self._paced, _asked_as(judge)),
             later=asyncio.get_running_loop().call_soon_threadsafe,
         )
 
     def _say(self, text: str) -> None:
         self._said[text] = None
 
-    def _admit(self) -> Halt | None:
+    def _admit(self, tape: Tape) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
-        ledger = self._settings.ledger
-        refusal = ledger.enter(0.0) if ledger is not None else None
-        return None if refusal is None else Halt("budget", refusal)
+        try:
+            admit(JUDGE.name, tape.case, tape.needs, self._settings.stops, self._settings.ledger)
+        except Unscored as trouble:
+            return Halt("unasked", trouble.cause, trouble=trouble)
+        return None
 
     async def _paced(self, judge: StageModel) -> Callable[[], object]:
         """Wait until a verdict may be asked for; what is given counts it from when it is called."""
@@ -627,17 +632,48 @@ class Calls:
         if settings.complete is not None:
             ledger, ends_session = settings.ledger, settings.ends_session
             return SuppliedExchange(
-                settings.complete, ledger, self._slots, ends_session, self._stopping
+                settings.complete, ledger, self._slots, ends_session, self._stopping, settings.stops
             )
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=settings.max_workers,
                 retry=settings.retry or RetryPolicy(),
                 pace=settings.pace,
+                stops=settings.stops,
                 ledger=settings.ledger,
                 redact=settings.redactor.text,
             )
         return self._client
+
+
+def _needs(spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> list[list[StageModel]]:
+    """Groups of stages of which a case needs one each to come to a verdict of any judge."""
+    if judging:
+        return [[_asked_as(ready.judges[spec.judge])]]
+    needs = [[stage] for stage in ready.pipelines[spec.test].models.values()]
+    if spec.variant or ready.test(spec.test).evaluate:
+        needs.append([_asked_as(judge) for judge in ready.judges.values()])
+    return needs
+
+
+def _asked_as(judge: SuiteJudge) -> StageModel:
+    """The stage of a judge, under the name that tells it from others."""
+    name, label = judge.settings.name, judge.label
+    return replace(judge.settings.stage, model=label if name is None else f"{name} ({label})")
+
+
+def admit(
+    stage: str,
+    case: str,
+    needs: Sequence[Sequence[StageModel]],
+    stops: EarlyStop,
+    ledger: Ledger | None,
+) -> None:
+    """Count a call whose price is not known; raises `Unscored` where it must not be made."""
+    stops.check(case, needs)
+    refusal = ledger.enter(0.0) if ledger is not None else None
+    if refusal is not None:
+        raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -654,14 +690,13 @@ class SuppliedExchange:
     slots: Slots
     ends_session: tuple[type[BaseException], ...]
     stopping: Callable[[], bool]
+    stops: EarlyStop
 
     async def __call__(self, request: CallRequest) -> Answer:
         async with self.slots.one(request.stage.stage):
             if self.stopping():
                 raise Stopped
-            refusal = self.ledger.enter(0.0) if self.ledger is not None else None
-            if refusal is not None:
-                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+            admit(request.stage.stage, request.case, request.needs, self.stops, self.ledger)
             # What a failed client has sent may be billed.
             request.attempts.sent += 1
             try:
@@ -693,6 +728,7 @@ class SuppliedExchange:
                 cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
                 advice=FIX_AND_RUN,
                 places=error_places(error),
+                alike="" if may_pass(error) else type(error).__name__,
             ) from error
         return text
 

@@ -350,6 +350,7 @@ class CaseRunner:
                 # What came from no tape: those take secrets out on its way in.
                 reasoning = self._settings.redactor.of_code(verdict.reasoning)
                 verdict = replace(verdict, reasoning=reasoning)
+            tape.usable(judge.settings.stage)
             verdicts.append(verdict)
         attempt.missing_repeats = len(missing)
         if missing:

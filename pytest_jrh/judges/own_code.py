@@ -60,7 +60,7 @@ from pytest_jrh.judges.judge import (
     key_of,
 )
 from pytest_jrh.judges.keys import advice_on_keys
-from pytest_jrh.llm.transport import keep_libraries_local
+from pytest_jrh.llm.transport import keep_libraries_local, may_pass
 
 FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
 _LONGEST_VALUE = 80
@@ -78,6 +78,12 @@ class OwnCodeKeys(ConfigSection):
     requests are answered from the recording."""
 
 
+def _alike(outcome: UnscoredKind, error: BaseException | None) -> str:
+    if outcome == "invalid_response":
+        return outcome
+    return "" if error is None or may_pass(error) else type(error).__name__
+
+
 def no_verdict(
     outcome: UnscoredKind, cause: str, advice: str = "", error: BaseException | None = None
 ) -> Unscored:
@@ -89,6 +95,7 @@ def no_verdict(
         advice=advice,
         places=() if error is None else error_places(error),
         happened="the judge gave no verdict",
+        alike=_alike(outcome, error),
     )
 
 

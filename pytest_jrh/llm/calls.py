@@ -202,6 +202,7 @@ class CallRequest:
 
     `repeat` counts, from 1, the times that the same request is made for a case: each has its own
     answer. `case` is the id of the case, for messages; `attempts` is updated by the exchange.
+    Of each group in `needs` the case needs one stage: the call is not made where none is asked.
     """
 
     stage: StageModel
@@ -210,6 +211,7 @@ class CallRequest:
     case: str = ""
     repeat: int = 1
     attempts: Attempts = field(default_factory=Attempts, compare=False)
+    needs: Sequence[Sequence[StageModel]] = field(default=(), compare=False)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -314,11 +316,14 @@ def stable_schema(schema: object) -> object:
     return stable
 
 
-def make_complete(exchange: Exchange, *, repeat: int = 1) -> Complete:
+def make_complete(
+    exchange: Exchange, *, repeat: int = 1, usable: Callable[[StageModel], object] = bool
+) -> Complete:
     """Build a `Complete` over an exchange: strict parsing, at most two re-asks carrying the error.
 
-    `repeat` is that of each call (see `CallRequest`). What is built raises `Unscored` with outcome
-    `refused` or `invalid_response`, and passes on whatever the exchange raises.
+    `repeat` is that of each call (see `CallRequest`); `usable` is told of each stage that gave an
+    answer in its form. What is built raises `Unscored` with outcome `refused` or
+    `invalid_response`, and passes on whatever the exchange raises.
     """
 
     async def complete(
@@ -333,20 +338,24 @@ def make_complete(exchange: Exchange, *, repeat: int = 1) -> Complete:
             answer = await exchange(request)
             fingerprints.append(request.fingerprint)
             _raise_if_refused(stage, answer, tuple(fingerprints))
+            cut_off = answer.finish_reason == "length"
             try:
-                return Completion(answer.text, parse(answer.text, response_model))
+                parsed = parse(answer.text, response_model)
             except ValidationError as error:
-                complaint = explain(error, answer.text, cut_off=answer.finish_reason == "length")
+                complaint = explain(error, answer.text, cut_off=cut_off)
+            else:
+                usable(stage)
+                return Completion(answer.text, parsed)
             if not reasks_left:
                 raise Unscored(
                     "invalid_response",
                     stage=stage.stage,
                     cause=f"{stage.model} gave {MAX_REASKS + 1} unusable answers; the last one: "
                     f"{complaint}",
-                    advice="Look at the recorded answers in the cassette; a clearer prompt, a "
-                    "larger max_tokens, or a model with structured output usually helps. "
-                    "--jrh-retry-unscored asks again.",
+                    advice=f"{_what_helps(stage, response_model, cut_off=cut_off)} The recorded "
+                    "answers are in the cassette; --jrh-retry-unscored asks again.",
                     asked=tuple(fingerprints),
+                    alike="invalid_response",
                 )
             conversation = (
                 *conversation,
@@ -361,6 +370,18 @@ def make_complete(exchange: Exchange, *, repeat: int = 1) -> Complete:
         raise AssertionError("unreachable")
 
     return complete
+
+
+def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: bool) -> str:
+    """What to change where a stage's answers are not in its form."""
+    if cut_off:
+        limit = "" if stage.max_tokens is None else f" ({stage.max_tokens:,} now)"
+        return f"Raise the stage's `max_tokens`{limit}: the answer was cut off."
+    model = "give the stage a model with structured output"
+    if stage.prompt_path is None:
+        return f"The prompt is the built-in one: {model}."
+    keys = ", ".join(f"`{name}`" for name in response_model.model_fields)
+    return f"Let {stage.prompt_path} ask for one JSON object with {keys} alone, or {model}."
 
 
 def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str, ...]) -> None:

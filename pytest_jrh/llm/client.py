@@ -22,9 +22,18 @@ from functools import cache, partial
 from typing import Any, NoReturn, TypeAlias
 
 from pytest_jrh.core.errors import Unscored, is_ours
-from pytest_jrh.core.model import Usage
+from pytest_jrh.core.model import UnscoredKind, Usage
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
-from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, Turn, is_loopback, price_for
+from pytest_jrh.llm.limits import (
+    EarlyStop,
+    Ledger,
+    Pace,
+    RetryPolicy,
+    Slots,
+    Turn,
+    is_loopback,
+    price_for,
+)
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
     Failure,
@@ -105,8 +114,8 @@ class LiteLLMExchange:
     """Calls models through litellm; one instance, and so one connection pool, per session.
 
     `limit` bounds the calls in flight. `redact` removes secrets from a provider's error messages.
-    Each attempt is entered in `pace` and in `ledger`, the budget, before it is sent. Use it from
-    one event loop only.
+    Each attempt is entered in `pace` and in `ledger`, the budget, before it is sent; none is where
+    `stops` says so. Use it from one event loop only.
     """
 
     def __init__(
@@ -116,9 +125,11 @@ class LiteLLMExchange:
         retry: RetryPolicy | None = None,
         redact: Callable[[str], str] = str,
         pace: Pace | None = None,
+        stops: EarlyStop | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self._pace = pace or Pace()
+        self._stops = stops or EarlyStop()
         self._ledger = ledger
         self._retry = retry or RetryPolicy()
         self._redact = redact
@@ -163,7 +174,7 @@ class LiteLLMExchange:
             if failure.ends:
                 # No more calls to the model: those in flight that fail the same way say so briefly.
                 self._ended.setdefault(server, (failure, request.case))
-                self._raise_ended(request)
+                self._raise_ended(request, "model_error")
             if failure.throttled and self._answers[server] > answers:
                 # The limit lets calls through, and this one's turn comes, too.
                 attempt, answers = 1, self._answers[server]
@@ -196,19 +207,22 @@ class LiteLLMExchange:
         if self._stopping.is_set():
             raise Stopped
         if server_of(request) in self._ended:
-            self._raise_ended(request)
+            self._raise_ended(request, "not_asked")
+        self._stops.check(request.case, request.needs)
         turn = Turn(request.stage)
         if wait := self._pace.wait(turn):
             return wait
         most = self._enter(request)
         return _BUDGET_POLL if most is None else await self._send(request, most, turn)
 
-    def _raise_ended(self, request: CallRequest) -> NoReturn:
+    def _raise_ended(self, request: CallRequest, outcome: UnscoredKind) -> NoReturn:
         """Raise the failure that has ended a model; a case that is rerun gets its own again."""
         failure, first = self._ended[server_of(request)]
         if first in ("", request.case):
             raise failure.unscored(request, 1)
-        raise failure.unasked(request, first)
+        trouble = failure.again(request, first, outcome)
+        self._notices[f"Nothing more was asked of {trouble.cause} {failure.advice}"] = None
+        raise trouble
 
     def _enter(self, request: CallRequest) -> float | None:
         """Enter the call in the budget and return its maximum cost; None means to wait.

@@ -15,7 +15,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -28,7 +28,7 @@ from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.llm.calls import CallRequest, Stopped, image_sizes
+from pytest_jrh.llm.calls import CallRequest, Stopped, digest, image_sizes
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.llm.waits import LONGEST_WAIT
 
@@ -224,6 +224,62 @@ class Pace:
     def slow_down(self, model: str, seconds: float) -> None:
         """Delay all calls to a model that has just answered with a rate-limit error."""
         self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
+
+
+_FIRST_CASES = 5
+
+
+class EarlyStop:
+    """What is not asked any more, because the first cases of a session ended alike, without one
+    usable answer of their stage; `path` is the same for every process that shares it.
+
+    A stage is what is asked alike: its model with its server, prompt and settings. What is
+    replayed does not count.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._shared = SharedFile(path)
+        self._usable: set[str] = set()
+        self.notices: dict[str, None] = {}
+
+    def usable(self, stage: StageModel) -> None:
+        """Take note that a stage has given an answer in its form: it is asked from now on."""
+        key = digest(repr(stage))
+        if key not in self._usable:
+            self._usable.add(key)
+            with contextlib.suppress(OSError), self._shared.changing() as stages:
+                stages.setdefault(key, {})["usable"] = True
+
+    def ended(self, stage: StageModel, case: str, trouble: Unscored) -> None:
+        """Take note that a case has ended with what others may meet, too."""
+        with contextlib.suppress(OSError), self._shared.changing() as stages:
+            known = stages.setdefault(digest(repr(stage)), {})
+            kinds = known.setdefault("kinds", {})
+            kinds[case] = trouble.alike
+            is_enough = list(kinds.values()).count(trouble.alike) >= _FIRST_CASES
+            if is_enough and "usable" not in known and "stop" not in known:
+                why = {"stage": trouble.stage, "cause": trouble.cause, "advice": trouble.advice}
+                known["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}
+
+    def check(self, case: str, needs: Sequence[Sequence[StageModel]]) -> None:
+        """Raise `Unscored` (not_asked) where of a group of stages none is asked any more; one of
+        the first cases, which is run again, ends as it did.
+        """
+        stages = self._shared.read()
+        for group in needs:
+            known = [stages.get(digest(repr(stage)), {}) for stage in group]
+            if not all("stop" in of_stage for of_stage in known):
+                continue
+            stop = known[0]["stop"]
+            why = stop["why"]
+            if known[0]["kinds"].get(case) == stop["kind"]:
+                raise Unscored(stop["outcome"], **why)
+            title = STAGES[why["stage"]].title
+            self.notices[
+                f"Nothing more was asked of {title}, since its first {_FIRST_CASES} cases ended "
+                f"alike: {why['cause']} {why['advice']}"
+            ] = None
+            raise Unscored("not_asked", **why)
 
 
 class Ledger:

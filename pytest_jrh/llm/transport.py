@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from pytest_jrh.core.errors import Unscored, error_text, holding
+from pytest_jrh.core.model import UnscoredKind
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.waits import LONGEST_WAIT, asked_wait, duration_text
@@ -334,12 +335,20 @@ class Failure:
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
             advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
             keyless=self.keyless,
+            alike=self._alike,
         )
 
-    def unasked(self, request: CallRequest, first: str) -> Unscored:
-        """The same failure for a call that is not made, because the case `first` failed with it."""
+    @property
+    def _alike(self) -> str:
+        """What is the same for other cases; how long a request is depends on its own."""
+        if self.retry or self.refused or self.advice == _LENGTH_ADVICE:
+            return ""
+        return self.cause.partition(":")[0]
+
+    def again(self, request: CallRequest, first: str, outcome: UnscoredKind) -> Unscored:
+        """The same failure of a call after that of the case `first`, or of one that is not made."""
         return Unscored(
-            "model_error",
+            outcome,
             stage=request.stage.stage,
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}.",
             same_as=first,
@@ -457,6 +466,11 @@ def failure_of(
     reported = reported_status(error)
     retry = reported is None or _is_retried(reported)
     return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether an error of code that is not ours may be of the network, or of a busy server."""
+    return _cause_of(error, OSError) is not None or _is_retried(reported_status(error) or 0)
 
 
 def _provider_message(error: Exception, redact: Callable[[str], str]) -> str:

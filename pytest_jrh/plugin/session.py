@@ -30,7 +30,7 @@ from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-from pytest_jrh.llm.limits import Ledger, Pace, unpriced_reason
+from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.ledger import BaselineFile
@@ -239,6 +239,7 @@ class SuiteSession:
             processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
             # The limit is the session's: each worker has its share, of at least one.
             workers = max(1, workers // processes)
+            stops = self._locks / f"stops-{self._token}.json"
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
@@ -252,6 +253,7 @@ class SuiteSession:
                 ends_session=_ENDS_SESSION,
                 # Its limits hold for the sessions beside this one, too.
                 pace=Pace(self._locks / "pace.json"),
+                stops=EarlyStop(stops if self.is_worker else None),
                 session=self._token,
                 prints_at_once=self._prints_at_once,
                 is_orphan=self._is_orphan if self.is_worker else None,

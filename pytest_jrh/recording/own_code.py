@@ -210,6 +210,8 @@ class KeptRequests:
                 error.asked = (judging.fingerprint,)
             raise
         finally:
+            if exchanges.sent:
+                tape.asked.add(JUDGE.name)
             tape.spending += Spending(
                 calls=exchanges.sent,
                 replayed=exchanges.replayed,
@@ -264,8 +266,8 @@ class KeptRequests:
         """The outcome of a case whose judge was halted; `recorded` were there to answer it, of code
         and a case that are the same, if `is_same`.
         """
-        if halt.why == "budget":
-            return Unscored("over_budget", stage=JUDGE.name, cause=f"{halt.what}.")
+        if halt.trouble is not None:
+            return halt.trouble
         if halt.why == "room":
             cause = (
                 f"{asker} was stopped before a request whose answer could not be stored under "

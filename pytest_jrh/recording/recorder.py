@@ -24,7 +24,7 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
-from pytest_jrh.core.errors import holding
+from pytest_jrh.core.errors import Unscored, holding
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.judges.keys import asks_for_credentials
 
@@ -65,12 +65,14 @@ class Halt:
     """Why a judge's code was halted.
 
     "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
-    "network": it tried to reach somebody by itself on replay; "budget": a limit leaves no request.
+    "network": it tried to reach somebody by itself on replay; "unasked": nothing is to be asked any
+    more, as its `trouble` says.
     """
 
-    why: Literal["missing", "room", "network", "budget"]
+    why: Literal["missing", "room", "network", "unasked"]
     what: str
     request: HttpRequest | None = None
+    trouble: Unscored | None = None
 
 
 class Exchanges:

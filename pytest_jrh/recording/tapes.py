@@ -11,19 +11,19 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import RecordMode, SharedCall, Spending
+from pytest_jrh.core.model import RecordMode, SharedCall, Spending, StageModel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
-from pytest_jrh.llm.limits import held
+from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (
     Cassette,
     RecordedCall,
@@ -75,6 +75,7 @@ class Recording:
     http: HttpRecorder | None = None
     stopping: Callable[[], bool] = bool
     session: str = ""
+    stops: EarlyStop = field(default_factory=EarlyStop)
     planning: bool = False
     tell: Callable[[str], None] = lambda _: None
 
@@ -100,11 +101,14 @@ class Tape:
         case: str = "",
         shared: bool = False,
         former: Callable[[], Sequence[Path]] = tuple,
+        needs: Sequence[Sequence[StageModel]] = (),
     ) -> None:
         self.path = path
         self.answered_from = path
         self._former_paths = former
-        self._case = case
+        self.case = case
+        self.needs = needs
+        self.asked: set[str] = set()
         self._folder = folder
         self.spending = Spending()
         self.shared: SharedCall | None = None
@@ -286,6 +290,23 @@ class Tape:
             self._cassette.complete = True
             self._save("finish")
 
+    def usable(self, stage: StageModel) -> None:
+        """Take note that a stage gave an answer in its form."""
+        for asked in self._asked_as(stage.stage):
+            self.recording.stops.usable(asked)
+
+    def failed(self, trouble: Unscored) -> None:
+        """Take note of what the case ended with, where other cases may meet it, too."""
+        trouble.cause = self.recording.redactor.of_code(trouble.cause)
+        for asked in self._asked_as(trouble.stage) if trouble.alike else ():
+            self.recording.stops.ended(asked, self.case, trouble)
+
+    def _asked_as(self, name: str) -> list[StageModel]:
+        """The stage of this name that was asked now; none where its answers are recorded."""
+        if name not in self.asked:
+            return []
+        return [stage for group in self.needs for stage in group if stage.stage == name][:1]
+
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
         """Record a call that other cases make too, unless one of them has its answer already: a
         pointer, which is no cassette, names the cassette that holds it.
@@ -329,8 +350,11 @@ class Tape:
             with writing(request.stage.stage, _NO_CALL.format(self.path.parent)):
                 stack.enter_context(self.room(size_of(request)))
             made = stack.enter_context(http.recording()) if http is not None else []
+            self.asked.add(request.stage.stage)
             try:
-                recorded_request = replace(request, case=self._case, attempts=attempts)
+                recorded_request = replace(
+                    request, case=self.case, attempts=attempts, needs=self.needs
+                )
                 answer = self.scrubbed(await live(recorded_request))
             except Unscored as trouble:
                 if trouble.keyless:

@@ -222,7 +222,8 @@ def unscored_text(
     if trouble.same_as:
         # One line: the case that it names says it all.
         first = shortened(one_line(trouble.cause), _LONGEST_FIRST)
-        line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
+        how = "failed as for" if outcome.asked else "was not asked, as"
+        line = f"{stage}'s model {how} case {visible(trouble.same_as)}: {first}"
         lines = [f"No verdict ({trouble.outcome}): {line}"]
         return escape_commands("\n".join([*lines, *_last_paragraph(_earlier(earlier))]))
     advice = trouble.advice or outcome.advice

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.llm.limits import RetryPolicy
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.llm.limits import EarlyStop, RetryPolicy
 from pytest_jrh.llm.transport import permanent_failure
-from tests.support.model_server import Fault, ModelServer
+from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.e2e.conftest import MakeBench
 
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
@@ -46,7 +50,10 @@ def test_what_ends_a_model_is_asked_once_and_the_other_cases_name_the_first(
     bench = make_bench(runs=4)
     server.faults.add(stage="judge", fault=refusal(), times=None)
     session = bench.run(max_workers=1)
-    assert [result.outcome for result in session.results] == ["model_error"] * 4
+    outcomes = [result.outcome for result in session.results]
+    assert outcomes == ["model_error", "not_asked", "not_asked", "not_asked"]
+    [notice] = session.notices
+    assert notice.startswith("Nothing more was asked of openai/gpt-4.1-mini: the account's quota")
     # The other cases share the judge's model, and with it the refusal, as soon as the first has met
     # it.
     assert server.count("judge") == 1
@@ -127,6 +134,114 @@ def test_a_server_on_this_machine_needs_no_key(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert bench.run().outcomes == [("agree", 1)]
+
+
+def prose(request: Request) -> str:
+    return f"I have read all {len(request.text)} characters, and it seems fine to me."
+
+
+def test_five_answers_in_another_form_stop_the_session_and_a_later_one_asks_the_rest_alone(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=8)
+    server.answer = override(Obedient(), judge=prose)
+    session = bench.run(max_workers=1)
+    assert [result.outcome for result in session.results] == [
+        *["invalid_response"] * 5,
+        *["not_asked"] * 3,
+    ]
+    # Nor are cases made that nobody would judge.
+    assert (server.count("planner"), server.count("judge")) == (5, 15)
+    [notice] = session.notices
+    assert "the judge, since its first 5 cases ended alike: openai/gpt-4.1-mini gave 3" in notice
+    assert "is not JSON (got 'I have read" in notice
+    assert "give the stage a model with structured output" in notice
+    server.answer = Obedient()
+    outcomes = [outcome for outcome, _ in bench.run(max_workers=1).outcomes]
+    assert outcomes == [*["invalid_response"] * 5, *["agree"] * 3]
+    assert (server.count("planner"), server.count("judge")) == (8, 18)
+    # What is recorded is replayed after a stop, too.
+    for path in sorted(bench.cassettes.rglob("*.judge-default.yaml"))[:6]:
+        path.unlink()
+    server.answer = override(Obedient(), judge=prose)
+    outcomes = [outcome for outcome, _ in bench.run(max_workers=1).outcomes]
+    assert outcomes == [*["invalid_response"] * 5, "not_asked", "agree", "agree"]
+    assert [outcome for outcome, _ in bench.replay().outcomes][:6] == [
+        *["invalid_response"] * 5,
+        "unrecorded",
+    ]
+
+
+def test_one_usable_answer_among_the_first_disarms_the_stop(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    def mostly_prose(request: Request) -> Any:
+        return Obedient()(request) if "order 1003" in request.text else prose(request)
+
+    server.answer = override(Obedient(), judge=mostly_prose)
+    outcomes = [outcome for outcome, _ in make_bench(runs=8).run(max_workers=1).outcomes]
+    assert outcomes == ["invalid_response"] * 2 + ["agree"] + ["invalid_response"] * 5
+
+
+def test_five_permanent_errors_of_a_stage_stop_it_and_those_that_may_pass_do_not(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=7)
+    for stage in ("planner", "summary"):
+        server.faults.add(stage=stage, fault=Fault.status(503), times=None)
+    assert {outcome for outcome, _ in bench.run(max_workers=1).outcomes} == {"model_error"}
+    server.faults.clear()
+    asked = server.count("planner")
+    for stage in ("planner", "summary"):
+        server.faults.add(stage=stage, fault=Fault.status(403), times=None)
+    outcomes = [outcome for outcome, _ in bench.run(max_workers=1).outcomes]
+    assert outcomes == [*["model_error"] * 5, "not_asked", "not_asked"]
+    assert server.count("planner") == asked + 5
+
+
+def test_one_judge_of_a_panel_is_stopped_alone(make_bench: MakeBench, server: ModelServer) -> None:
+    judges = [
+        {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
+        for name in ("fine", "chatty")
+    ]
+    bench = make_bench(runs=7, overrides={"admin": {"evaluation_config": {"judges": judges}}})
+
+    def of_panel(request: Request) -> Any:
+        return prose(request) if request.body["model"] == "chatty" else Obedient()(request)
+
+    server.answer = override(Obedient(), judge=of_panel)
+    session = bench.run(max_workers=1)
+    by_judge: dict[str, list[str]] = {"fine": [], "chatty": []}
+    for result in session.results:
+        by_judge[result.judge].append(result.outcome)
+    assert by_judge == {
+        "fine": ["agree"] * 7,
+        "chatty": [*["invalid_response"] * 5, "not_asked", "not_asked"],
+    }
+
+
+def test_processes_count_together_each_case_once(tmp_path: Path) -> None:
+    one, other = (EarlyStop(tmp_path / "stops.json") for _ in range(2))
+    judge = StageModel("judge", "openai/m")
+    needs = [[judge]]
+    for number in (1, 1, 1, 2, 3, 4):
+        one.ended(
+            judge,
+            f"case-{number}",
+            Unscored("model_error", stage="judge", cause="HTTP 400", alike="HTTP 400"),
+        )
+    other.ended(judge, "case-5", Unscored("invalid_response", stage="judge", cause="x", alike="i"))
+    other.check("case-9", needs)
+    trouble = Unscored("model_error", stage="judge", cause="HTTP 400: no", alike="HTTP 400")
+    other.ended(judge, "case-6", trouble)
+    with pytest.raises(Unscored, match="not_asked in stage judge: HTTP 400: no"):
+        one.check("case-9", needs)
+    with pytest.raises(Unscored, match="model_error"):
+        one.check("case-1", needs)
+    # Another prompt is another stage, and a case that other judges judge goes on.
+    prompted = StageModel("judge", "openai/m", prompt_path="judge.md")
+    one.check("case-9", [[prompted]])
+    one.check("case-9", [[judge, prompted]])
 
 
 @pytest.mark.parametrize(
