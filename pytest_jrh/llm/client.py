@@ -42,10 +42,11 @@ from pytest_jrh.llm.transport import (
     failure_of,
     guarded,
     http_status,
-    is_too_long,
     litellm,
     missing_keys,
+    permanent_failure,
     refusal_in,
+    refused_parameter,
     reported_status,
     timed_out,
 )
@@ -278,7 +279,8 @@ class LiteLLMExchange:
                 return answer_of(litellm().ModelResponse(), sending, sent.documents)
             status = http_status(error)
             words = str(error)
-            if sending and self._negotiation.repaired(request, sending, status, words):
+            about = refused_parameter(error)
+            if sending and self._negotiation.repaired(request, sending, status, words, about):
                 actual = 0.0
                 attempts.sent -= status is None
                 return None
@@ -320,40 +322,49 @@ _NOTICES: Mapping[SchemaSent, str] = {
     "words": "does not accept response_format: the schema is sent only in the prompt.",
 }
 _BAD_REQUEST = frozenset({400, 422})
-# The wording of OpenAI, vLLM (guided decoding), Ollama (format), llama.cpp (grammar), LM Studio,
-# DeepSeek and Groq. For some providers litellm turns the response format into a forced tool call,
-# and no other tools are ever sent.
-_NAMES_FORMAT = re.compile(
-    r"response.?format|json.?(?:schema|object|mode)|structured.?outputs?|constrained|guided|grammar"
-    r"|\b(?:schema|format|tools?|tool_choice)\b",
-    re.IGNORECASE,
-)
+# What is sent as the response format.
+_NAMES_FORMAT = r"response.?format|json.?(?:schema|object)|\bschema\b"
+_NAMES_SYSTEM = r"\bsystem\b|messages\W*0\W*role"
+# Where what is sent has no other way: the model, and what messages say.
+_NAMES_OTHER = re.compile(r"\s*(?:model\b|(?:messages|input)(?!.*role))", re.IGNORECASE)
 # The class that litellm raises where it knows that a provider does not accept a parameter.
 _UNSUPPORTED = "UnsupportedParamsError"
-# Groq's code for one answer that did not fit the schema: the next answer may.
-_ONE_BAD_ANSWER = re.compile(r"json_validate_failed|failed_generation", re.IGNORECASE)
+# Groq's code for one answer that did not fit the schema, and litellm's class for one prompt that
+# was not let through: the next may.
+_ABOUT_ONE = re.compile(
+    r"json_validate_failed|failed_generation|ContentPolicyViolation", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
     """How one attempt is sent: `left_out` names parameters that are not sent, `schema_sent` how the
     schema is.
+
+    `renames_limit`: max_tokens is sent as max_completion_tokens. `merges_system`: the system
+    message is sent at the beginning of the user's.
     """
 
     left_out: frozenset[str]
     schema_sent: SchemaSent
+    renames_limit: bool = False
+    merges_system: bool = False
 
 
 class Negotiation:
     """What each model of a session accepts; use it from one event loop only.
 
-    A request that is refused is sent with less. Others are only once it was answered: an error
-    about one request, which may contain anything, must not change them.
+    A request that is refused is sent otherwise: what the error names, or where it names nothing
+    that was sent, and the model has never answered what is sent so, one thing after another, once
+    a model. Other requests are sent so only once it was answered: an error about one request,
+    which may contain anything, must not change them.
     """
 
     def __init__(self) -> None:
         self._refused: defaultdict[Server, set[str]] = defaultdict(set)
         self._notices: dict[tuple[str, str], str] = {}
+        self._answered: set[object] = set()
+        self._in_vain: set[Server] = set()
 
     @property
     def notices(self) -> list[str]:
@@ -369,28 +380,57 @@ class Negotiation:
         schema_sent = _first_try(request.stage.model)
         while schema_sent in refused:
             schema_sent = _FALLBACK[schema_sent]
-        return Sending(frozenset(refused & {"temperature"}), schema_sent)
+        left_out = refused & request.parameters.keys()
+        renames_limit = "max_tokens" in left_out
+        if renames_limit and _LIMIT not in refused:
+            left_out -= {"max_tokens"}
+        return Sending(
+            frozenset(left_out),
+            schema_sent,
+            renames_limit,
+            has_system(request) and _SYSTEM in refused,
+        )
 
     def repaired(
-        self, request: CallRequest, sending: Sending, status: int | None, words: str
+        self,
+        request: CallRequest,
+        sending: Sending,
+        status: int | None,
+        words: str,
+        about: str = "",
     ) -> bool:
-        """Whether to retry with fewer parameters, which `sending` then returns.
+        """Whether to retry in another way, which `sending` then returns.
 
-        `status` is HTTP's, None where litellm itself rejected the call. What counts is what this
-        attempt sent: another one may have learned the same in the meantime.
+        `status` is HTTP's, None where litellm itself rejected the call; `about` is the parameter
+        that the answer names apart from its `words`. What counts is what this attempt sent: another
+        one may have learned the same in the meantime.
         """
         by_itself = status is None and _UNSUPPORTED in words
-        if (status not in _BAD_REQUEST and not by_itself) or is_too_long(status, words):
+        if (status not in _BAD_REQUEST and not by_itself) or permanent_failure(status, words):
             return False
-        sent = request.parameters.keys() - sending.left_out
-        if "temperature" in words.lower() and "temperature" in sent:
-            request.attempts.refused.add("temperature")
-            return True
-        if sending.schema_sent not in _FALLBACK or _ONE_BAD_ANSWER.search(words):
+        if _ABOUT_ONE.search(words):
             return False
-        if not _NAMES_FORMAT.search(words):
+        attempts = request.attempts
+        ways = _other_ways(request, sending)
+        for name, (way, *_) in ways.items():
+            if re.search(name, about or words, re.IGNORECASE):
+                attempts.refused |= way
+                attempts.trials = None
+                return True
+        if attempts.trials is None:
+            proven = _as_sent(request, sending) in self._answered
+            if proven or _NAMES_OTHER.match(about) or server_of(request) in self._in_vain:
+                return False
+            attempts.named = frozenset(attempts.refused)
+            # The response format first: most servers that refuse anything refuse that.
+            attempts.trials = [way for several in reversed(ways.values()) for way in several]
+            if not attempts.trials:
+                return False
+        attempts.refused = set(attempts.named)
+        if not attempts.trials:
+            self._in_vain.add(server_of(request))
             return False
-        request.attempts.refused.add(sending.schema_sent)
+        attempts.refused |= attempts.trials.pop(0)
         return True
 
     def answered(self, request: CallRequest) -> None:
@@ -398,12 +438,59 @@ class Negotiation:
         model = request.stage.model
         self._refused[server_of(request)] |= request.attempts.refused
         sending = self.sending(request)
-        if sending.left_out:
-            self._notices[model, "temperature"] = (
-                f"{model} does not accept temperature: it is not sent."
+        self._answered.add(_as_sent(request, sending))
+        for name in sorted(sending.left_out):
+            self._notices[model, name] = f"{model} does not accept {name}: it is not sent."
+        if sending.renames_limit and "max_tokens" not in sending.left_out:
+            self._notices[model, "max_tokens"] = (
+                f"{model} does not accept max_tokens: it is sent as {_LIMIT}."
+            )
+        if sending.merges_system:
+            self._notices[model, _SYSTEM] = (
+                f"{model} does not accept a system message: it is sent at the beginning of the "
+                "user's."
             )
         if sending.schema_sent in _NOTICES:
             self._notices[model, "response_format"] = f"{model} {_NOTICES[sending.schema_sent]}"
+
+
+_LIMIT, _SYSTEM = "max_completion_tokens", "system"
+
+
+def _other_ways(request: CallRequest, sending: Sending) -> dict[str, list[frozenset[str]]]:
+    """The other ways in which what an attempt has sent may be sent, each as what is refused then,
+    by a pattern of what an error calls it.
+    """
+    ways: dict[str, list[frozenset[str]]] = {}
+    for name in request.parameters:
+        if name in sending.left_out:
+            continue
+        if name != "max_tokens":
+            ways[rf"\b{re.escape(name)}\b"] = [frozenset({name})]
+        elif sending.renames_limit:
+            ways[rf"\b(?:max_tokens|{_LIMIT})\b"] = [frozenset({"max_tokens", _LIMIT})]
+        else:
+            steps = [frozenset({"max_tokens"}), frozenset({"max_tokens", _LIMIT})]
+            ways[r"\bmax_tokens\b"] = steps
+    if has_system(request) and not sending.merges_system:
+        ways[_NAMES_SYSTEM] = [frozenset({_SYSTEM})]
+    refused: frozenset[str] = frozenset()
+    schema_sent = sending.schema_sent
+    while schema_sent in _FALLBACK:
+        refused |= {schema_sent}
+        ways.setdefault(_NAMES_FORMAT, []).append(refused)
+        schema_sent = _FALLBACK[schema_sent]
+    return ways
+
+
+def _as_sent(request: CallRequest, sending: Sending) -> object:
+    names = frozenset(request.parameters)
+    return server_of(request), sending, names, has_system(request)
+
+
+def has_system(request: CallRequest) -> bool:
+    """Whether a request has a system message before another one."""
+    return len(request.messages) > 1 and request.messages[0]["role"] == "system"
 
 
 def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
@@ -420,6 +507,11 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     }
     for name in sending.left_out:
         keywords.pop(name, None)
+    if sending.renames_limit and "max_tokens" in keywords:
+        keywords[_LIMIT] = keywords.pop("max_tokens")
+    if sending.merges_system:
+        system, user, *others = keywords["messages"]
+        keywords["messages"] = [_with_text(user, f"{system['content']}\n\n", first=True), *others]
     if sending.schema_sent.startswith("json_schema"):
         keywords["response_format"] = {
             "type": "json_schema",
@@ -444,10 +536,19 @@ def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[s
         "\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
         f"else:\n{shape}"
     )
+    return _with_text(message, text)
+
+
+def _with_text(message: Mapping[str, Any], text: str, *, first: bool = False) -> dict[str, Any]:
+    """A message with a text after what it says, or before it."""
     content = message["content"]
-    if isinstance(content, str):
-        return {**message, "content": content + text}
-    return {**message, "content": [*content, {"type": "text", "text": text}]}
+    parts: list[Any] = [
+        content,
+        text if isinstance(content, str) else [{"type": "text", "text": text}],
+    ]
+    if first:
+        parts.reverse()
+    return {**message, "content": parts[0] + parts[1]}
 
 
 def server_of(request: CallRequest) -> Server:

@@ -497,6 +497,13 @@ def _asked_wait(error: Exception, message: str) -> float | None:
     return asked_wait(failed.response.headers, message)
 
 
+def refused_parameter(error: Exception) -> str:
+    """The parameter that an answer names apart from its message, as OpenAI's do; empty without."""
+    body = getattr(error, "body", None)
+    about = body.get("param") if isinstance(body, dict) else None
+    return about if isinstance(about, str) else ""
+
+
 def reported_status(error: BaseException) -> int | None:
     """The status that litellm gives an error.
 

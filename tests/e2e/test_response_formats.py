@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -134,7 +135,9 @@ def test_the_words_of_each_provider_are_understood(words: str) -> None:
     ("status", "words"),
     [
         (400, "Failed to validate JSON. json_validate_failed: see failed_generation, the schema"),
-        (400, "Your prompt was flagged as unusual."),
+        (400, "litellm.ContentPolicyViolationError: Your prompt was flagged as unusual."),
+        (400, "API key not valid. Please pass a valid API key."),
+        (400, "This model's maximum context length is 8192 tokens; see the response_format."),
         (500, "response_format is broken today"),
         (None, "no connection to the schema registry"),
         # An answer that litellm cannot read may hold any word.
@@ -171,16 +174,99 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
             )
         negotiation.answered(attempt)
     refused = call(UNKNOWN, 0.5)
-    assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid tool message")
+    # What is sent so was answered: this one is refused for what it says.
+    assert not negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid message")
     after = negotiation.sending(call(UNKNOWN, 0.5))
     assert after.left_out == {"temperature"}
     assert after.schema_sent == "json_object+words"
 
 
-def call(name: str, temperature: float | None = None) -> CallRequest:
+LIMIT = {"max_tokens": 100}
+OTHER_LIMIT = (
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+    "'max_completion_tokens' instead."
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "about", "changes"),
+    [
+        (OTHER_LIMIT, "max_tokens", {"renames_limit": True}),
+        ("max_tokens: Extra inputs are not permitted", "", {"renames_limit": True}),
+        ("Unknown parameter", "temperature", {"left_out": frozenset({"temperature"})}),
+        ("Unrecognized request argument: top_k", "", {"left_out": frozenset({"top_k"})}),
+        ("System role not supported", "", {"merges_system": True}),
+        ("Unsupported value", "messages[0].role", {"merges_system": True}),
+        ("Unsupported value", "response_format", {"schema_sent": "json_object+words"}),
+    ],
+)
+def test_what_an_error_is_about_is_sent_otherwise(
+    words: str, about: str, changes: dict[str, Any]
+) -> None:
+    asked, negotiation = call(UNKNOWN, 0.5, system=True), Negotiation()
+    before = negotiation.sending(asked)
+    assert negotiation.repaired(asked, before, 400, words, about)
+    assert negotiation.sending(asked) == replace(before, **changes)
+
+
+def test_an_error_that_names_nothing_has_one_thing_changed_after_another_once_a_model() -> None:
+    words = "Developer instruction is not enabled."
+    negotiation, asked = Negotiation(), call(UNKNOWN, 0.5, system=True)
+    first = negotiation.sending(asked)
+    tried = []
+    while negotiation.repaired(asked, negotiation.sending(asked), 400, words):
+        tried.append(negotiation.sending(asked))
+    assert tried == [
+        replace(first, schema_sent="json_object+words"),
+        replace(first, schema_sent="words"),
+        replace(first, merges_system=True),
+        replace(first, left_out=frozenset({"top_k"})),
+        replace(first, renames_limit=True),
+        replace(first, left_out=frozenset({"max_tokens"}), renames_limit=True),
+        replace(first, left_out=frozenset({"temperature"})),
+    ]
+    assert negotiation.sending(asked) == first
+    other = call(UNKNOWN, 0.5, system=True)
+    assert not negotiation.repaired(other, first, 400, words)
+    # What the error names has no other way.
+    named, fresh = call(UNKNOWN, 0.5), Negotiation()
+    assert not fresh.repaired(named, fresh.sending(named), 400, "No such model", "model")
+
+
+def test_a_model_without_system_messages_or_max_tokens_is_asked_in_its_way(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3, overrides={"models": LIMIT})
+    for words, refused in (
+        ("Conversation roles must alternate.", lambda request: "system" in roles(request)),
+        (OTHER_LIMIT, lambda request: "max_tokens" in request.body),
+    ):
+        error = {"error": {"message": words, "type": "invalid_request_error"}}
+        fault = Fault.raw(json.dumps(error).encode(), status=400, name="refuses")
+        server.faults.add(fault=fault, times=None, when=refused)
+    session = bench.run(max_workers=1)
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert sorted(session.notices) == [
+        f"{KNOWN} does not accept a system message: it is sent at the beginning of the user's.",
+        f"{KNOWN} does not accept max_tokens: it is sent as max_completion_tokens.",
+    ]
+    answered = [request for request in server.requests if request.kind == "answer"]
+    assert {request.body["max_completion_tokens"] for request in answered} == {100}
+    assert {roles(request) for request in answered} == {("user",)}
+    server.stop()
+    assert bench.replay().outcomes == session.outcomes
+
+
+def roles(request: Request) -> tuple[str, ...]:
+    return tuple(message["role"] for message in request.body["messages"])
+
+
+def call(name: str, temperature: float | None = None, *, system: bool = False) -> CallRequest:
+    messages = [{"role": "system", "content": "!"}] if system else []
+    more: dict[str, Any] = {"params": {"top_k": 1}, **LIMIT} if system else {}
     return CallRequest(
-        StageModel("judge", name, temperature=temperature),
-        ({"role": "user", "content": "?"},),
+        StageModel("judge", name, temperature=temperature, **more),
+        (*messages, {"role": "user", "content": "?"}),
         VerifierResponse,
     )
 
