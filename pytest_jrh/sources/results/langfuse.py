@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names
+from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names, time_of
 from pytest_jrh.sources.results.values import is_plain, mapping, text
 
 _BY: Mapping[str, By] = {"EVAL": "judge", "ANNOTATION": "person", "API": "other"}
@@ -49,15 +49,9 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 who=text(entry.get("authorUserId")) or text(entry.get("authorUserName")),
                 reasoning=text(entry.get("comment")),
                 cluster=text(entry.get("sessionId")) or subject,
-                time=_time(entry, by),
+                time=time_of(by, entry.get("timestamp"), entry.get("updatedAt")),
             )
             results.scores.append(score)
-
-
-def _time(entry: Mapping[str, Any], by: By) -> str:
-    """When somebody judged: of a person, who may think again, the last time."""
-    first, last = text(entry.get("timestamp")), text(entry.get("updatedAt"))
-    return first or last if by == "judge" else last or first
 
 
 def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:

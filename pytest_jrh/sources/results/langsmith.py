@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score
+from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, time_of
 from pytest_jrh.sources.results.values import is_plain, mapping, text
 
 _BY: Mapping[str, By] = {"model": "judge", "auto_eval": "judge", "app": "person", "api": "other"}
@@ -46,9 +46,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
             who="" if by == "judge" else user,
             reasoning=text(entry.get("comment")),
             cluster=text(entry.get("trace_id")) or run,
-            # A correction of it modifies what an evaluator said.
-            time=(by == "judge" and text(entry.get("created_at")))
-            or text(entry.get("modified_at")),
+            time=time_of(by, entry.get("created_at"), entry.get("modified_at")),
         )
         if value is None and not has_failed:
             results.leave_out("feedback without a score", place)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names
+from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names, time_of
 from pytest_jrh.sources.results.values import is_plain, mapping, mappings, text
 
 _BY: Mapping[str, By] = {"LLM_JUDGE": "judge", "HUMAN": "person", "CODE": "other"}
@@ -57,9 +57,9 @@ def read(entries: Sequence[Any], results: Results) -> None:
                     who=text(mapping(assessment.get("source")).get("source_id")),
                     reasoning=text(assessment.get("rationale")),
                     cluster=trace,
-                    # A correction of it updates what a judge said.
-                    time=(by == "judge" and text(assessment.get("create_time")))
-                    or text(assessment.get("last_update_time")),
+                    time=time_of(
+                        by, assessment.get("create_time"), assessment.get("last_update_time")
+                    ),
                     fields=_fields(mapping(entry), info),
                 )
                 results.scores.append(score)

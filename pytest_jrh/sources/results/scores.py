@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.results.values import is_plain
+from pytest_jrh.sources.results.values import is_plain, text
 from pytest_jrh.sources.source import written_time
 from pytest_jrh.stats.intervals import grouped
 
@@ -264,6 +264,14 @@ def _given_at(score: Score) -> datetime:
     return written_time(score.time) or datetime.min.replace(tzinfo=UTC)
 
 
+def time_of(by: By, first: object, last: object) -> str:
+    """When somebody judged: of a person, who may think again, the last time; a correction of it
+    modifies what a judge said.
+    """
+    times = (first, last) if by == "judge" else (last, first)
+    return text(times[0]) or text(times[1])
+
+
 def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Results) -> list[str]:
     """The case of each output, by the name that the tool gives it, and what was asked and answered.
 
@@ -280,15 +288,10 @@ def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Result
         "Each output is a case, named by the id and a number; a label of the id alone is of none."
     )
     numbers: Counter[str] = Counter()
-    taken = {*names}
     cases = []
     for name in names:
-        case = name
-        while name in unclear and case in taken:
-            numbers[name] += 1
-            case = f"{name} (repeat {numbers[name]})"
-        taken.add(case)
-        cases.append(case)
+        numbers[name] += 1
+        cases.append(f"{name} (repeat {numbers[name]})" if name in unclear else name)
     return cases
 
 
