@@ -133,10 +133,10 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     table = tables.with_rows(table, (), ("verdict",))
     if table.results and not table.lines:
         raise table.results.without_labels(table.file)
-    names = options.text or table.named(verdicts.TEXTS.split())
+    names = options.text or table.named(verdicts.TEXTS)
     epoch = verdicts.only_column(table, "epoch", names)
     # No option names this column.
-    ids = table.named(("rubric_id",))
+    ids = table.named("rubric_id")
     rubric = ids[0] if ids else verdicts.only_column(table, "rubric", names)
     case = options.case or verdicts.case_column(table, names, [epoch, rubric])
     for option, name in [("--case", case), *(("--text", name) for name in names or [""])]:
@@ -146,14 +146,12 @@ def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
             if option == "--text":
                 hint += "; a file without the text holds nothing to label"
             raise InputError(table.problem(message, key=option, hint=hint))
-    columns = {"case": case, "rubric": rubric, "rubric_text": "rubric_text"}
-    columns["epoch"] = epoch
-    texts = {name: table.texts(name) for name in names}
+    columns = {"case": case, "rubric": rubric, "rubric_text": "rubric_text", "epoch": epoch}
     digests = verdicts.text_digests(table, names)
-    for row, (_, cells) in enumerate(table.rows(columns)):
-        turns = [{"role": name, "content": texts[name][row]} for name in names if texts[name][row]]
-        key = CaseKey.of(cells["case"], cells)
-        yield _Item(key, turns, digests[row], cells["rubric_text"])
+    all_texts = table.rows({name: name for name in names})
+    for digest, (_, texts), (_, cells) in zip(digests, all_texts, table.rows(columns), strict=True):
+        turns = [{"role": name, "content": text} for name, text in texts.items() if text]
+        yield _Item(CaseKey.of(cells["case"], cells), turns, digest, cells["rubric_text"])
 
 
 def _cases(items: Collection[_Item], rubric_text: str, file: str) -> list[Case]:
@@ -241,8 +239,14 @@ class LabelTable(LabelBook):
         return sum(of_cases), len(of_cases) - sum(of_cases)
 
     def _case_of(self, row: LabelRow) -> Case | None:
-        case = self._cases.get(_key(row)[:3])
-        return case if case is not None and _is_of(row, case) else None
+        """The case that a row is about. With another text, or asked otherwise, it is another case;
+        a row that says neither is about any.
+        """
+        epoch = 1 if row.epoch is None else row.epoch
+        case = self._cases.get((row.rubric_id, row.run_id, epoch))
+        if case is None or row.digest not in ("", case.run.metadata["digest"]):
+            return None
+        return case if row.rubric_digest in ("", question_digest(case.rubric)) else None
 
     def _write(self, case: Case, label: PersonLabel) -> None:
         from filelock import FileLock
@@ -250,10 +254,12 @@ class LabelTable(LabelBook):
         spec, word = case.spec, CANNOT_TELL
         if label.label is not None:
             word = MEANINGS[label.label] if case.mode == "binary" else str(label.label)
-        key = (*spec.label_key, label.reviewer)
         with FileLock(self._path.with_name(f".{self._path.name}.lock")):
             rows = self.rows()
-            earlier = [row for row in rows if _key(row) == key and _is_of(row, case)]
+            earlier = []
+            for row in rows:
+                if row.annotator == label.reviewer and self._case_of(row) == case:
+                    earlier.append(row)
             split = earlier[-1].split if earlier else self._split
             rows = [row for row in rows if row not in earlier]
             if not label.withdrawn:
@@ -267,18 +273,5 @@ class LabelTable(LabelBook):
                 self._path.unlink(missing_ok=True)
 
 
-def _is_of(row: LabelRow, case: Case) -> bool:
-    """Whether a row with the key of a case is about its text and its question: with another text,
-    or asked otherwise, it is another case. A row that says neither is about any.
-    """
-    of_text = row.digest in ("", case.run.metadata["digest"])
-    return of_text and row.rubric_digest in ("", question_digest(case.rubric))
-
-
 def _as_cell(value: Any) -> str:
     return tables.guarded(tables.as_text(value))
-
-
-def _key(row: LabelRow) -> tuple[str, str, int, str]:
-    """What a row is about, and who says it."""
-    return row.rubric_id, row.run_id, 1 if row.epoch is None else row.epoch, row.annotator
