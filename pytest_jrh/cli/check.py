@@ -184,15 +184,17 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values} | meanings
 
 
-def _mistake(option: str, message: str, hint: str | None = None) -> Exception:
-    return InputError(Problem(message, key=option, hint=hint))
+def _mistake(option: str, message: str) -> InputError:
+    return InputError(Problem(message, key=option))
 
 
 def _meaning(text: str) -> tuple[str, str]:
+    from pytest_jrh.sources.tables import as_word
+
     word, equals, value = text.rpartition("=")
     if not equals or not word.strip():
         raise argparse.ArgumentTypeError(f"got {shown(text)}; must be WORD=VALUE, such as good=0")
-    return word.strip(), value.strip()
+    return as_word(word), value.strip()
 
 
 def _meaning_of_one(text: str) -> tuple[str, str]:

@@ -29,7 +29,6 @@ from pytest_jrh.core.model import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
 from pytest_jrh.sources.verdicts import (
-    CAN_BE_NONE,
     NONE,
     OPTIONS,
     CaseKey,
@@ -90,11 +89,20 @@ class CheckSettings:
     same_judge: bool = False
 
     def named(self) -> list[tuple[str, str]]:
-        """The columns that are named, each behind its role."""
+        """The columns that are named, each behind its role; "" for a role that none has."""
         verdicts = [self.verdict] if isinstance(self.verdict, str) else self.verdict
-        named = [("verdict", column) for column in verdicts]
-        named += [(role, getattr(self, role)) for role in (*OPTIONS, "baseline")]
-        return [(role, column) for role, column in named if column]
+        named = [("verdict", column) for column in verdicts if column]
+        for role in (*OPTIONS, "baseline"):
+            column = getattr(self, role)
+            is_none = column == NONE and role not in ("label", "baseline")
+            if column:
+                named.append((role, "" if is_none else column))
+        return named
+
+    @property
+    def ones(self) -> Mapping[str, str]:
+        """What 1 means by columns, and under "" in all others."""
+        return {"": self.one} if isinstance(self.one, str) else self.one
 
 
 @dataclass(frozen=True)
@@ -173,8 +181,7 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     table = with_rows(table, named, needed)
     _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None], labels)
     low, high = how.scale or (0, -1)
-    of_one = {"": how.one} if isinstance(how.one, str) else how.one
-    values = Values(how.map, range(low, high + 1), of_one, how.threshold)
+    values = Values(how.map, range(low, high + 1), how.ones, how.threshold)
     read = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
     if labels is not None:
         ids = {*labels.texts("case_id")}
@@ -187,31 +194,26 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     if labelled is not None:
         read = add_labels(read, labelled)
     if before is not None:
-        refuse_strangers(read, before)
-        checked = _checked(read, before, "", how)
-        return replace(checked, labels=labelled, earlier=before)
-    if name and name not in (read.columns.baseline, *read.judges):
+        refuse_strangers(read, before, "case")
+        name = ""
+    elif name and name not in (read.columns.baseline, *read.judges):
         message = f"{shown(name)} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline"))
-    return replace(_checked(read, read, name, how), labels=labelled)
+    checked = _checked(read, before or read, name, how)
+    return replace(checked, labels=labelled, earlier=before)
 
 
 def _refuse_missing(settings: CheckSettings, tables: Sequence[Table], labels: Table | None) -> None:
     """Refuse a column that is named and that none of the tables has; that of labels stands in their
     file, where there is one.
     """
-    named = [*settings.named()]
-    if not isinstance(settings.one, str):
-        named += [("one", column) for column in settings.one if column]
-    for role, column in named:
+    for role, column in [*settings.named(), *(("one", column) for column in settings.ones)]:
         its_tables = tables if labels is None or role != "label" else [labels]
         known: dict[str, None] = {}
         for table in its_tables:
-            known |= dict.fromkeys(
-                [*table.columns, *(table.results.metrics if table.results else ())]
-            )
-        is_none = column == NONE and role in CAN_BE_NONE
-        if column not in known and role != "baseline" and not is_none:
+            known |= dict.fromkeys(table.columns)
+            known |= table.results.metrics if table.results else {}
+        if column and column not in known and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(known)}"
             raise InputError(its_tables[0].problem(message, key=f"--{role}"))
 
@@ -220,7 +222,7 @@ def _cases(
     table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, *, is_alone: bool
 ) -> VerdictTable:
     """Read what is `needed`, labels or verdicts; a table that is not alone must name its cases."""
-    there = (*table.columns, NONE)
+    there = (*table.columns, "")
     named = [(role, column) for role, column in settings.named() if column in there]
     columns = choose_columns(table, named, needed)
     if settings.labels and "label" not in needed:
@@ -239,13 +241,12 @@ def _checked(
     called as now.
     """
     judges = table.judges
-    if table.columns.judge:
-        judges = tuple(judge for judge in judges if not baseline or judge != baseline)
-    is_alone = not judges if table.columns.judge else baseline in judges
-    if baseline and is_alone:
-        hint = "name another one"
-        message = f"{baseline} {_ITSELF}"
-        raise InputError(table.table.problem(message, key="--baseline", hint=hint))
+    if baseline:
+        judges = tuple(judge for judge in judges if judge != baseline)
+        if not judges:
+            message = f"{baseline} {_ITSELF}"
+            hint = "name another one"
+            raise InputError(table.table.problem(message, key="--baseline", hint=hint))
     gone: list[str] = []
     if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
         # Of these the table has no row any more.
@@ -302,16 +303,21 @@ def _checked(
     return CheckedTable(table, session, judges)
 
 
+@dataclass(frozen=True)
 class _TableSuite:
-    """A table as a suite is: what its cases came to now and before."""
+    """A table as a suite is: what its cases came to now and before.
 
-    def __init__(self, table: VerdictTable, several: bool, label_column: str) -> None:  # noqa: FBT001
-        self._table = table
-        self._file = table.table.file
-        self.name = Path(self._file).stem or self._file
-        self.several = several
-        # Empty where people are known to have given the labels.
-        self.label_column = label_column
+    `label_column` is empty where people are known to have given the labels.
+    """
+
+    table: VerdictTable
+    several: bool
+    label_column: str
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return Path(self.table.table.file).stem or self.table.table.file
 
     def results(
         self, judges: Iterable[str]
@@ -322,15 +328,15 @@ class _TableSuite:
         results: dict[tuple[CaseKey, str], CaseResult] = {}
         nodes = {}
         for judge in judges:
-            for case in self._table.cases.values():
+            for case in self.table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row.
-                is_rated = case.scores(judge) and not self._table.values.scale
+                is_rated = case.scores(judge) and not self.table.values.scale
                 if judge in case.verdicts and (case.label is not None or is_rated):
                     result = self._result(self._spec(case, judge), case, judge, case.label, "now")
                     results[case.key, judge] = result
-                    line = f":{case.line}" if self._table.table.path is None else ""
-                    name = f"{self._file}{line}: {case.key.case}"
+                    line = f":{case.line}" if self.table.table.path is None else ""
+                    name = f"{self.table.table.file}{line}: {case.key.case}"
                     nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
         return results, nodes
 
@@ -344,10 +350,10 @@ class _TableSuite:
         """What the baseline's judge said of these cases, also of those without a row now."""
         for case in table.cases.values():
             scores, label = case.scores(its_judge), case.label
-            now, here = results.get((case.key, judge)), self._table.cases.get(case.key)
+            now, here = results.get((case.key, judge)), self.table.cases.get(case.key)
             has_label = (label if here is None else here.label) is not None
-            has_left = not has_label and case.key.case in self._table.changed
-            is_no_case = self._table.values.scale and not has_label and not has_left
+            has_left = not has_label and case.key.case in self.table.changed
+            is_no_case = self.table.values.scale and not has_label and not has_left
             if not scores or is_no_case:
                 continue
             if label is None:
@@ -358,14 +364,14 @@ class _TableSuite:
             yield self._result(spec, case, its_judge, label, "earlier")
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
-        columns, key = self._table.columns, case.key
+        columns, key = self.table.columns, case.key
         return CaseSpec(
             self.name,
             NATURAL,
             key.rubric or columns.label or columns.verdicts[0],
             key.case,
             key.epoch,
-            target_score=case.label if self._table.values.scale else None,
+            target_score=case.label if self.table.values.scale else None,
             judge=judge if self.several else None,
             cluster=case.cluster,
         )

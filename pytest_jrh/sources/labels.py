@@ -41,6 +41,7 @@ _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 _WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
 _NEEDS_QUOTES = re.compile(r"[^\w-]|^-|^\d|^(yes|no|on|off|y|n|true|false|null)$", re.IGNORECASE)
 _REPEATED = "lines that repeat another"
+_NO_LABEL = "values that are no label"
 _UNDECIDED = "runs without a label, as at most half of all who voted give one label"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
@@ -89,7 +90,7 @@ def read_rows(path: Path, file: str) -> LabelFile:
     problems = []
     for role in _COLUMNS:
         names = _NEEDED.get(role, (role,))
-        there = [column for name in names for column in table.named((name,))]
+        there = [column for name in names for column in table.named(name)]
         columns[role] = there[0] if there else ""
         if not there and role in _NEEDED:
             message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
@@ -160,7 +161,6 @@ class Joiner:
         joined = JoinedLabels()
         votes: dict[LabelKey, dict[str, tuple[int | None, LabelRow]]] = {}
         left_out: Counter[str] = Counter()
-        no_label = 0
         for row in rows:
             try:
                 rubric_id = self._rubric(row.rubric_id or settings.rubric_id or "")
@@ -172,7 +172,7 @@ class Joiner:
                     continue
                 key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
                 value = self._value(row, rubric_id, settings.map)
-                no_label += value is None
+                left_out[_NO_LABEL] += value is None
                 if not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
                     left_out[_REPEATED] += 1
             except DamagedError as error:
@@ -190,11 +190,9 @@ class Joiner:
             message = "each label is of another wording of its rubric"
             hint = "label again, or where the meaning is the same, empty its column rubric_digest"
             joined.problems.append(Problem(message, file, hint=hint))
-        for reason in (_REPEATED, _UNTARGETED, _REWORDED, _UNDECIDED):
-            if left_out[reason]:
-                joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
-        if no_label and not joined.problems:
-            joined.notices.append(f"{file}: values that are no label: {no_label:,}.")
+        for reason, count in left_out.items():
+            if count:
+                joined.notices.append(f"{file}: {reason}: {count:,}.")
         joined.problems = tables.first_problems(joined.problems, file)
         return joined
 

@@ -28,6 +28,7 @@ _TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_GUARDED = re.compile(f"'{_FORMULA.pattern}")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _BLANKS = re.compile(r"[\s-]+")
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
@@ -67,9 +68,10 @@ class Table:
         for row, line in enumerate(self.lines):
             yield line, {role: column[row] for role, column in texts.items()}
 
-    def named(self, names: Collection[str]) -> list[str]:
+    def named(self, names: str) -> list[str]:
         """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
-        return [name for name in self.columns if _BLANKS.sub("_", as_word(name)) in names]
+        known = names.split()
+        return [name for name in self.columns if _BLANKS.sub("_", as_word(name)) in known]
 
     def problem(
         self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None
@@ -217,7 +219,7 @@ def _csv_rows(
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                texts = (_unguarded(cell) if cell[:1] == "'" else cell for cell in cells)
+                texts = [cell.removeprefix("'") if _GUARDED.match(cell) else cell for cell in cells]
                 yield line, {name: text for name, text in zip_longest(names, texts) if name}
             line = reader.line_num + 1
     except csv.Error as error:
@@ -229,10 +231,6 @@ def guarded(text: str) -> str:
     """A text as a cell that no spreadsheet takes for a formula; what reads it gives it back."""
     is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
-
-
-def _unguarded(cell: str) -> str:
-    return cell[1:] if _FORMULA.match(cell) else cell
 
 
 def _json_lines(

@@ -10,6 +10,8 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
+from operator import not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
@@ -27,23 +29,12 @@ OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names one column for."""
 NONE = "none"
 """What an option names where no column has the role."""
-CAN_BE_NONE = frozenset(OPTIONS) - {"label"}
 TEXTS = "input prompt question query context output response answer completion text transcript"
 """The names of columns that hold what is judged."""
 _OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
-_OF_A_JUDGE = {
-    "verdict",
-    "judge",
-    "prediction",
-    "predicted",
-    "pred",
-    "model",
-    "judgment",
-    "judgement",
-}
 _CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
-_MORE_IDS = ("idx", "pair")
-_MORE_REPEATS = ("run", "run_id", "trial", "attempt", "seed")
+_MORE_IDS = "idx pair"
+_MORE_REPEATS = "run run_id trial attempt seed"
 _FEWEST_CLUSTERS = 5
 _LOOKED_AT = 50
 _MOST_WAYS = 5
@@ -98,22 +89,14 @@ def choose_columns(
     named = list(named)
     _refuse_two_roles(table, named)
     chosen = dict(named)
-    for role in CAN_BE_NONE & chosen.keys():
-        if chosen[role] == NONE and NONE not in table.columns:
-            chosen[role] = ""
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
     verdicts = [column for role, column in named if role == "verdict"]
     chosen.pop("verdict", "")
-    others = [column for role, column in chosen.items() if role != "baseline"]
-    label = chosen.get("label") or only_column(table, "label", others)
-    if label and label in (*verdicts, chosen.get("baseline")):
-        raise _two_roles(table, label, ("label", "verdict"))
-    is_named = "label" in chosen
-    taken = {label, *chosen.values(), *verdicts}
-    chosen["label"] = label
-    for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
+    # What an option names is found as nothing else.
+    taken = {*chosen.values(), *verdicts}
+    for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
         if role not in chosen:
             chosen[role] = only_column(table, role, taken)
             taken.add(chosen[role])
@@ -122,7 +105,8 @@ def choose_columns(
         may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS)[:1])
         chosen["case"] = case_column(table, taken, [*beside, may_repeat])
         taken.add(chosen["case"])
-    if not chosen["repeat"] and chosen["case"] and "repeat" not in dict(named):
+    options = dict(named)
+    if not chosen["repeat"] and chosen["case"] and "repeat" not in options:
         chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken)
         taken.add(chosen["repeat"])
     parts: Sequence[str] = ()
@@ -135,10 +119,10 @@ def choose_columns(
         taken.update(verdicts)
         if not verdicts[0]:
             raise _missing(table, "verdict", taken)
-    if "label" in needed and not label:
+    if "label" in needed and not chosen["label"]:
         raise _missing(table, "label", taken)
-    if "label" in needed and not is_named and not table.results:
-        _refuse_unknown_people(table, label, found, is_beside="verdict" in needed)
+    if "label" in needed and "label" not in options and not table.results:
+        _refuse_unknown_people(table, chosen["label"], found, is_beside="verdict" in needed)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
@@ -150,12 +134,9 @@ def _refuse_two_roles(table: Table, named: Sequence[tuple[str, str]]) -> None:
     for column, roles in grouped((column, role) for role, column in named).items():
         others = [role for role in roles if role not in ("cluster", "baseline")]
         if len(others) > 1 and column in table.columns:
-            raise _two_roles(table, column, others)
-
-
-def _two_roles(table: Table, column: str, roles: Sequence[str]) -> InputError:
-    message = f"the column {shown(column)} cannot be {roles[0]} and {roles[1]} at once"
-    return InputError(table.problem(message, 1, hint=f"name another one: --{roles[0]} COL"))
+            message = f"the column {shown(column)} cannot be {others[0]} and {others[1]} at once"
+            hint = f"name another one: --{others[0]} COL"
+            raise InputError(table.problem(message, 1, hint=hint))
 
 
 def by_people(table: Table, label: str, annotator: str) -> bool:
@@ -179,16 +160,15 @@ def _refuse_unknown_people(
     others = _kinds(table) - {"HUMAN"}
     if by_people(table, label, "") and not others:
         return
-    expected = table.named(("target", "expected"))
     hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
     message = ""
-    texts = table.named(TEXTS.split())
+    texts = table.named(TEXTS)
     if others:
         message = f"{label} is not of people alone: annotator_kind is {listed(sorted(others))}"
-    elif is_beside and label in expected and texts:
+    elif is_beside and texts and words_of(label) & {"target", "expected"}:
         message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
-        alike = [*verdicts, *table.named(ROLES["reasoning"].split())]
+        alike = [*verdicts, *table.named(ROLES["reasoning"])]
         message = f"beside {listed(alike)}, {label} may be the judge's own"
     if message:
         raise InputError(table.problem(message, 1, hint=hint))
@@ -199,9 +179,13 @@ def words_of(column: str) -> set[str]:
     return {*re.split(r"[^a-z]+", column.casefold())}
 
 
+# Scores and grades may be of anybody, and a label is what is asked about.
+_OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
+
+
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
     """The column with a name of the role that is not `taken`; empty where there is none."""
-    columns = [name for name in table.named(ROLES[role].split()) if name not in taken]
+    columns = [name for name in table.named(ROLES[role]) if name not in taken]
     if len(columns) > 1 and role in (*OPTIONS, "verdict"):
         raise _ambiguous(table, role, columns)
     return columns[0] if columns else ""
@@ -213,6 +197,11 @@ def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
     return InputError(table.problem(message, 1, hint=f"say which: {ways}"))
 
 
+def _count(table: Table, *columns: str) -> int:
+    """How many different rows there are of these columns alone."""
+    return len({*zip(*map(table.texts, columns), strict=True)})
+
+
 def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> str:
     """The column that names the cases: one of the known names, else the only one that ends in `_id`
     and, with the columns `beside` it, names each row.
@@ -220,13 +209,12 @@ def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> 
     known = only_column(table, "case", taken)
     if known:
         return known
-    others = {name for names in ROLES.values() for name in names.split()}
+    others = {*taken, *table.named(" ".join(ROLES.values()))}
     usual, ids = table.named(_MORE_IDS), []
     for name in table.columns:
-        is_other = name in taken or name.casefold() in others
-        if not is_other and (name in usual or name.casefold().endswith("_id")):
-            rows = {*zip(*map(table.texts, (name, *beside)), strict=True)}
-            ids += [name] if len(rows) == len(table.lines) else []
+        is_id = name in usual or name.casefold().endswith("_id")
+        if is_id and name not in others and _count(table, name, *beside) == len(table.lines):
+            ids.append(name)
     ids = [name for name in ids if name in usual] or ids
     return ids[0] if len(ids) == 1 else ""
 
@@ -235,13 +223,10 @@ def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> st
     """The only column that tells apart rows of one case with one text, as those of a judge that was
     asked several times; empty where there are no such rows, or no such column.
     """
-    rows = [*zip(*map(table.texts, (*of_case, *table.named(TEXTS.split()))), strict=True)]
-    if len({*rows}) == len(rows):
-        return ""
+    known, count = (*of_case, *table.named(TEXTS)), len(table.lines)
     columns = []
-    for name in table.named(_MORE_REPEATS):
-        is_known = name not in taken
-        if is_known and len({*zip(rows, table.texts(name), strict=True)}) == len(rows):
+    for name in table.named(_MORE_REPEATS) if _count(table, *known) < count else ():
+        if name not in taken and _count(table, *known, name) == count:
             columns.append(name)
     return columns[0] if len(columns) == 1 else ""
 
@@ -251,19 +236,18 @@ def _clusters(table: Table, taken: Collection[str], case: str) -> list[str]:
 
     Rows that are taken for independent and are not make every interval too narrow.
     """
-    texts = {}
-    cases = table.texts(case) if case else [*map(str, table.lines)]
-    count = len({*cases})
-    for name in table.named(ROLES["cluster"].split()):
+    count = _count(table, case) if case else len(table.lines)
+    sizes = {}
+    for name in table.named(ROLES["cluster"]):
         # A case that lies in several is no part of any.
-        is_whole = len({*zip(cases, table.texts(name), strict=True)}) == count
-        if name not in taken and is_whole:
-            texts[name] = table.texts(name)
-    sizes = {name: len(set(values)) for name, values in texts.items()}
-    several = sorted((name for name in sizes if sizes[name] > 1), key=sizes.__getitem__)
+        is_whole = not case or _count(table, case, name) == count
+        size = _count(table, name)
+        if name not in taken and is_whole and size > 1:
+            sizes[name] = size
+    several = sorted(sizes, key=sizes.__getitem__)
     for part in several[1:]:
         # Rows that are equal in the narrow column have to be equal in the wide one.
-        if len(set(zip(texts[part], texts[several[0]], strict=True))) > sizes[part]:
+        if _count(table, part, several[0]) > sizes[part]:
             raise _ambiguous(table, "cluster", several)
     if several and sizes[several[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
         widest = several[0]
@@ -340,20 +324,19 @@ class Values:
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
         self.threshold = threshold
         self.probabilities: dict[tuple[str, str], float] = {}
+        self.dropped: set[str] = set()
         self._mapping: dict[str, Any] = {}
+        self._one = one
+        # What 1 means in each column that has bare ones; empty where nothing says it.
+        self._ones: dict[str, str] = {}
+        said = one.get("")
         for word, value in mapping.items():
             key = tables.as_word(word)
-            if self._mapping.setdefault(key, value) != value:
-                raise InputError(Problem(f"gives {shown(word)} two meanings", key="--map"))
+            self._mapping[key] = value
             bare, score = tables.BARE.get(key), tables.WORDS.get(tables.as_word(value))
-            said = one.get("")
             if said and bare is not None and score not in (None, _as_one(bare, said)):
                 message = f"{word}={value} and --one={said} say different things"
                 raise InputError(Problem(message, key="--map"))
-        self._one = one
-        self.dropped: set[str] = set()
-        self._unclear: dict[str, None] = {}
-        self._general: set[str] = set()
 
     def scores(
         self, table: Table, column: str, problems: list[Problem], *, is_verdict: bool
@@ -401,11 +384,7 @@ class Values:
         if bare is None:
             score = tables.label_value(value, self.scale)
         else:
-            one = self.meaning_of_one(column)
-            if not one:
-                self._unclear[column] = None
-            elif column not in self._one:
-                self._general.add(column)
+            one = self._ones[column] = self.meaning_of_one(column)
             score = _as_one(bare, one)
             if number is not None:
                 self.probabilities[column, text] = 1 - number if one == "passed" else number
@@ -453,17 +432,18 @@ class Values:
             hint = f"name a column of such numbers: {ways or '--verdict COL'}; or leave it out"
             message = "no verdict is a number from 0 to 1"
             raise InputError(read.table.problem(message, key="--threshold", hint=hint))
-        for column in {column for column, _ in self.probabilities} & self._general:
+        for column in {column for column, _ in self.probabilities} - self._one.keys():
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 message = f"{column} may say how sure the judge is of its verdict, whichever it is"
                 hint = "--threshold takes the probability of a violation: give it a column of that"
                 hint += f"; if this is one, say --one {quoted(f'{column}=violated')}"
                 raise InputError(read.table.problem(message, key="--threshold", hint=hint))
-        if self._unclear:
+        unclear = [column for column, one in self._ones.items() if not one]
+        if unclear:
             values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
-            message = f"{listed(self._unclear)}: the values are {values}, and nothing says what 1"
+            message = f"{listed(unclear)}: the values are {values}, and nothing says what 1"
             # What is said of all columns would be said of those, too, whose names say it.
-            of = self._unclear if self._general else [""]
+            of = unclear if any(self._ones.values()) else [""]
             raise UnclearOneError(read.table, f"{message} means", of)
 
     def meaning_of_one(self, column: str) -> str:
@@ -551,7 +531,6 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
-    label_texts = table.texts(columns.label)
     labels = values.scores(table, columns.label, problems, is_verdict=False)
     verdicts = {}
     for name in filter(None, (*columns.verdicts, columns.baseline)):
@@ -562,8 +541,8 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         key = CaseKey.of(name, texts)
         case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
         label, annotator = labels[row], texts["annotator"]
-        is_one_more_vote = annotator != "" and annotator not in case.votes
-        is_vote = label is not None or label_texts[row] in values.dropped
+        is_one_more_vote = annotator not in {"", *case.votes}
+        is_vote = label is not None or texts["label"] in values.dropped
         if is_vote and case.votes.setdefault(annotator, label) != label:
             message = f"the label of the case {shown(name)} is another one above"
             hint = "give a case one label, or say in a column annotator whose each label is"
@@ -609,31 +588,28 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
 
     Those of other cases stand alone; raises `InputError` where all are.
     """
-    rubrics = [{key.rubric for key in one.cases} for one in (table, labels)]
+    rubrics = {key.rubric for key in table.cases}
+    of_labels = {key.rubric for key in labels.cases}
     # Where one of the two names no rubric, its cases are those of the only one of the other.
-    is_same = {""} in rubrics and all(len(names) == 1 for names in rubrics)
-    cases, labelled = {}, {}
-    for key, case in table.cases.items():
-        cases[key._replace(rubric="") if is_same else key] = case
+    is_same = len(rubrics) == len(of_labels) == 1 and "" in rubrics | of_labels
+    labelled = {}
     for key, case in labels.cases.items():
         if case.label is not None:
-            labelled[key._replace(rubric="") if is_same else key] = case
+            labelled[key._replace(rubric=min(rubrics)) if is_same else key] = case
+    refuse_strangers(table, replace(labels, cases=labelled), "label of a case")
+    cases = dict(table.cases)
     for key, case in cases.items():
-        case.label = labelled[key].label if key in labelled else None
-    if not cases.keys() & labelled.keys():
-        message = f"has no label of a case (with its rubric and epoch) of {table.table.file}"
-        raise InputError(Problem(message, labels.table.file, hint=_apart(labels, table)))
+        case.label = labelled.pop(key).label if key in labelled else None
     columns = table.columns._replace(label=labels.columns.label)
     notices = (*table.notices, *labels.notices)
-    others = {key: case for key, case in labelled.items() if key not in cases}
-    return replace(table, columns=columns, cases={**table.cases, **others}, notices=notices)
+    return replace(table, columns=columns, cases={**cases, **labelled}, notices=notices)
 
 
-def refuse_strangers(table: VerdictTable, earlier: VerdictTable) -> None:
-    """Refuse a baseline that has no case of the table."""
-    if not table.cases.keys() & earlier.cases.keys():
-        message = f"has no case (with its rubric and epoch) of {table.table.file}"
-        raise InputError(Problem(message, earlier.table.file, hint=_apart(earlier, table)))
+def refuse_strangers(table: VerdictTable, other: VerdictTable, what: str) -> None:
+    """Refuse another file that has nothing of this kind of the table."""
+    if not table.cases.keys() & other.cases.keys():
+        message = f"has no {what} (with its rubric and epoch) of {table.table.file}"
+        raise InputError(Problem(message, other.table.file, hint=_apart(other, table)))
 
 
 def _apart(one: VerdictTable, other: VerdictTable) -> str:
@@ -657,9 +633,8 @@ def of_these_texts(labels: Table, table: Table, case: str) -> Table:
     Raises `InputError` where no label is left.
     """
     digests: dict[tuple[str, ...], Mapping[str, Sequence[str]]] = {}
-    kept = []
-    ids = labels.texts("case_id")
-    for row, (case_id, digest) in enumerate(zip(ids, labels.texts("digest"), strict=True)):
+    are_kept = []
+    for case_id, digest in zip(labels.texts("case_id"), labels.texts("digest"), strict=True):
         columns = tuple(digest.split("|")[:-1])
         if columns not in digests:
             digests[columns] = {}
@@ -668,14 +643,13 @@ def of_these_texts(labels: Table, table: Table, case: str) -> Table:
                 texts = zip(table.texts(case), text_digests(table, columns), strict=True)
                 # A case has a text in each epoch.
                 digests[columns] = grouped(texts)
-        if digest in digests[columns].get(case_id, (digest,)):
-            kept.append(row)
-    if not kept:
+        are_kept.append(digest in digests[columns].get(case_id, (digest,)))
+    if not any(are_kept):
         message = f"every label is of another text than its case has in {table.file}"
         files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
         hint = f"label them anew: python -m pytest_jrh label {files}"
         raise InputError(Problem(message, labels.file, hint=hint))
-    return _kept_rows(labels, kept, "of a text that has changed since: not used")
+    return _kept_rows(labels, are_kept, "of a text that has changed since: not used")
 
 
 def of_one_question(labels: Table, table: Table) -> Table:
@@ -685,42 +659,38 @@ def of_one_question(labels: Table, table: Table) -> Table:
     """
     rubrics, digests = labels.texts("rubric_id"), labels.texts("rubric_digest")
     in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
-    left_out: set[tuple[str, str]] = set()
-    asked = grouped(key for key in zip(rubrics, digests, strict=True) if key[1])
-    for rubric, with_repeats in asked.items():
-        wordings = list(dict.fromkeys(with_repeats))
-        if len(wordings) == 1:
-            continue
-        meant = in_table.intersection(wordings)
-        if len(meant) != 1:
-            lines = [labels.lines[digests.index(digest)] for digest in wordings]
+    # By rubric, the first line of each wording.
+    wordings: dict[str, dict[str, int]] = {}
+    for rubric, digest, line in zip(rubrics, digests, labels.lines, strict=True):
+        if digest:
+            wordings.setdefault(rubric, {}).setdefault(digest, line)
+    meant = {("", "")}
+    for rubric, lines in wordings.items():
+        of_rubric = lines.keys() if len(lines) == 1 else lines.keys() & in_table
+        if len(of_rubric) != 1:
             of = f"rubric {shown(rubric)}" if rubric else "a rubric without an id"
             message = (
-                f"holds labels of {len(wordings)} wordings of {of}, the first of each in lines "
-                f"{listed(map(str, lines))}, and nothing says which of them the verdicts answer"
+                f"holds labels of {len(lines)} wordings of {of}, the first of each in lines "
+                f"{listed(map(str, lines.values()))}, and nothing says which of them the verdicts "
+                "answer"
             )
             hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
             raise InputError(Problem(message, labels.file, hint=hint))
-        left_out.update((rubric, digest) for digest in wordings if digest not in meant)
-    keys = zip(rubrics, digests, strict=True)
-    kept = [row for row, key in enumerate(keys) if key not in left_out]
-    return _kept_rows(labels, kept, "of another wording of the rubric: not used")
+        meant |= {(rubric, *of_rubric)}
+    are_kept = [not key[1] or key in meant for key in zip(rubrics, digests, strict=True)]
+    return _kept_rows(labels, are_kept, "of another wording of the rubric: not used")
 
 
-def _kept_rows(labels: Table, kept: Sequence[int], why: str) -> Table:
-    """The labels of these rows, and a notice of how many are left out."""
-    left_out = len(labels.lines) - len(kept)
+def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
+    """The labels of the rows that are kept, and a notice of how many are left out."""
+    left_out = [*compress(labels.texts("case_id"), map(not_, are_kept))]
     if not left_out:
         return labels
-    others = {*range(len(labels.lines))}.difference(kept)
-    all_ids = labels.texts("case_id")
-    ids = dict.fromkeys(all_ids[row] for row in sorted(others))
-    return replace(
-        labels,
-        lines=[labels.lines[row] for row in kept],
-        columns={name: [cells[row] for row in kept] for name, cells in labels.columns.items()},
-        notices=(*labels.notices, f"{counted(left_out, 'label')} {why} ({listed(ids, 5)})."),
-    )
+    columns = {name: [*compress(cells, are_kept)] for name, cells in labels.columns.items()}
+    ids = listed(dict.fromkeys(left_out), 5)
+    notice = f"{counted(len(left_out), 'label')} {why} ({ids})."
+    lines = [*compress(labels.lines, are_kept)]
+    return replace(labels, lines=lines, columns=columns, notices=(*labels.notices, notice))
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:

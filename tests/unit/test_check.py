@@ -577,7 +577,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "json_array_cell": ('{"label": 1, "verdict": [1]}', [], ':1: verdict: got "[1]"'),
     "json_broken_line": ('{"label": 1, "verdict": 1}\n{"label": 1,\n', [], ":2: is not valid JSON"),
     "no_label_where_a_verdict_is": (HEAD + "a,,1\nb,1,\n", [], "no row has both a label and a"),
-    "label_as_verdict": ("label\nfail\n", ["--verdict=label"], "cannot be label and verdict at"),
+    "label_as_verdict": ("label\nfail\n", ["--verdict=label"], "no column of labels; its columns"),
     "judge_as_its_baseline": (
         "case,human,verdict,judge\na,1,1,x\n",
         ["--judge=judge", "--baseline=x"],

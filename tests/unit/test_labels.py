@@ -81,8 +81,8 @@ def test_a_word_that_is_no_label_is_a_vote_for_none(path: Path) -> None:
     joined = join(path, content, map={"1": 1, "n/a": None})
     assert values(joined) == {"a1": 1}
     assert joined.notices == [
-        "labels.csv: runs without a label, as at most half of all who voted give one label: 2.",
         "labels.csv: values that are no label: 5.",
+        "labels.csv: runs without a label, as at most half of all who voted give one label: 2.",
     ]
 
 
