@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ KeyPath: TypeAlias = "tuple[str | int, ...]"
 _Line = TypeVar("_Line")
 
 _LONGEST_VALUE = 80
+LONGEST_HEAD = 65_536
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 
 
@@ -205,6 +207,8 @@ def read_text(
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(Problem(f"cannot be read: {printable(reason)}", file)) from None
+    if other := other_kind(raw, file):
+        raise InputError(other)
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, name = ("utf-16", "UTF-16") if is_utf_16 else ("utf-8-sig", "UTF-8")
     try:
@@ -214,6 +218,43 @@ def read_text(
         message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
         raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
     return text if as_it_is else text.replace("\r\n", "\n")
+
+
+_UNPACK = "unpack it, and name the file that is in it"
+_EXPORT = "write what is to be read as CSV (UTF-8) or JSON lines"
+_BY_PANDAS = (
+    "make JSON lines of it: python -c \"import pandas, sys; pandas.{}.to_json('rows.jsonl', "
+    "orient='records', lines=True)\" FILE"
+)
+_OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
+    (rb"PK\x03\x04.*xl/", "an Excel file", _BY_PANDAS.format("read_excel(sys.argv[1], dtype=str)")),
+    (rb"PK\x03\x04.*(word/|content\.xml|Index/)|\xd0\xcf\x11\xe0", "an office document", _EXPORT),
+    (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
+    (rb".{257}ustar(\x00|  )|7z\xbc\xaf|Rar!\x1a", "an archive (tar, 7z, rar)", _UNPACK),
+    (rb"\x1f\x8b", "compressed (gzip)", _UNPACK),
+    (rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "compressed (bzip2, xz, zstd)", _UNPACK),
+    (rb"PAR1\x15", "a Parquet file", _BY_PANDAS.format("read_parquet(sys.argv[1])")),
+    (rb"ARROW1\x00", "an Arrow (Feather) file", _BY_PANDAS.format("read_feather(sys.argv[1])")),
+    (rb"SQLite format 3\x00", "an SQLite database", _EXPORT),
+    (rb"\x80[\x02-\x05]", "a pickle of Python, which could run any code", _EXPORT),
+    (rb"%PDF-", "a PDF", _EXPORT),
+    (rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP", "an image", _EXPORT),
+    (
+        rb"(\xef\xbb\xbf)?\s*(?i:<!doctype html|<html)",
+        "an HTML page, as a server sends that asks for a login",
+        "download the file again, logged in",
+    ),
+    (rb"version https://git-lfs", "a pointer of Git LFS, and not the file", "git lfs pull"),
+)
+"""How files begin that are no text, or another one than is meant, what they are, what to do."""
+
+
+def other_kind(head: bytes, file: str) -> Problem | None:
+    """Say what a file is whose first bytes are those of none that can be read here."""
+    for start, what, hint in _OTHER_FILES:
+        if re.match(start, head[:LONGEST_HEAD], re.DOTALL):
+            return Problem(f"is {what}", file, hint=hint.replace("FILE", shlex.quote(file)))
+    return None
 
 
 def _read_yaml(text: str, file: str) -> Document:

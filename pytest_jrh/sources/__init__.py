@@ -5,6 +5,7 @@ several as those of one source.
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
-from pytest_jrh.core.documents import listed, printable
+from pytest_jrh.core.documents import LONGEST_HEAD, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
@@ -290,10 +291,11 @@ class Joined(Source):
                 found |= {(number, run.run_id, run.epoch): run for run in source.summaries()}
                 threads |= {(number, *key): thread for key, thread in source.threads().items()}
             except InputError as error:
+                other = _not_of_runs(source.path)
                 if len(self._sources) == 1:
-                    raise
+                    raise InputError(other or error.problems) from None
                 # A run that was killed, or goes on, is no reason to do without the others.
-                self._unusable[number] = error.problems[0]
+                self._unusable[number] = other or error.problems[0]
         if self._unusable:
             self._leave_out()
         runs = self._counted_once(found, threads)
@@ -403,6 +405,23 @@ class Joined(Source):
             f"name behind them, such as {printable(example)}"
         ] = None
         return ids
+
+
+def _not_of_runs(file: Path) -> Problem | None:
+    """Say what a file is that could not be read, where it is none of runs at all."""
+    if not file.is_file():
+        return None
+    with file.open("rb") as opened:
+        head = opened.read(LONGEST_HEAD)
+    # A log of Inspect is an archive, and its reader says what is wrong with one.
+    is_log = head.startswith(b"PK") and file.suffix.lower() == ".eval"
+    other = None if is_log else other_kind(head, str(file))
+    if other is None and file.suffix.lower() not in suffixes():
+        name = shlex.quote(str(file))
+        hint = f"files of runs end in {', '.join(suffixes())}; of a table make labels, or figures: "
+        hint += f"python -m pytest_jrh label {name}, python -m pytest_jrh check {name}"
+        return Problem("is of no form of runs that is known", str(file), hint=hint)
+    return other
 
 
 def _labels(files: Sequence[Path]) -> list[str]:

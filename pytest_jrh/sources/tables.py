@@ -99,7 +99,8 @@ def read_table(path: Path, file: str) -> Table:
         raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
-        raise InputError(Problem("has a NUL character; must be CSV or JSON lines", file, line))
+        message = "has a NUL character; must be CSV or JSON lines"
+        raise InputError(Problem(message, file, line, hint="save the file as UTF-8"))
     problems: list[Problem] = []
     start = text.lstrip()
     # JSON lines are whole objects; a document is a list, or not whole in its first line.

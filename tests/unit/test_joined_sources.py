@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from pytest_jrh import sources
 from pytest_jrh.config.places import matching
 from pytest_jrh.config.schema import LabelSection
+from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Rubric
 from pytest_jrh.core.transcript import message_text
@@ -447,3 +450,53 @@ def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path
         "5 runs left out, since another one has all that is in it"
     )
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
+
+
+def _archive(*names: str) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("t.xlsx", _archive("[Content_Types].xml", "xl/workbook.xml"), "is an Excel file"),
+        ("by_xlsxwriter.csv", _archive("xl/worksheets/sheet1.xml"), "is an Excel file"),
+        ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an office document"),
+        ("t.ods", _archive("mimetype", "content.xml"), "is an office document"),
+        ("runs.zip", _archive("runs.jsonl"), "is a zip archive"),
+        ("runs.jsonl", gzip.compress(b"{}"), "is compressed (gzip)"),
+        ("runs.jsonl", b"\x28\xb5\x2f\xfd\x04", "is compressed (bzip2, xz, zstd)"),
+        ("runs.tar", b"a".ljust(257, b"\0") + b"ustar  \0", "is an archive (tar, 7z, rar)"),
+        ("t.parquet", b"PAR1\x15\x04\x15", "pandas.read_parquet(sys.argv[1])"),
+        ("t.csv", b"SQLite format 3\0", "is an SQLite database"),
+        ("t.json", b"\x80\x04\x95\x10", "is a pickle of Python"),
+        ("t.csv", b"%PDF-1.7\n", "is a PDF"),
+        ("t.csv", b"\x89PNG\r\n", "is an image"),
+        ("runs.json", b"\xef\xbb\xbf\n<!DOCTYPE html>\n<html>", "is an HTML page"),
+        ("runs.jsonl", b"<html><body>Sign in, please</body>", "is an HTML page"),
+        ("runs.eval", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    ],
+)
+def test_what_is_no_text_is_called_what_it_is(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        open_sources([tmp_path / name]).summaries()
+    assert said in str(refused.value)
+    with pytest.raises(InputError) as refused:
+        read_text(tmp_path / name, name)
+    assert said in str(refused.value)
+
+
+def test_a_table_is_not_called_a_damaged_log(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,answer\n1,yes\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"pytest_jrh label .*rows\.csv"):
+        open_sources([tmp_path / "rows.csv"]).summaries()
+    # A column may be called as the file of a tool begins.
+    (tmp_path / "rows.csv").write_text("PAR1,ARROW1\n1,2\n", encoding="utf-8")
+    assert read_text(tmp_path / "rows.csv", "rows.csv")
