@@ -271,9 +271,6 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
         if not is_told or (results and column.removesuffix("_id") == role):
             continue
         parts.append(f"{role}: {column}")
-        if role == "cluster" and columns.parts:
-            names = listed(f"{name.removesuffix('_id')}s" for name in columns.parts)
-            parts[-1] += f" ({names} by {column.removesuffix('_id')})"
     if not columns.case:
         parts.append("each line a case")
     if baseline and not columns.baseline:

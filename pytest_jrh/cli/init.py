@@ -288,7 +288,10 @@ def start_suite(
     paths, for a log that cannot be used, and for files that are there already.
     """
     label_file = look_at_labels(labels, name, rubrics) if labels is not None else None
-    entries = [_rubric_entry(rubric) for rubric in rubrics]
+    entries = []
+    for rubric in rubrics:
+        id_, _, text = rubric.partition(":")
+        entries.append((id_.strip(), text.strip()))
     if label_file is not None and not entries:
         entries = [(id_, "") for id_ in label_file.rubric_ids]
     problems = _name_problems("NAME", name)
@@ -488,20 +491,14 @@ def _texts(
     return texts
 
 
-def _rubric_entry(rubric: str) -> tuple[str, str]:
-    """The id and the text of a rubric; the text is empty where it is to be filled in."""
-    id_, _, text = rubric.partition(":")
-    return id_.strip(), text.strip()
-
-
 def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode: Mode) -> str:
     schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
     head = _filled("rubrics.head.yml", values, schema=schema)
     example = _filled(f"example.{mode}.yml", values, id=_EXAMPLE_ID)
     if not entries:
         return head + example
-    lines = ["# An example, to show how much a rubric has to say:", *example.splitlines()]
-    shown_example = lines[0] + "\n" + "".join(f"# {line}\n" for line in lines[1:])
+    shown_example = "# An example, to show how much a rubric has to say:\n"
+    shown_example += "".join(f"# {line}\n" for line in example.splitlines())
     filled = []
     for id_, text in entries:
         entry = f'- id: "{id_}"\n  instructions: {json.dumps(text, ensure_ascii=False)}\n'

@@ -15,7 +15,7 @@ from operator import not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.model import Rubric
 from pytest_jrh.core.text import counted
@@ -55,7 +55,6 @@ class Columns(NamedTuple):
     """Which column is taken for what; empty where none is.
 
     `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
-    The groups of each column in `parts` lie within those of `cluster`, as runs within tasks, and
     `baseline` has earlier verdicts.
     """
 
@@ -70,7 +69,6 @@ class Columns(NamedTuple):
     repeat: str = ""
     reasoning: str = ""
     baseline: str = ""
-    parts: tuple[str, ...] = ()
 
     def taken(self) -> dict[str, str]:
         """Each role with its column, in the order in which they are told."""
@@ -109,24 +107,23 @@ def choose_columns(
     if not chosen["repeat"] and chosen["case"] and "repeat" not in options:
         chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken)
         taken.add(chosen["repeat"])
-    parts: Sequence[str] = ()
     if "cluster" not in chosen and "verdict" in needed:
-        chosen["cluster"], *parts = _clusters(table, taken, chosen["case"])
-        taken.update((chosen["cluster"], *parts))
-    found: list[str] = []
+        chosen["cluster"] = _cluster(table, taken, chosen["case"])
+        taken.add(chosen["cluster"])
     if "verdict" in needed and not verdicts:
-        verdicts = found = [only_column(table, "verdict", taken)]
+        verdicts = [only_column(table, "verdict", taken)]
         taken.update(verdicts)
         if not verdicts[0]:
             raise _missing(table, "verdict", taken)
     if "label" in needed and not chosen["label"]:
         raise _missing(table, "label", taken)
     if "label" in needed and "label" not in options and not table.results:
+        found = [] if "verdict" in options else verdicts
         _refuse_unknown_people(table, chosen["label"], found, is_beside="verdict" in needed)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
-    return Columns(verdicts=tuple(verdicts), parts=tuple(parts), **chosen)
+    return Columns(verdicts=tuple(verdicts), **chosen)
 
 
 def _refuse_two_roles(table: Table, named: Sequence[tuple[str, str]]) -> None:
@@ -231,8 +228,8 @@ def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> st
     return columns[0] if len(columns) == 1 else ""
 
 
-def _clusters(table: Table, taken: Collection[str], case: str) -> list[str]:
-    """The column of what rows have in common, of several the widest; the others are its parts.
+def _cluster(table: Table, taken: Collection[str], case: str) -> str:
+    """The column of what rows have in common; of several the widest, if the others are parts of it.
 
     Rows that are taken for independent and are not make every interval too narrow.
     """
@@ -254,7 +251,7 @@ def _clusters(table: Table, taken: Collection[str], case: str) -> list[str]:
         ways = " or ".join(f"--cluster {quoted(name)}" for name in (*several, NONE))
         message = f"{widest} has {sizes[widest]} values: do the cases of one go together?"
         raise InputError(table.problem(message, 1, hint=f"say it: {ways}"))
-    return several or [""]
+    return several[0] if several else ""
 
 
 def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
@@ -354,31 +351,27 @@ class Values:
             try:
                 scores[text] = self._score(text, column, is_verdict=is_verdict)
             except NoLabelError as error:
-                # Of the first ones, as they are all that is shown.
-                hint = None
-                if len(problems) < MOST_PROBLEMS:
-                    hint = self._way(text, lines, is_verdict=is_verdict)
+                hint = self._way(text, lines, is_verdict=is_verdict)
                 if hint in hints:
                     # One option reads all such values.
                     break
-                if hint:
-                    hints.add(hint)
+                hints.add(hint)
                 problems.append(table.problem(str(error), line, column, hint))
         return [scores.get(text) for text in texts]
 
     def _score(self, text: str, column: str, *, is_verdict: bool) -> int | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
-        bare = None if self.scale else tables.BARE.get(tables.as_word(text))
+        word = tables.as_word(text)
+        value = self._mapping.get(word, text)
+        bare: int | None = None
         number: float | None = None
-        try:
-            value, bare = tables.mapped(text, self._mapping), None
-        except NoLabelError:
-            value = text
+        if word not in self._mapping and not self.scale:
+            bare = tables.BARE.get(word)
             if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
                 bare = int(number >= self.threshold)
         if tables.as_word(value) in ("", tables.CANNOT_TELL):
-            if tables.as_word(text) not in ("", *_NO_VALUES):
+            if word not in ("", *_NO_VALUES):
                 self.dropped.add(text)
             return None
         if bare is None:
@@ -578,7 +571,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     notices = list(table.notices)
     if disputed:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
-    used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
+    used = {*columns.taken().values(), *columns.verdicts}
     unused = tuple(column for column in table.columns if column not in used)
     return VerdictTable(table, columns, unused, cases, values, tuple(notices))
 
@@ -606,24 +599,24 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
 
 
 def refuse_strangers(table: VerdictTable, other: VerdictTable, what: str) -> None:
-    """Refuse another file that has nothing of this kind of the table."""
-    if not table.cases.keys() & other.cases.keys():
-        message = f"has no {what} (with its rubric and epoch) of {table.table.file}"
-        raise InputError(Problem(message, other.table.file, hint=_apart(other, table)))
-
-
-def _apart(one: VerdictTable, other: VerdictTable) -> str:
-    """In what the cases of two tables differ: their ids, their rubrics or their epochs."""
-    for what in ("case", "rubric", "epoch"):
+    """Refuse another file that has nothing of this kind of the table, and say in what they differ:
+    their ids, their rubrics or their epochs.
+    """
+    if table.cases.keys() & other.cases.keys():
+        return
+    hint = "no case has the same id, rubric and epoch in both"
+    for part in CaseKey._fields:
         names = []
-        for table in (one, other):
-            names.append(dict.fromkeys(str(getattr(key, what)) for key in table.cases))
+        for one in (other, table):
+            names.append(dict.fromkeys(str(getattr(key, part)) for key in one.cases))
         if not names[0].keys() & names[1].keys():
             here, there = (listed(filter(None, ids), 3) or "none" for ids in names)
-            way = "name the column that both have: --case COL" if what == "case" else ""
-            differ = f"its {what}s are {here}, and those of {other.table.file} {there}"
-            return f"{differ}; {way}" if way else differ
-    return "no case has the same id, rubric and epoch in both"
+            hint = f"its {part}s are {here}, and those of {table.table.file} {there}"
+            if part == "case":
+                hint += "; name the column that both have: --case COL"
+            break
+    message = f"has no {what} (with its rubric and epoch) of {table.table.file}"
+    raise InputError(Problem(message, other.table.file, hint=hint))
 
 
 def of_these_texts(labels: Table, table: Table, case: str) -> Table:
