@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +166,8 @@ def _refuse(error: InputError, words: Sequence[str]) -> int:
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings of `check_table` that the options name."""
+    from pytest_jrh.cli.checking import CheckSettings
+
     values = vars(options)
     of_baseline = ("max_drop", *_OF_BASELINE)
     for name, needed in {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold"}.items():
@@ -179,8 +181,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         for word, value in values[name]:
             if meanings[name].setdefault(word, value) != value:
                 raise _mistake(f"--{name}", f"gives {shown(word or 'a 1')} two meanings")
-    of_values = ("scale", "threshold", "error")
-    names = (*_COLUMNS, "verdict", "labels", *of_values, "baseline", *of_baseline)
+    names = [setting.name for setting in fields(CheckSettings)]
     return {name: values[name] for name in names if name in values} | meanings
 
 

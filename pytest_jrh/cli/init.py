@@ -306,7 +306,8 @@ def start_suite(
     folder = folder.absolute()
     runs = look_at(log)
     log_place = place_log(log, folder, name, runs.files)
-    values = _values(name, log_place, runs.count, "ordinal" if ordinal else "binary")
+    mode: Mode = "ordinal" if ordinal else "binary"
+    values = _values(name, log_place, runs.count, mode)
     judge_file = ""
     if judge is not None:
         of_judge, judge_file = judge_values(judge)
@@ -322,7 +323,7 @@ def start_suite(
         values |= {"labels": label_file.path, "map": map_line}
         sources[label_file.path] = label_file.file
     attributes = f"{values['cassettes']}/.gitattributes"
-    texts = {**_texts(values, entries, ordinal=ordinal), attributes: _ATTRIBUTES}
+    texts = {**_texts(values, entries, mode), attributes: _ATTRIBUTES}
     copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
     kept = [file for file in (_WORKFLOW, _ACTION) if not force and (folder / file).exists()]
     for file in kept:
@@ -468,7 +469,7 @@ def _installed_from() -> str:
 
 
 def _texts(
-    values: Mapping[str, str], entries: Sequence[tuple[str, str]], *, ordinal: bool
+    values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode: Mode
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
     prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
@@ -478,7 +479,7 @@ def _texts(
             values,
             schema=Path(_CONFIG_SCHEMA).name,
         ),
-        values["rubrics"]: _rubrics(values, entries, "ordinal" if ordinal else "binary"),
+        values["rubrics"]: _rubrics(values, entries, mode),
         _WORKFLOW: _filled(
             "judge-gate.yml", values, frozen_line=values["frozen"].replace(" ", "\n" + 12 * " ")
         ),

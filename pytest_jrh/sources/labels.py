@@ -39,7 +39,6 @@ _NEEDED: Mapping[str, Sequence[str]] = {
 _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 # A text that people may have chosen for a label: a number has another meaning on another scale.
 _WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
-_NEEDS_QUOTES = re.compile(r"[^\w-]|^-|^\d|^(yes|no|on|off|y|n|true|false|null)$", re.IGNORECASE)
 _REPEATED = "lines that repeat another"
 _NO_LABEL = "values that are no label"
 _UNDECIDED = "runs without a label, as at most half of all who voted give one label"
@@ -250,7 +249,7 @@ class Joiner:
         except NoLabelError as error:
             word = tables.as_seen(raw)
             if _WORD.fullmatch(word) and not mapping and not self.ordinal:
-                key = json.dumps(word, ensure_ascii=False) if _NEEDS_QUOTES.search(word) else word
+                key = json.dumps(word, ensure_ascii=False)
                 hint = f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
             raise DamagedError(str(error), hint, ("label",)) from None
 

@@ -327,11 +327,12 @@ class Values:
         # What 1 means in each column that has bare ones; empty where nothing says it.
         self._ones: dict[str, str] = {}
         said = one.get("")
+        is_violated = said == "violated"
         for word, value in mapping.items():
             key = tables.as_word(word)
             self._mapping[key] = value
             bare, score = tables.BARE.get(key), tables.WORDS.get(tables.as_word(value))
-            if said and bare is not None and score not in (None, _as_one(bare, said)):
+            if said and bare is not None and score is not None and (bare == score) != is_violated:
                 message = f"{word}={value} and --one={said} say different things"
                 raise InputError(Problem(message, key="--map"))
 
@@ -378,11 +379,12 @@ class Values:
             score = tables.label_value(value, self.scale)
         else:
             one = self._ones[column] = self.meaning_of_one(column)
-            score = _as_one(bare, one)
+            is_pass = one == "passed"
+            score = 1 - bare if is_pass else bare
             if number is not None:
-                self.probabilities[column, text] = 1 - number if one == "passed" else number
+                self.probabilities[column, text] = 1 - number if is_pass else number
                 text = f"{'from' if bare else 'below'} {self.threshold}"
-            text = f"{text} ({column})" if one == "passed" else text
+            text = f"{text} ({column})" if is_pass else text
         self.meanings[score][text] = None
         return score
 
@@ -452,11 +454,6 @@ class UnclearOneError(InputError):
         self.ways = [[prefix + one for prefix in prefixes] for one in _ONE]
         hint = f"say it: {' or '.join(map(shlex.join, self.ways))}"
         super().__init__(table.problem(message, key="--one", hint=hint))
-
-
-def _as_one(bare: int, one: str) -> int:
-    """The score of a bare 0 or 1, by what 1 means."""
-    return 1 - bare if one == "passed" else bare
 
 
 def _meaning_of_one(column: str) -> str:

@@ -139,7 +139,7 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str
 
 
 @pytest.mark.parametrize(
-    ("word", "key"), [("harm", "harm"), ("No harm: ok", '"No harm: ok"'), ("yes", '"yes"')]
+    ("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"'), ("yes", '"yes"')]
 )
 def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
     [problem] = join(path, f"run_id,label\na,{word}\n").problems

@@ -57,8 +57,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
     shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
     cases = _cases(outputs.values(), results)
     for (place, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
-        judged: list[Score] = []
-        others: list[Score] = []
+        scores: list[Score] = []
         grade = None
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
@@ -70,14 +69,14 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 is_rubric = bool(question) and (kind, question) in shared
                 name = f"{kind}: {question}" if is_rubric else kind
                 score = _judged(entry, part, name, place=place, case=case, cluster=cluster)
-                if _JUDGED.match(kind):
-                    judged.append(score)
-                else:
-                    others.append(replace(score, by="other", who=""))
-        label = _label(judged or others, grade) if grade else []
+                if not _JUDGED.match(kind):
+                    score = replace(score, by="other", who="")
+                scores.append(score)
+        judged = [score for score in scores if score.by == "judge"]
+        label = _label(judged or scores, grade) if grade else []
         if grade and not label:
             results.leave_out("grades of people beside no verdict on the whole output", place)
-        results.add(judged + others + label)
+        results.add(scores + label)
 
 
 def _label(judged: list[Score], grade: str) -> list[Score]:
