@@ -297,7 +297,8 @@ class _Secrecy:
         """Leave streams and logging as they were, and print what no report has."""
         self._printing.close()
         capture = self._config.pluginmanager.get_plugin("capturemanager")
-        if capture is not None and capture.is_globally_capturing():
+        # Ctrl-C and an error of collection end it before.
+        if capture is not None and capture._global_capturing is not None:
             capture.suspend_global_capture()
             out, error = capture.read_global_capture()
             sys.stdout.write(self._redactor.of_code(out))
