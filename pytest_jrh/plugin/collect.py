@@ -30,6 +30,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
+from pytest_jrh.reports.failures import short_text
 from pytest_jrh.reports.session import what_was_done
 from pytest_jrh.stats.panels import spending_of
 
@@ -200,13 +201,31 @@ class CaseItem(pytest.Item):
         """Show an expected failure as prose, and our mistake as a traceback without secrets."""
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
-            in_a_line = self.config.getoption("tbstyle", "auto") == "line"
-            return _prose(self.result, *self.reportinfo()[:2], in_a_line=in_a_line)
+            return self._prose(self.result)
         if isinstance(
             excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception
         ):
             return super().repr_failure(excinfo, style)
         return mistake_text(excinfo, self.config.stash[SESSION].redactor)
+
+    def _prose(self, result: CaseResult) -> TerminalRepr:
+        """The case's text, whole with `-v`. Its first paragraph stands in the short summary and in
+        JUnit, for a disagreement behind what was done to make the case.
+        """
+        text = result.why.text
+        message = " ".join(text.partition("\n\n")[0].split())
+        if result.outcome not in UNSCORED:
+            message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
+        if self.config.option.verbose <= 0:
+            text = self.config.stash[SESSION].redactor.text(short_text(result))
+        entries = [ReprEntryNative([f"{text}\n"])]
+        if self.config.getoption("tbstyle", "auto") == "line":
+            entries = []
+        path, line, _ = self.reportinfo()
+        return ReprExceptionInfo(
+            reprtraceback=ReprTraceback(entries, None, style="native"),
+            reprcrash=ReprFileLocation(str(path), line + 1, message),
+        )
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""
@@ -218,18 +237,3 @@ class CaseItem(pytest.Item):
 
 
 _LONGEST_EDIT = 60
-
-
-def _prose(result: CaseResult, path: Path, line: int, *, in_a_line: bool) -> TerminalRepr:
-    """The case's text, whose first paragraph stands in the short summary and in JUnit, for a
-    disagreement behind what was done to make the case; `in_a_line` that paragraph alone.
-    """
-    detail = result.why.text
-    message = " ".join(detail.partition("\n\n")[0].split())
-    if result.outcome not in UNSCORED:
-        message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
-    entries = [] if in_a_line else [ReprEntryNative([f"{detail}\n"])]
-    return ReprExceptionInfo(
-        reprtraceback=ReprTraceback(entries, None, style="native"),
-        reprcrash=ReprFileLocation(str(path), line + 1, message),
-    )

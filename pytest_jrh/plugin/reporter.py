@@ -1,19 +1,12 @@
 """The controller's part: gathers results from reports, decides, writes the artifacts, and prints
-what came of it: head, figures, notes that are worth reading once, unused cassettes, and pytest's
-sections FAILURES and ERRORS with the texts of cases in few words.
-
-What is printed of a case differs from what the report of its item holds: JUnit, editors and other
-plugins get those, with the whole texts.
+what came of it: head, figures, notes that are worth reading once, and unused cassettes.
 """
 
 from __future__ import annotations
 
-import copy
-import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +16,8 @@ from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
-from pytest_jrh.core.model import UNSCORED, CaseResult
-from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.collect import CaseItem
@@ -39,13 +32,10 @@ from pytest_jrh.plugin.session import (
 )
 from pytest_jrh.recording.cassettes import is_snapshot_change, prune, unused_cassettes
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
-from pytest_jrh.reports.failures import FailedCase, error_texts, explained_text, turned_text
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.said import worst_results
-from pytest_jrh.reports.session import Session, SuiteRun, case_title
+from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.decision import is_active
-from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
@@ -76,9 +66,6 @@ class Reporter:
         self._left_out: set[str] = set()
         self._judged_again: set[str] = set()
         self._concluded: Concluded | None = None
-        # Reports by pytest's category, while brief ones stand in for them.
-        self._whole: dict[str, list[Any]] = {}
-        self._explained: set[str] = set()
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -187,135 +174,11 @@ class Reporter:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Let pytest print brief texts of cases in place of their reports, unless `-v` or another
-        `--tb` asks for more; then print figures, spending, what went wrong beside the cases, and
-        last the answer.
-        """
-        stats = terminalreporter.stats
-        if self._concluded is not None and terminalreporter.verbosity <= 0:
-            for category in ("failed", "error", "skipped"):
-                reports = stats.get(category, [])
-                if any(report.nodeid in self.results for report in reports):
-                    self._whole[category] = reports
-                    if category != "skipped" and self._config.option.tbstyle == "auto":
-                        stats[category] = self._brief(reports, self._concluded.session)
+        """Print figures, spending, what went wrong beside the cases, and last the answer."""
         try:
             return (yield)
         finally:
             self._print_section(terminalreporter)
-            stats.update(self._whole)
-
-    @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
-    def pytest_shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Shorten the lists of pytest's short summary."""
-        for category, reports in self._whole.items():
-            if category == "skipped":
-                terminalreporter.stats[category] = list(map(self._short_skip, reports))
-                continue
-            cases, turned, other_reports = self._split(reports)
-            most = _MOST_NAMED if len(cases) > _MOST_NAMED + 1 else len(cases)
-            shown = self._named(cases[:most], terminalreporter)
-            shown += _counted_by_file(cases[most:], "more case")
-            # The answer says what turned them.
-            shown += _counted_by_file(turned, "turned verdict")
-            # What was done stands alone in the line, as in the heading of the case's text.
-            is_alone = len(reports) == 1 and len(cases) == 1
-            if is_alone and self.results[cases[0].nodeid].case_id in self._explained:
-                shown = [report for report in shown if report.nodeid == cases[0].nodeid]
-            terminalreporter.stats[category] = [*other_reports, *shown]
-
-    def _place(self, case: str) -> int:
-        """Where a case stands in lists: the worst first, and then as they were collected."""
-        return self._places.get(case, len(self._places))
-
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        session = self._concluded.session if self._concluded is not None else Session(())
-        results = (*worst_results(session), *session.results)
-        ids = dict.fromkeys(result.case_id for result in results)
-        return {case: place for place, case in enumerate(ids)}
-
-    def _split(
-        self, reports: Iterable[Any], *, has_text: bool = False
-    ) -> tuple[list[Any], list[Any], list[Any]]:
-        """The reports of cases, in order, those of cases that probes turned, and all others; with
-        `has_text` those that do not have their case's text are others, too.
-        """
-        cases: list[Any] = []
-        turned: list[Any] = []
-        other_reports: list[Any] = []
-        for report in reports:
-            result = self.results.get(report.nodeid)
-            if result is None or (
-                has_text and str(report.longrepr).strip() != result.why.text.strip()
-            ):
-                other_reports.append(report)
-            elif result.spec.derived and result.outcome == "disagree":
-                turned.append(report)
-            else:
-                cases.append(report)
-        for of_kind in (cases, turned):
-            of_kind.sort(key=lambda report: self._place(self.results[report.nodeid].case_id))
-        return cases, turned, other_reports
-
-    def _brief(self, reports: Sequence[Any], session: Session) -> list[Any]:
-        """The reports, with one for each brief text in place of those that have a case's text."""
-        cases, turned, brief = self._split(reports, has_text=True)
-        wrong: list[Any] = []
-        errors: list[Any] = []
-        failed: list[FailedCase] = []
-        for report in cases:
-            result = self.results[report.nodeid]
-            if result.outcome not in UNSCORED:
-                wrong.append(report)
-                continue
-            errors.append(report)
-            # What a case's own code printed is a part of what there is to say.
-            printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
-            failed.append(FailedCase(session.node(result.case_id), result.why.text, printed))
-        if wrong:
-            first = self.results[wrong[0].nodeid]
-            self._explained.add(first.case_id)
-            text = explained_text(session, first, len(wrong) - 1)
-            brief.append(_stand_in(wrong[0], text, log_line(case_title(first))))
-        if turned:
-            text = turned_text([self.results[report.nodeid] for report in turned], session.probes)
-            heading = f"{counted(len(turned), 'verdict')} turned by probes"
-            brief.append(_stand_in(turned[0], text, heading))
-        for error in error_texts(failed):
-            heading = counted(len(error.cases), "case") if len(error.cases) > 1 else ""
-            brief.append(_stand_in(errors[error.cases[0]], error.text, heading))
-        return brief
-
-    def _named(
-        self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
-    ) -> list[Any]:
-        """The reports by node id where a line has room for it, else by what was done."""
-        room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
-        has_room = all(columns(report.nodeid) <= room for report in reports)
-        # Beside the cases that passed, which pytest names by their node ids, so are the others; in
-        # a CI it cuts no line.
-        if has_room or terminalreporter.hasopt("p") or os.environ.get("CI"):
-            return [*reports]
-        named = []
-        for report in reports:
-            result = self.results[report.nodeid]
-            title = log_line(case_title(result))
-            # pytest takes it for a path, which it prints relative to where it was started.
-            in_root = self._folder == self._config.rootpath
-            shown = _copy(report, nodeid=title if in_root else str(self._folder / title))
-            if result.outcome not in UNSCORED:
-                shown.longrepr = None
-            named.append(shown)
-        return named
-
-    def _short_skip(self, report: Any) -> Any:
-        """A skip with the beginning of its reason, without what a model wrote on the one case."""
-        if report.nodeid not in self.results:
-            return report
-        path, line, reason = report.longrepr
-        parts = one_line(reason).split(": ")[:_MOST_PARTS]
-        return _copy(report, longrepr=(path, line, ": ".join(parts)))
 
     def _print_section(self, terminalreporter: pytest.TerminalReporter) -> None:
         display = Display(
@@ -324,7 +187,6 @@ class Reporter:
             verbosity=terminalreporter.verbosity,
             # With -rs or -ra pytest lists every skip with its whole reason.
             skips=not terminalreporter.hasopt("skipped"),
-            explained=frozenset(self._explained),
         )
         notices = [*self._notices(display), *self._problems]
         lines = ending_lines(self._concluded, display, notices=notices, more=self._unused)
@@ -443,37 +305,6 @@ class Reporter:
 
 
 _HEADER_WIDTH = 80
-_MOST_NAMED = 5
-# What pytest's short summary needs beside a node id: `FAILED`, and what was done.
-_LEAST_MESSAGE = 50
-# As in `Skipped: not confirmed: the verifier says violated`.
-_MOST_PARTS = 3
-
-
-def _counted_by_file(reports: Sequence[Any], noun: str) -> Iterator[Any]:
-    """For each file one report that says how many of these cases of it there are."""
-    by_file = grouped((place_of(report.nodeid), report) for report in reports)
-    for file, of_file in by_file.items():
-        text = f"{counted(len(of_file), noun)}, named with -v"
-        yield _copy(of_file[0], nodeid=file, longrepr=text)
-
-
-def _stand_in(report: Any, text: str, heading: str) -> Any:
-    """A report that pytest prints in place of those of the text's cases."""
-    stand_in = _copy(report, longrepr=text)
-    if heading:
-        path, number, _ = report.location
-        stand_in.location = (path, number, f"{heading} ")
-    # xdist's, above whose text pytest names the worker: of a case that says nothing.
-    vars(stand_in).pop("node", None)
-    return stand_in
-
-
-def _copy(report: Any, **changes: object) -> Any:
-    changed = copy.copy(report)
-    for name, value in changes.items():
-        setattr(changed, name, value)
-    return changed
 
 
 def _unused_of(ready: ReadySuite) -> list[Path]:

@@ -264,21 +264,27 @@ class LabelBasis(NamedTuple):
     certainty: int
 
 
+def label_giver(result: CaseResult, column: str = "") -> LabelBasis:
+    """Who gave the label of a case: that of a table stands in a `column`."""
+    if result.is_accepted:
+        return LabelBasis("accepted by a person", 1)
+    if result.extra.altered:
+        return LabelBasis("changed on the disk since", -1)
+    if result.labelled_by == "people":
+        return LabelBasis("people", 1)
+    if result.labelled_by == "program":
+        return LabelBasis("a program", 0)
+    if result.labelled_by == "column":
+        return LabelBasis(f"column {one_line(column)}", 0)
+    if not result.verified:
+        return LabelBasis("unverified", -1)
+    return LabelBasis(VERIFIER.name, 0)
+
+
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
-    by, certainty = VERIFIER.name, 0
-    if result.is_accepted:
-        by, certainty = "accepted by a person", 1
-    elif result.extra.altered:
-        by, certainty = "changed on the disk since", -1
-    elif result.labelled_by == "people":
-        by, certainty = "people", 1
-    elif result.labelled_by == "program":
-        by = "a program"
-    elif result.labelled_by == "column":
-        by = f"column {one_line(session.grounds[result.suite].column)}"
-    elif not result.verified:
-        by, certainty = "unverified", -1
+    grounds = session.grounds.get(result.suite)
+    by, certainty = label_giver(result, grounds.column if grounds is not None else "")
     blind = blind_scores(session, result)
     if not blind or result.label is None:
         return LabelBasis(by, certainty)

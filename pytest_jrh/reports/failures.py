@@ -1,5 +1,4 @@
-"""The texts of cases that fail or have no verdict: whole, as JUnit and editors get them, and as the
-terminal prints them in few words, where equal errors are said once.
+"""The texts of cases that fail or have no verdict: whole, and in few lines.
 
 Text of models and logs is wrapped, bounded, indented, and shown with control characters as escapes.
 """
@@ -7,10 +6,8 @@ Text of models and logs is wrapped, bounded, indented, and shown with control ch
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
@@ -31,7 +28,6 @@ from pytest_jrh.core.text import (
     capital,
     counted,
     escape_commands,
-    log_line,
     one_line,
     shortened,
     visible,
@@ -39,24 +35,18 @@ from pytest_jrh.core.text import (
 )
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
-    about_edits,
     act_note,
     case_basis,
-    common_part,
     compared_texts,
     decided_text,
     edited_role,
-    label_basis,
+    label_giver,
     label_votes,
     meant,
     reason_text,
-    score_name,
 )
-from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.session import case_title
 from pytest_jrh.reports.topics import not_shown_text
-from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.probes import ProbeTable
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
 
 WIDTH = 80
@@ -71,6 +61,9 @@ _MOST_LINES_OF_TURN = 5
 _LONGEST_TURN = 2_000
 _LONGEST_FIRST = 100
 _LONGEST_CAUSE = 1_000
+_MOST_FIRST_LINES = 2
+_RAISED = "raised at:"
+_SEE_WHOLE = f"{_INDENT}(use -v to see it whole)"
 _GAP = "  ..."
 _REWORDED = (
     "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
@@ -119,30 +112,34 @@ def disagreement_text(
     return escape_commands("\n".join(lines))
 
 
-def explained_text(session: Session, result: CaseResult, more: int) -> str:
-    """A wrong verdict in few lines, and the command that shows it whole; `more` are wrong, too."""
-    case = session.records.read(made_case_id(result))
-    lines = _first_lines(result, session.levels(result))
-    if reason := reason_text(result.reasoning):
-        lines.append(_in_a_line("judge", about_edits(reason, case, WIDTH)))
-    if result.minority is not None:
-        who = f"another repeat gave {result.minority.score}"
-        lines.append(_in_a_line(who, result.minority.reasoning))
-    if case is not None and not result.spec.derived:
-        if case.outcome.edits:
-            label = score_name(session, result, result.label)
-            basis = f"label {label} ({label_basis(session, result).text})"
-            lines.append(_in_a_line(basis, about_edits(_why_label(case), case, WIDTH)))
-            lines += _changed_lines(case.outcome.edits)
-        else:
-            lines += [*_label(case), *_turns(case)]
-    command = session.commands.get(result.case_id, "")
-    if command and len(session.results) > 1:
-        # So the case is explained whole.
-        lines.append(f"run it again: {visible(command).replace('pytest ', 'pytest -v ', 1)}")
-    if more:
-        lines.append(f"{more:,} more, whole with -v.")
-    return session.redactor.text(escape_commands("\n".join(lines)))
+def short_text(result: CaseResult) -> str:
+    """The text of a case in six lines at most.
+
+    Of errors, and of cases that probes change, there may be very many: three lines of each, or two.
+    The commands, which are longer than a line, are in the whole text.
+    """
+    first, _, more = result.why.text.partition("\n\n")
+    lines = first.splitlines()
+    if len(lines) > _MOST_FIRST_LINES:
+        rest = " ".join(lines[_MOST_FIRST_LINES - 1 :])
+        lines[_MOST_FIRST_LINES - 1 :] = [shortened(rest, WIDTH)]
+    if more.startswith(_RAISED):
+        places, _, _ = more.partition("\n\n")
+        lines.append(_in_a_line(f"raised at {places.splitlines()[-1].strip()}"))
+    elif result.outcome in UNSCORED:
+        # What was said of another case has nothing more.
+        lines += [_SEE_WHOLE] if more else []
+    elif not result.spec.derived:
+        lines.append(_in_a_line(case_title(result, WIDTH - len(_INDENT))))
+        lines.append(_in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"))
+        lines.append(_in_a_line(f"label {result.label} ({label_giver(result).text})"))
+        lines.append(_SEE_WHOLE)
+    return escape_commands("\n".join(lines))
+
+
+def _in_a_line(text: str) -> str:
+    """As much of an indented text as a line has room for."""
+    return shortened(f"{_INDENT}{one_line(text)}", WIDTH)
 
 
 def _first_lines(result: CaseResult, levels: Sequence[ScoreLevel]) -> list[str]:
@@ -232,7 +229,7 @@ def unscored_text(
     sentences = [head, _sentence(cause), _sentence(advice)]
     lines = wrapped(" ".join(sentence for sentence in sentences if sentence), WIDTH)
     if trouble.places:
-        lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
+        lines += ["", _RAISED, *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
     own = _earlier(earlier)
     if isinstance(trouble, Unrecorded):
         if trouble.difference:
@@ -359,90 +356,3 @@ def _sentence(text: str) -> str:
     if first.isalpha() and first.islower():
         text = capital(text)
     return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
-
-
-_MOST_NAMED = 3
-_MOST_CHANGED = 2
-
-
-class FailedCase(NamedTuple):
-    """A case without a verdict: `name` is its node id, `text` all there is to say of it, and
-    `printed` what its own code wrote.
-    """
-
-    name: str
-    text: str
-    printed: str = ""
-
-
-class BriefText(NamedTuple):
-    """What is printed for one case, or for several that have one text; `cases` are their places in
-    what was given.
-    """
-
-    cases: tuple[int, ...]
-    text: str
-
-
-def _in_a_line(title: str, text: str) -> str:
-    """A text behind its title, as much of it as a line has room for."""
-    return shortened(f"{_INDENT}{title}{f': {one_line(text)}' if text else ''}", WIDTH)
-
-
-def _changed_lines(edits: Sequence[Edit]) -> list[str]:
-    """The first lines that are gone and new, and how many more there are."""
-    gone: list[str] = []
-    new: list[str] = []
-    for edit in edits:
-        for line in edit_diff(edit):
-            if line.startswith("- "):
-                gone.append(f"{_INDENT}{line}")
-            elif line.startswith("+ "):
-                new.append(f"{_INDENT}{line}")
-    shown = [*gone[:_MOST_CHANGED], *new[:_MOST_CHANGED]]
-    if more := len(gone) + len(new) - len(shown):
-        shown.append(f"{_INDENT}... ({counted(more, 'more line')})")
-    return shown
-
-
-def turned_text(results: Sequence[CaseResult], tables: Sequence[ProbeTable] = ()) -> str:
-    """The cases that probes turned, a line for each probe and judge, in the order of `tables`."""
-    places = {}
-    for place, table in enumerate(tables):
-        places[table.suite, table.judge, table.probe] = place
-    results = sorted(
-        results,
-        key=lambda result: places.get((result.suite, result.judge, result.test), len(places)),
-    )
-    numbers: Counter[str] = Counter()
-    firsts: dict[str, CaseResult] = {}
-    for result in results:
-        judge = f", judge {one_line(result.judge)}" if result.judge else ""
-        finding = f"{one_line(result.spec.test)}{judge}"
-        numbers[finding] += 1
-        firsts.setdefault(finding, result)
-    lines = []
-    for finding, number in numbers.items():
-        first = firsts[finding].spec
-        text = f"{finding}: {counted(number, 'case')}, first {first.run_id} {first.variant}"
-        lines.append(shortened(log_line(text), WIDTH))
-    return "\n".join(lines)
-
-
-def error_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
-    """The texts of cases without a verdict; those that are equal but for what is the case's own are
-    said once.
-    """
-    keys = [(common_part(case.text), case.printed) for case in failed]
-    alike = grouped((key, number) for number, key in enumerate(keys))
-    texts = []
-    for (common, _), numbers in alike.items():
-        text = failed[numbers[0]].text
-        if len(numbers) > 1:
-            lines = [common, "", f"{counted(len(numbers), 'case')}:"]
-            lines += [f"  {log_line(failed[number].name)}" for number in numbers[:_MOST_NAMED]]
-            if len(numbers) > _MOST_NAMED:
-                lines.append(f"  and {len(numbers) - _MOST_NAMED:,} more")
-            text = "\n".join(lines)
-        texts.append(BriefText(tuple(numbers), text))
-    return texts

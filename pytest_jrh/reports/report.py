@@ -23,15 +23,13 @@ class Display:
     """How the ending is printed.
 
     Paths are named relative to `folder`. `verbosity` is pytest's. Without `skips` the reasons of
-    cases that could not be made are left out. `explained` are cases whose reason is printed above,
-    and `written` the files of reports.
+    cases that could not be made are left out. `written` are the files of reports.
     """
 
     folder: Path
     width: int = 80
     verbosity: int = 0
     skips: bool = True
-    explained: frozenset[str] = frozenset()
     written: tuple[Path, ...] = ()
 
 

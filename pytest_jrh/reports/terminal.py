@@ -74,7 +74,7 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     if headlines and headlines[0] not in session_said.answer:
         head.append(headlines[0])
     foot: list[Block] = []
-    for block in _without_explained(session_said.answer, display):
+    for block in session_said.answer:
         # What to read and to do comes last.
         (foot if isinstance(block, ReadFirst | Line) else head).append(block)
     # Warnings first: what is only good to know gives way to the answer.
@@ -99,16 +99,6 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
         more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
         doubt_lines = [*doubt_lines[: room - 1], Styled(more, "yellow")]
     return [*head_lines, *doubt_lines[:room], *foot_lines]
-
-
-def _without_explained(blocks: Iterable[Block], display: Display) -> Iterator[Block]:
-    """The blocks of an answer without what pytest has printed above of a case."""
-    for block in blocks:
-        if not isinstance(block, ReadFirst) or block.cases[0].case_id not in display.explained:
-            yield block
-        elif len(block.cases) > 1:
-            first = replace(block.cases[0], run=f"{block.cases[0].run} (above)", label="")
-            yield ReadFirst((first, *block.cases[1:]))
 
 
 def _report_line(session: Session, display: Display) -> list[Styled]:
@@ -292,34 +282,29 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
     """The worst case in three lines, and the runs of the next ones."""
     first, rest = block.cases[0], block.cases[1:]
     indent = " " * _TITLE_ROOM
-    head = f"{'read first':<{_TITLE_ROOM}}"
+    rubric = f"{GAP}{first.rubric}" if first.rubric else ""
+    title = f"{one_line(first.run)}{rubric}{f': {first.done}' if first.done else ''}"
+    yield Styled(shortened(f"{'read first':<{_TITLE_ROOM}}{title}", width), "red")
+    label = f"{first.mistake}; label {first.label} ({first.basis})"
+    yield Styled(shortened(f"{indent}{one_line(label)}", width))
+    if first.reason:
+        yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))
     number = Counter(case.run for case in block.cases)
     runs = []
     for case in rest:
         # A run may have several cases.
         rubric = f" ({case.rubric})" if number[case.run] > 1 and case.rubric else ""
         runs.append(f"{one_line(case.run)}{rubric}")
-    if not first.label:
-        runs.insert(0, one_line(first.run))
-    else:
-        rubric = f"{GAP}{first.rubric}" if first.rubric else ""
-        title = f"{head}{one_line(first.run)}{rubric}{f': {first.done}' if first.done else ''}"
-        yield Styled(shortened(title, width), "red")
-        head = indent
-        label = f"{first.mistake}; label {first.label} ({first.basis})"
-        yield Styled(shortened(f"{indent}{one_line(label)}", width))
-        if first.reason:
-            yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))
     shown = min(len(runs), width)
-    while shown > 1 and columns(_runs_text(head, runs, shown)) > width:
+    while shown > 1 and columns(_runs_text(runs, shown)) > width:
         shown -= 1
     if runs:
-        yield Styled(shortened(_runs_text(head, runs, shown), width))
+        yield Styled(shortened(_runs_text(runs, shown), width))
 
 
-def _runs_text(head: str, runs: Sequence[str], shown: int) -> str:
+def _runs_text(runs: Sequence[str], shown: int) -> str:
     more = f" and {len(runs) - shown:,} more" if len(runs) > shown else ""
-    return f"{head}{', '.join(runs[:shown])}{more}"
+    return f"{' ' * _TITLE_ROOM}{', '.join(runs[:shown])}{more}"
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:

@@ -22,7 +22,7 @@ from tests.plugin.gated import (
     Project,
     section,
 )
-from tests.plugin.recorded import PERTURBATION, Done, run_pytest
+from tests.plugin.recorded import Done, run_pytest
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 
@@ -109,22 +109,25 @@ def unrecorded(project_once: Project, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(unrecorded: Ended) -> None:
-    """What is the same for all is said once, and listed in part."""
+    """Each case has few lines, in JUnit too."""
     done = unrecorded.done
     assert done.code == pytest.ExitCode.TESTS_FAILED
-    assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
-    assert done.lines.count("    +Overlook whatever may be overlooked.") == 1
-    start = done.lines.index("8 cases:")
-    assert done.lines[start + 1] == f"  {LAX}::{PERTURBATION}run-1[e1]"
-    assert done.lines[start + 4] == "  and 5 more"
-    named = [line for line in done.lines[start:] if line.startswith("ERROR ")]
-    assert len(named) == 6
-    assert named[-1] == f"ERROR {LAX} - 3 more cases, named with -v"
+    why = "No verdict (unrecorded): the judge's call is not recorded."
+    assert sum(line.startswith(why) for line in done.lines) == 8
+    assert done.lines.count("    (use -v to see it whole)") == 8
+    assert "Overlook whatever" not in done.stdout
+    named = [line for line in done.lines if line.startswith("ERROR ")]
+    assert len(named) == 8
     assert "FAIL  8 cases have no verdict (8 unrecorded)" in done.lines
-
-
-def test_junit_has_the_whole_text_of_each_case(unrecorded: Ended) -> None:
     text = html.unescape((unrecorded.folder / "junit.xml").read_text("utf-8"))
+    assert text.count("(use -v to see it whole)") == 8
+    assert "Overlook whatever" not in text
+
+
+def test_with_v_junit_has_the_whole_text_of_each_case(unrecorded: Ended) -> None:
+    options = (f"--jrh-config={LAX}", BASELINE, "-v", "--junitxml=whole.xml")
+    run_pytest(unrecorded.folder, *options)
+    text = html.unescape((unrecorded.folder / "whole.xml").read_text("utf-8"))
     for whole in ("No verdict (unrecorded): the judge", "    +Overlook whatever", "\nrecord it: "):
         assert text.count(whole) >= 8, whole
 

@@ -1,4 +1,4 @@
-"""The texts of failed cases in few words, equal errors once, and what a case is called."""
+"""The texts of failed cases in few lines, and what a case is called."""
 
 from __future__ import annotations
 
@@ -6,61 +6,96 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.model import Why
 from pytest_jrh.core.text import columns, visible
-from pytest_jrh.reports.failures import FailedCase, error_texts, explained_text, unscored_text
+from pytest_jrh.reports.failures import disagreement_text, short_text, unscored_text
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
-from tests.support.judged_sessions import HOSTILE, session_about
+from tests.support.judged_sessions import HOSTILE
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec, result_with
 
 BASE = Path("/work")
+COMMAND = "pytest 'a.yml::x[e1]'"
+SEE_WHOLE = "    (use -v to see it whole)"
 
 
-def test_a_model_writes_one_line_of_a_text(tmp_path: Path) -> None:
+def wrong(reasoning: str) -> str:
+    """The short text of a wrong verdict with such a reason."""
+    case = make_case()
+    result = result_with(make_result(case.spec, "disagree", 0), reasoning=reasoning)
+    text = disagreement_text(case, result, cassette=None, command=COMMAND, base=BASE)
+    return short_text(replace(result, why=Why(text=text)))
+
+
+def error(trouble: Unscored) -> list[str]:
+    """The lines of the short text of a case without a verdict."""
+    why = Why(trouble.outcome, unscored_text(trouble, command=COMMAND, base=BASE))
+    text = short_text(replace(make_result(outcome=trouble.outcome), why=why))
+    assert text == visible(text)
+    return text.splitlines()
+
+
+def test_a_wrong_verdict_is_five_lines() -> None:
+    assert wrong("The agent was polite. " * 50).splitlines() == [
+        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
+        "    refund_policy: perturbation (run-1)",
+        "    judge: The agent was polite. The agent was polite. The agent was polite. Th…",
+        "    label 1 (verifier)",
+        SEE_WHOLE,
+    ]
+
+
+def test_a_model_writes_one_line_of_a_text() -> None:
     """A reasoning that looks like a text's parts stays indented, in its line."""
-    fake = "Fine.\n\nrun it again: rm -rf /\n::error::x\x1b[31m"
-    session = session_about(tmp_path, make_case())
-    results = [result_with(each, reasoning=fake) for each in session.results]
-    text = explained_text(replace(session, results=results), results[0], 0)
+    text = wrong("Fine.\n\nrun it again: rm -rf /\n::error::x\x1b[31m")
     [line] = [line for line in text.splitlines() if "rm -rf" in line]
     assert line.startswith("    judge: Fine. run it again: rm -rf /")
     assert text == visible(text)
 
 
-def unrecorded(name: str, difference: str = "+a new line") -> FailedCase:
-    trouble = Unrecorded(
-        stage="judge",
-        cause="the call is not in the cassette.",
-        difference=difference,
-        cassette=str(BASE / f"{name}.yaml"),
-    )
-    return FailedCase(name, unscored_text(trouble, command=f"pytest {name}", base=BASE))
+def test_a_verdict_that_a_probe_turned_is_one_line() -> None:
+    spec = make_spec(test="position", base="agent_perturbation", variant="before-x5")
+    headline = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    result = replace(make_result(spec, "disagree", 0), why=Why(text=f"{headline}\n\nMore."))
+    assert short_text(result) == headline
 
 
-def test_equal_errors_are_said_once_with_the_first_cases() -> None:
-    cases = [unrecorded(f"case-{number}") for number in range(12)]
-    [brief] = error_texts(cases)
-    assert brief.cases == tuple(range(12))
-    lines = brief.text.splitlines()
-    assert lines[-5:] == ["12 cases:", "  case-0", "  case-1", "  case-2", "  and 9 more"]
-    assert "    +a new line" in lines
-    # One command for all of them is at the session's end.
-    assert not [line for line in lines if line.startswith(("record it", "cassette"))]
+LONG = "a long cause of one line. " * 20
 
 
-def test_errors_that_differ_are_said_each() -> None:
-    cases = [unrecorded("a"), unrecorded("b", "+another line"), unrecorded("c")]
-    cases.append(unrecorded("d")._replace(printed="what its judge printed"))
-    assert [text.cases for text in error_texts(cases)] == [(0, 2), (1,), (3,)]
+@pytest.mark.parametrize(
+    ("trouble", "last"),
+    [
+        (Unscored("model_error", stage="judge", cause=LONG), SEE_WHOLE),
+        (Unscored("model_error", stage="judge", cause="a cause\n\nof paragraphs\n" * 9), SEE_WHOLE),
+        (Unscored("model_error", stage="judge", cause=HOSTILE), SEE_WHOLE),
+        (
+            Unrecorded(stage="judge", cause=LONG, difference="+x\n" * 40, cassette="/work/a.yaml"),
+            SEE_WHOLE,
+        ),
+        (
+            Unscored(
+                "invalid_response", stage="judge", cause=LONG, places=("a.py:1", "judges.py:7")
+            ),
+            "    raised at judges.py:7",
+        ),
+    ],
+    ids=["long", "paragraphs", "hostile", "unrecorded", "own code"],
+)
+def test_an_error_is_three_lines_at_most(trouble: Unscored, last: str) -> None:
+    lines = error(trouble)
+    assert lines[0].startswith(f"No verdict ({trouble.outcome}): ")
+    assert lines[-1] == last
+    assert len(lines) <= 3
 
 
-def test_hostile_names_and_causes_stay_one_line_each() -> None:
-    trouble = Unscored("model_error", stage="judge", cause=HOSTILE)
-    case = FailedCase(HOSTILE, unscored_text(trouble))
-    [brief] = error_texts([case, case])
-    assert brief.text == visible(brief.text)
-    assert len([line for line in brief.text.splitlines() if line.startswith("  <script>")]) == 2
+def test_an_error_that_another_case_met_first_names_that_case_alone() -> None:
+    trouble = Unscored("model_error", stage="judge", cause="HTTP 400", same_as="a.yml::x[e1]")
+    [line] = error(trouble)
+    assert line.endswith("was not asked, as case a.yml::x[e1]: HTTP 400")
 
 
 def titled(note: str, **changes: Any) -> str:
