@@ -84,14 +84,14 @@ def label_file(path: Path, options: Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         board.wait_finalized()
     server.stop()
-    words = ["init", "NAME", "--log"] if table is None else ["check"]
-    words += [str(path), "--labels", str(options.out)]
-    if table is not None and options.case:
-        words += ["--case", options.case]
+    words = [str(path), "--labels", str(options.out)]
     if table is None:
+        words = ["init", "NAME", "--log", *words]
         asked = {case.rubric.id: case.rubric.instructions for case in cases}
         for id_, text in asked.items():
             words += ["--rubric", f"{id_}: {text}"]
+    else:
+        words = ["check", *words, *(["--case", options.case] if options.case else [])]
     ours, _ = book.counts()
     if ours:
         labels = counted(ours, "label")

@@ -36,7 +36,7 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _LONGEST_WORD = 1_000
 _VALUES = re.compile(r'"[^"]*"|\d+')
 _MOST_ALIKE = 3
-_PART = re.compile(r"(\S+)\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
+_PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
 
@@ -288,7 +288,7 @@ def label_value(raw: object, scale: Sequence[int]) -> int:
     if scale:
         part = part_of(raw)
         if part is not None and part[1] == scale[-1]:
-            number, _ = part
+            number = part[0]
         expected = f"a score from {scale[0]} to {scale[-1]}"
         score = number if number in scale else None
     else:
@@ -342,10 +342,10 @@ def whole_number(raw: object) -> int | None:
     return int(number[1]) if number else None
 
 
-def part_of(raw: object) -> tuple[int | None, int] | None:
+def part_of(raw: object) -> tuple[int, int] | None:
     """`7/10` as its score and the end of its scale; None where a value is no such part."""
     part = _PART.fullmatch(as_seen(raw))
-    return (whole_number(part[1]), int(part[2])) if part else None
+    return (int(part[1]), int(part[2])) if part else None
 
 
 ROLES: Mapping[str, str] = {

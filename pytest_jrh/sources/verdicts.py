@@ -14,12 +14,13 @@ from itertools import compress
 from operator import not_
 from typing import Any, NamedTuple
 
-from pytest_jrh.core.documents import listed, printable, shown
+from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.model import Rubric
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources import tables
+from pytest_jrh.sources.results.scores import quoted
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
 from pytest_jrh.stats.intervals import grouped
 
@@ -282,11 +283,6 @@ def _holding(table: Table, names: Iterable[str], is_one: Callable[[str], object]
     return columns
 
 
-def quoted(text: str) -> str:
-    """A word as a shell takes it."""
-    return shlex.quote(printable(text, 40))
-
-
 class CaseKey(NamedTuple):
     """Which case a row is about; `rubric` is empty where the table has none."""
 
@@ -403,7 +399,7 @@ class Values:
         if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
         part = tables.part_of(word)
-        if part is not None and part[0] is not None:
+        if part is not None:
             return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
         if tables.whole_number(word) is not None:
             numbers = [number for number in map(tables.whole_number, texts) if number is not None]

@@ -121,7 +121,7 @@ class Results:
         notices = list(self.notices())
         others = self._of("other")
         if others and "verdict" in needed and not verdicts and not labels:
-            name = shlex.quote(printable(others[0].metric, 200))
+            name = quoted(others[0].metric)
             notices.append(
                 f"No verdicts, as no model is said to give them: {_counts(others)}. "
                 f"If one is a judge, name it: --verdict {name}"
@@ -215,11 +215,16 @@ class Results:
             verdict = judged[0].metric
             label = next((one.metric for one in people if one.metric != verdict), "")
             if label or not ways:
-                named = f"--verdict {shlex.quote(printable(verdict, 200))}"
+                named = f"--verdict {quoted(verdict)}"
                 if label or not by["person"]:
-                    named += f" --label {shlex.quote(printable(label or 'NAME', 200))}"
+                    named += f" --label {quoted(label or 'NAME')}"
                 ways.append(f"say which score is whose: {check} {named}")
         return InputError(Problem(message, file, hint="\n    ".join(ways)))
+
+
+def quoted(name: str) -> str:
+    """A name as a shell takes it."""
+    return shlex.quote(printable(name, 200))
 
 
 def _counts(scores: Iterable[Score]) -> str:
