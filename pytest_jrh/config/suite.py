@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.options import OPTIONS, Options
 from pytest_jrh.config.places import argument
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, node_part
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_jrh.cases.tests import Kind
-    from pytest_jrh.config.options import Options
     from pytest_jrh.config.schema import Config, GateRules, LabelSection
     from pytest_jrh.core.model import CaseResult, CaseSpec
 
@@ -112,8 +112,16 @@ class Suite:
 class Commands:
     """The commands that run cases of suites again, from the folder that pytest was started in."""
 
-    def __init__(self, options: Options, folder: Path, suite_named: Callable[[str], Suite]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        folder: Path,
+        suite_named: Callable[[str], Suite],
+        selection: Sequence[str] = (),
+    ) -> None:
         self._options = options
+        # What selects cases, such as `-k refund`.
+        self._selection = selection
         self._suite_named = suite_named
         # A suite has one config file, and thousands of cases that are named after it.
         self._relative = cache(lambda path: argument(path, folder))
@@ -145,16 +153,23 @@ class Commands:
         Where the cases are there and only verdicts are missing, as after a change of the judge's
         prompt, the cases are left as they are.
         """
-        missing = [result for result in results if result.outcome == "unrecorded"]
+        # What an answer means may have changed since, and then it is asked for in another way.
+        missing = [result for result in results if result.outcome in _TO_RECORD]
         if not missing:
             return ""
         names = {result.suite for result in missing}
         modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
-        return self._of_suites([suite for suite in suites if suite.name in names], modes)
+        limits = []
+        for option in OPTIONS:
+            value = getattr(self._options, option.sets)
+            if option.sets in ("max_cost", "max_calls") and value is not None:
+                limits.append(f"{option.flag}={value}")
+        of_missing = [suite for suite in suites if suite.name in names]
+        return self._of_suites(of_missing, [*modes, *limits, *self._selection])
 
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
-        return self._of_suites([suite], ["--jrh-update-baseline"])
+        return self._of_suites([suite], ["--jrh-update-baseline", *self._selection])
 
     def review(self, suites: Sequence[Suite]) -> str:
         """The command that opens the cases that failed for a decision."""
@@ -185,5 +200,6 @@ class Commands:
         return chosen
 
 
+_TO_RECORD = ("unrecorded", "invalid_response")
 _ALL_CALLS = ["--jrh-record-mode=new_episodes"]
 _VERDICTS = ["--jrh-record-mode=none", "--jrh-judge-record-mode=new_episodes"]

@@ -110,7 +110,12 @@ class SuiteSession:
         self.redactor = Redactor(secrets_of(os.environ))
         folder = config.invocation_params.dir
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
-        self.commands = Commands(options, folder, lambda name: self.suites.named(name).suite)
+        selection = []
+        for flag, expression in (("-k", config.option.keyword), ("-m", config.option.markexpr)):
+            selection += [flag, expression] if expression else []
+        self.commands = Commands(
+            options, folder, lambda name: self.suites.named(name).suite, selection
+        )
         self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
         self.reviewing = Reviewing(self)
         self.selected: set[str] = set()

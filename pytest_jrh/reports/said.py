@@ -563,13 +563,19 @@ def next_lines(session: Session) -> list[Block]:
     """
     missing = sum(result.outcome == "unrecorded" for result in session.results)
     if session.record_command and missing:
-        text = f"with an API key this records {counted(missing, 'case')}, and only what is missing"
+        text = (
+            f"with an API key this records {counted(missing, 'case')}, and only what is missing; "
+            "--jrh-plan shows the cost"
+        )
         return [Line("next", text, "warning", session.record_command)]
     for decision in session.decisions.values():
         if decision.update_command:
             text = "where the cases that the baseline does not have are new"
             return [Line("next", text, "warning", decision.update_command)]
     wrong = worst_results(session)
+    if not wrong and session.record_command:
+        text = "after a change of the prompt or the map; to ask the same again: "
+        return [Line("next", f"{text}--jrh-retry-unscored", "warning", session.record_command)]
     if not wrong:
         text = _nothing_wrong(session)
         return [Line("next", text)] if text else []
@@ -582,7 +588,10 @@ def next_lines(session: Session) -> list[Block]:
             )
         ]
     fix = _judge_to_fix(session)
-    text = f"label wrong: press r; right: fix {fix}"
+    # What people or a program said is corrected where they said it.
+    is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
+    correct = "press r" if is_made else "correct it where it was given"
+    text = f"label wrong: {correct}; right: fix {fix}"
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
     if regressed and not session.is_part:

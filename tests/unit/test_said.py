@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from pytest_jrh.core.model import CaseResult
+import pytest
+
+from pytest_jrh.config.options import Options
+from pytest_jrh.config.suite import Commands
+from pytest_jrh.core.model import CaseResult, LabelSource
 from pytest_jrh.reports.blocks import Cases, Headline, Line
-from pytest_jrh.reports.said import said, worst_cases, worst_results
+from pytest_jrh.reports.said import next_lines, said, worst_cases, worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
-from tests.support.made_cases import result_with
+from tests.support.made_cases import make_result, result_with
 
 
 def with_people(results: list[CaseResult], labels: dict[int, int]) -> Session:
@@ -56,3 +63,35 @@ def test_new_mistakes_are_read_before_old_ones() -> None:
     now = judged(wrong_on("run-001", "run-004"), runs=6)
     worst = worst_results(session_of(now, before=before))
     assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
+
+
+@pytest.mark.parametrize(
+    ("labelled_by", "advice"),
+    [
+        ("made", "press r"),
+        ("unconfirmed", "press r"),
+        ("people", "correct it where it was given"),
+        ("program", "correct it where it was given"),
+    ],
+)
+def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource, advice: str) -> None:
+    [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
+    assert isinstance(line, Line)
+    assert line.text == f"label wrong: {advice}; right: fix the judge"
+
+
+def test_the_command_that_records_keeps_limits_and_selection() -> None:
+    results = [make_result(None, "invalid_response", judge_digest="1"), make_result()]
+    suite: Any = SimpleNamespace(name=results[0].suite, config_file=Path("/p/s.yml"))
+    options = Options(configs=(suite.config_file,), record_mode="all", max_cost=2.5, max_calls=40)
+    commands = Commands(options, Path("/p"), lambda _: suite, ["-k", "r1 or r2"])
+    command = commands.record_all([suite], results)
+    assert command == (
+        "pytest --jrh-config=s.yml --jrh-record-mode=none --jrh-judge-record-mode=new_episodes "
+        "--jrh-max-cost=2.5 --jrh-max-calls=40 -k 'r1 or r2'"
+    )
+    assert commands.record_all([suite], results[1:]) == ""
+    # Nothing about the model is to be mended where a word of its answers has no meaning yet.
+    [line] = next_lines(replace(session_of(results), record_command=command))
+    assert isinstance(line, Line)
+    assert (line.command, "--jrh-retry-unscored" in line.text) == (command, True)
