@@ -6,6 +6,7 @@ import argparse
 import gc
 import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from pytest_jrh.config.options import (
     mistakes,
 )
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.text import nearest_hint
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
 """The options of a session that a merge has, too."""
@@ -89,7 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # What a terminal or a pipe cannot show is replaced: the exit code is the decision's.
             stream.reconfigure(errors="replace")
-    options = parser.parse_args(words)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        of_command = commands.choices[options.command]
+        known = re.findall(r"--[a-z-]+", of_command.format_usage())
+        hint = nearest_hint(unknown[0].partition("=")[0], known)
+        message = f"unrecognized arguments: {' '.join(unknown)}"
+        of_command.error(f"{message}; {hint}" if hint else message)
     options.words = words
     try:
         code = _COMMANDS[options.command](options)

@@ -265,7 +265,8 @@ def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
         message = f"no column of {role}s; its columns are {listed(table.columns)}"
         hint = f"name it: --{role} COL"
         if role == "label":
-            hint += ", or let people label the cases: python -m pytest_jrh label FILE"
+            file = shlex.quote(table.file)
+            hint += f", or let people label the cases: python -m pytest_jrh label {file}"
         return InputError(table.problem(message, 1, hint=hint))
     look = "looks like one" if len(alike) == 1 else "look like some"
     ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]

@@ -702,3 +702,18 @@ def test_no_table_ends_in_a_traceback(
     code, text = run(table, "--report=r.json")
     assert code in (0, 4)
     assert_is_plain(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--lable=x"], "unrecognized arguments: --lable=x; --label is the nearest"),
+        (["--verdit", "verdict"], "--verdict is the nearest"),
+        (["--zzz"], "unrecognized arguments: --zzz\n"),
+        ([], "let people label the cases: python -m pytest_jrh label 'my verdicts.csv'"),
+    ],
+)
+def test_a_mistake_is_told_what_was_meant(run: Run, arguments: list[str], said: str) -> None:
+    written("id,verdict\n1,pass\n2,fail\n", "my verdicts.csv")
+    code, printed = run("my verdicts.csv", *arguments)
+    assert (code, said in printed) == (4, True), printed
