@@ -109,24 +109,20 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
             call["before"] = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
             call["after"] = _messages(call, _AFTER)
     groups, repeated = _grouped(calls)
-    tools: dict[Any, list[Json]] = {}
-    for span in in_time:
-        if span["kind"] in _TOOL and not span["is_below"]:
-            tools.setdefault(_first(span, *_TOOL_ID) if groups[1:] else None, []).append(span)
+    is_alone = not groups[1:]
+    tools = [span for span in in_time if span["kind"] in _TOOL and not span["is_below"]]
     is_cut = any(span.get("droppedAttributesCount") for span in talks)
     conversations = []
-    of_trace = {key: entry for span in reversed(in_time) for key, entry in span.items()}
     for group in groups or [[]]:
-        run_id, about = trace_id, of_trace
-        if groups[1:]:
+        spans_of_it = in_time if is_alone else group
+        about = {key: entry for span in reversed(spans_of_it) for key, entry in span.items()}
+        run_id, cluster = trace_id, _first(about, *_CONVERSATION)
+        if not is_alone:
             run_id = f"{trace_id}-{group[0]['id']}"
-            about = {key: entry for span in reversed(group) for key, entry in span.items()}
-        cluster = _first(about, *_CONVERSATION) or _first(of_trace, *_CONVERSATION)
-        if groups[1:]:
-            cluster = cluster or trace_id
+            cluster = group[0]["scope"][0] or trace_id
         conversations.append(
             {
-                "messages": _joined(group, tools),
+                "messages": _joined(group, tools, is_alone=is_alone),
                 "id": run_id,
                 "cluster": as_text(cluster) or None,
                 "tools": _json(about.get("gen_ai.tool.definitions")),
@@ -137,14 +133,16 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
                 "opening": len(group[0]["before"]) if group else 0,
             }
         )
-    uncalled = [span for spans_of in tools.values() for span in spans_of]
-    of_ai_sdk = [call for call in calls if _AI_SDK in call]
-    for what, noted in (
-        *((_BELOW, below), (_REPEATED, repeated)),
-        *((_UNCALLED, uncalled), (_OF_AI_SDK, of_ai_sdk)),
-    ):
-        said.setdefault(what, []).extend(as_text(span.get("name")) for span in noted)
-    if groups[1:]:
+    uncalled = [] if is_alone else [tool for tool in tools if "is_called" not in tool]
+    noted = {
+        _BELOW: below,
+        _REPEATED: repeated,
+        _UNCALLED: uncalled,
+        _OF_AI_SDK: [call for call in calls if _AI_SDK in call],
+    }
+    for what, spans_of_it in noted.items():
+        said.setdefault(what, []).extend(as_text(span.get("name")) for span in spans_of_it)
+    if not is_alone:
         said.setdefault(_SEVERAL, []).append(f"{trace_id} ({len(groups)})")
     return conversations
 
@@ -263,10 +261,10 @@ def _first(span: Json, *keys: str) -> Any:
     return next((span[key] for key in keys if span.get(key)), None)
 
 
-def _joined(calls: Sequence[Json], tools: dict[Any, list[Json]]) -> list[Json]:
+def _joined(calls: Sequence[Json], tools: Sequence[Json], *, is_alone: bool) -> list[Json]:
     """What was said in all calls, which repeat it, and what only tools have, in order of time.
 
-    The tools are taken out, by the ids of their calls; of those under None all.
+    Of several conversations each has the tools that it calls.
     """
     moments: list[tuple[int, Json]] = []
     known: Counter[str] = Counter()
@@ -290,8 +288,12 @@ def _joined(calls: Sequence[Json], tools: dict[Any, list[Json]]) -> list[Json]:
         return []
     called = {call["id"] for part in messages for call in part.get("tool_calls", ())}
     answered = {part.get("tool_call_id") for part in messages if part["role"] == "tool"}
-    for tool in [tool for call_id in (None, *called) for tool in tools.pop(call_id, ())]:
+    for tool in tools:
         call_id = _first(tool, *_TOOL_ID)
+        if call_id in called:
+            tool["is_called"] = True
+        elif not is_alone:
+            continue
         name = _first(tool, "gen_ai.tool.name", "tool.name", "ai.toolCall.name")
         arguments = _first(tool, *_ARGUMENTS)
         result = _first(tool, *_RESULT)
