@@ -95,7 +95,7 @@ def test_an_error_is_three_lines_at_most(trouble: Unscored, last: str) -> None:
 def test_an_error_that_another_case_met_first_names_that_case_alone() -> None:
     trouble = Unscored("model_error", stage="judge", cause="HTTP 400", same_as="a.yml::x[e1]")
     [line] = error(trouble)
-    assert line.endswith("was not asked, as case a.yml::x[e1]: HTTP 400")
+    assert line.endswith("case a.yml::x[e1]: HTTP 400")
 
 
 def titled(note: str, **changes: Any) -> str:
