@@ -390,6 +390,14 @@ def unshown_in(messages: Sequence[Message]) -> Counter[str]:
     return unshown
 
 
+def reasoning_text(block: Mapping[str, Any]) -> str:
+    """What is shown of a block of reasoning: its summary, where nobody can read it."""
+    summary = block.get("summary")
+    if block.get("redacted"):
+        return str(summary or "[redacted]")
+    return str(block.get("reasoning") or summary or "")
+
+
 def block_text(block: Mapping[str, Any]) -> str:
     """What a transcript shows of a block that is no call and no reasoning."""
     kind = block.get("type")
@@ -408,10 +416,7 @@ def _block_sections(
     kind = block.get("type")
     if kind == "reasoning":
         if show_reasoning:
-            reasoning = block.get("reasoning") or block.get("summary") or ""
-            if block.get("redacted"):
-                reasoning = block.get("summary") or "[redacted]"
-            yield " reasoning", str(reasoning)
+            yield " reasoning", reasoning_text(block)
     elif kind == "tool_use":
         name = _inline(str(block.get("name", "")))
         yield f" calls {name} (run by the provider)", str(block.get("arguments", ""))

@@ -34,6 +34,7 @@ from pytest_jrh.core.transcript import (
     indented_json,
     message_text,
     named,
+    reasoning_text,
     sources_of,
 )
 from pytest_jrh.judges.judge import IMAGE_DATA
@@ -635,10 +636,7 @@ def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
     if kind == "text":
         return _part(text_kind, "", block.get("text", ""))
     if kind == "reasoning":
-        text = block.get("reasoning", "")
-        if block.get("redacted"):
-            text = block.get("summary") or "[redacted]"
-        return _part("reasoning", "reasoning", text)
+        return _part("reasoning", "reasoning", reasoning_text(block))
     if kind == "tool_use":
         return _part("call", str(block.get("name", "")), str(block.get("arguments", "")))
     image = IMAGE_DATA.match(str(block.get("image", ""))) if kind == "image" else None
