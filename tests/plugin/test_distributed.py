@@ -70,7 +70,8 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
             times=None,
             when=lambda asked: asked.temperature is not None,
         )
-        server.faults.add(stage="judge", fault=Fault.status(400))
+        # A refusal of no parameter, which is sent otherwise, nor of the model, which ends it.
+        server.faults.add(stage="judge", fault=Fault.status(405))
         server.delay = 0.02
         recorded = run_pytest(folder, *options, *more, env=server.environment)
         asked = Counter(json.dumps(request.body, sort_keys=True) for request in server.requests)
