@@ -6,12 +6,14 @@ column 0 was written by this module and not by the transcript, and nothing of th
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import re
 from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,13 +29,13 @@ _LONGEST_NAME = 80
 _DEEPEST_INDENT = 12
 _AS_TEXT = ("text", "reasoning", "tool_use")
 _ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-# Fields of JSON whose texts are no words, and what is media: a data URL, or base64.
+# Fields of JSON whose texts are no words, and what is media in base64.
 _NO_WORDS = (
     "type id format modality detail internal cache_control status signature source_type mime_type "
     "mimeType media_type mediaType encrypted_index encrypted_content timestamp created_at created "
     "createdAt time date model providerMetadata providerOptions"
 )
-_DATA = re.compile(r"data:[^\s,]*,|[A-Za-z0-9+/=_-]{64,}\Z")
+_DATA = re.compile("[A-Za-z0-9+/=_-]{64,}")
 _CITED = ("citations", "annotations")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # A text in quotes, a sign, or what stands between signs.
@@ -223,7 +225,8 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
     one (citations, provider data), which would give the edit away.
     """
     content = message.get("content")
-    if metadata := message.get("metadata"):
+    metadata = message.get("metadata")
+    if isinstance(metadata, dict) and not metadata.keys().isdisjoint(_CITED):
         kept = {key: value for key, value in metadata.items() if key not in _CITED}
         message = {**message, "metadata": kept}
     if not isinstance(content, list):
@@ -304,13 +307,11 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     if message.get("role") == "tool":
         header = f" {_inline(str(message.get('function') or ''))}".rstrip()
     calls = [_call_section(call) for call in message.get("tool_calls") or ()]
-    if sources := sources_of(message):
-        calls.insert(0, (" cites", "\n".join(sources)))
     error = message.get("error")
     content = message.get("content")
     if isinstance(content, str) and not isinstance(error, dict):
         # Nearly every turn of nearly every transcript.
-        return [(header, content), *calls]
+        return [(header, content), *_sources(message), *calls]
     sections: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
         header += f" (error: {_inline(str(error.get('type', 'unknown')))})"
@@ -330,7 +331,7 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     if not any(title == header for title, _ in sections):
         sections.append((header, []))
     joined = [(title, "\n".join(texts)) for title, texts in sections]
-    return [*joined, *calls]
+    return [*joined, *_sources(message), *calls]
 
 
 def _blocks(message: Message) -> Sequence[Mapping[str, Any]]:
@@ -362,6 +363,11 @@ def sources_of(message: Message) -> list[str]:
     return [*lines]
 
 
+def _sources(message: Message) -> Iterator[tuple[str, str]]:
+    if lines := sources_of(message):
+        yield " cites", "\n".join(lines)
+
+
 def words_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """The texts in a value of JSON, each with the names of its fields: no ids and no data."""
     if isinstance(value, dict):
@@ -371,8 +377,24 @@ def words_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from words_in(inner, path)
-    elif isinstance(value, str) and value.strip() and not _DATA.match(value):
-        yield path, value
+    elif isinstance(value, str):
+        text = _text_of_data(value)
+        if text.strip() and not _DATA.fullmatch(text):
+            yield path, text
+
+
+def _text_of_data(text: str) -> str:
+    """The text in a data URL of text; nothing of other data, and any other text as it is."""
+    head, _, data = text.partition(",")
+    if not head.startswith("data:"):
+        return text
+    if "text/" not in head and "json" not in head:
+        return ""
+    content = unquote_to_bytes(data)
+    if head.endswith(";base64"):
+        with contextlib.suppress(ValueError):
+            content = base64.b64decode(content)
+    return content.decode("utf-8", "replace")
 
 
 def unshown_in(messages: Sequence[Message]) -> Counter[str]:
@@ -407,6 +429,8 @@ def block_text(block: Mapping[str, Any]) -> str:
     for path, text in words_in(block):
         if path not in (kind, "filename"):
             lines.append(f"{_inline(path)}: {text}")
+        elif path == kind and text != block[kind]:
+            lines.append(text)
     return "\n".join(lines)
 
 

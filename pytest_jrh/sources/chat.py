@@ -158,10 +158,8 @@ def _block(kind: str, part: Block) -> Block:
     if written := _written(kind, part):
         return written
     if media := _media(kind, part):
-        for key, value in part.items():
-            if key not in _READ.split() and any(words_in({key: value})):
-                media[key] = value
-        return media
+        more = {key: part[key] for key in part if key not in _READ.split()}
+        return media | {key: more[key] for key in more if any(words_in({key: more[key]}))}
     return part if kind in _AS_THEY_ARE else _unknown(kind, part)
 
 

@@ -287,7 +287,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         ],
         [
             "[0] user | [document] | document.data.snippet: Snip. "
-            "| [document: a.txt] | context: Legal. "
+            "| [document: a.txt] | Gr\u00fc\u00dfe. | context: Legal. "
             "| [document: text] | On Sundays. | [image: image/png] | [document] "
             "| text: Inside. | [image: image/png] | alt: A torn box. "
             '| [text: {"content": "Elsewhere."}]'

@@ -79,7 +79,7 @@ def test_transcript_shows_every_turn_with_calls_results_and_errors() -> None:
         ),
         (
             {"type": "document", "document": "data:text/plain,a%20b", "mime_type": "text/plain"},
-            "[document: text/plain]",
+            "[document: text/plain]\n  a b",
         ),
         (
             {"type": "data", "data": {"note": "seen", "blob": "QUJD" * 50, "id": "x"}},
