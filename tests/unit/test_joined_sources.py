@@ -468,7 +468,7 @@ def _archive(*names: str) -> bytes:
         ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an office document"),
         ("t.ods", _archive("mimetype", "content.xml"), "is an office document"),
         ("runs.zip", _archive("runs.jsonl"), "is a zip archive"),
-        ("runs.jsonl", gzip.compress(b"{}"), "is compressed (gzip)"),
+        ("runs.jsonl", gzip.compress(b"{}", mtime=0), "is compressed (gzip)"),
         ("runs.jsonl", b"\x28\xb5\x2f\xfd\x04", "is compressed (bzip2, xz, zstd)"),
         ("runs.tar", b"a".ljust(257, b"\0") + b"ustar  \0", "is an archive (tar, 7z, rar)"),
         ("t.parquet", b"PAR1\x15\x04\x15", "pandas.read_parquet(sys.argv[1])"),
