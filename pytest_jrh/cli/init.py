@@ -31,7 +31,15 @@ from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.labels import LabelRow, read_rows
 from pytest_jrh.sources.source import Source
-from pytest_jrh.sources.tables import CANNOT_TELL, WORDS, as_seen, as_word, whole_number
+from pytest_jrh.sources.tables import (
+    CANNOT_TELL,
+    WORDS,
+    as_seen,
+    as_text,
+    as_word,
+    same_lines,
+    whole_number,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,20 @@ def look_at_labels(file: Path, name: str, rubrics: Sequence[str]) -> LabelFile:
         raise InputError(Problem(message, str(file), hint="name it, such as --rubric honest"))
     path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
     return LabelFile(file, path, tuple(rubric_ids), tuple(read.rows))
+
+
+def _refuse_strangers(labels: LabelFile, names: Sequence[str], log: Path) -> None:
+    """Refuse labels of what is no run, before there is a suite that cannot run."""
+    known = {same_lines(as_text(name)) for name in names}
+    ids = dict.fromkeys(same_lines(as_text(row.run_id)) for row in labels.rows)
+    strangers = [id_ for id_ in ids if id_ not in known]
+    if strangers:
+        runs = listed(dict.fromkeys(names), 3)
+        message = (
+            f"has labels of no run of {log}: its ids {listed(strangers, 3)}; the runs are {runs}"
+        )
+        hint = nearest_hint(strangers[0], known, f"to {shown(strangers[0])}")
+        raise InputError(Problem(message, str(labels.file), hint=hint))
 
 
 _ABOUT_JUDGE = """\
@@ -150,7 +172,9 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
 
 @dataclass(frozen=True, slots=True)
 class FoundRuns:
-    """The runs of a file or folder, and where the parts of conversations are, if not as usual."""
+    """The runs of a file or folder, the `names` that labels may have for them, and where the parts
+    of conversations are, if not as usual.
+    """
 
     files: tuple[Path, ...]
     count: int
@@ -158,6 +182,7 @@ class FoundRuns:
     format: InputFormat | None
     notices: tuple[str, ...]
     about: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 def look_at(log: Path) -> FoundRuns:
@@ -174,13 +199,15 @@ def look_at(log: Path) -> FoundRuns:
         reasons = list(_unusable(source, summaries))
         notices = source.notices()
         about = (f"Its form: {source.form_name}.", *_about_fields(source))
+        names = [run.run_id for run in summaries]
+        names += [*source.aliases(), *source.unclear_names()]
     usable = len(summaries) - len(reasons)
     if reasons:
         notices += (f"{counted(len(reasons), 'run')} cannot be used. {reasons[0]}",)
     if not usable:
         hint = "which forms of runs are read stands in docs/suite.md"
         raise InputError(Problem(f"no run can be used. {reasons[0]}", str(log), hint=hint))
-    return FoundRuns(files, len(summaries), usable, input_format, notices, about)
+    return FoundRuns(files, len(summaries), usable, input_format, notices, about, tuple(names))
 
 
 def _unusable(source: Source, summaries: Sequence[RunSummary]) -> Iterator[str]:
@@ -305,6 +332,8 @@ def start_suite(
         raise InputError(problems)
     folder = folder.absolute()
     runs = look_at(log)
+    if label_file is not None:
+        _refuse_strangers(label_file, runs.names, log)
     log_place = place_log(log, folder, name, runs.files)
     mode: Mode = "ordinal" if ordinal else "binary"
     values = _values(name, log_place, runs.count, mode)

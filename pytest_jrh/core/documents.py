@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import lines_of
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
@@ -199,7 +200,9 @@ def read_text(
         if not path.is_file():
             if path.exists():
                 raise InputError(Problem("is not a file", file))
-            raise InputError(Problem("no such file", file, hint=how))
+            names = [beside.name for beside in path.parent.glob("*")]
+            hint = how or nearest_hint(path.name, names, "file")
+            raise InputError(Problem("no such file", file, hint=hint))
         size = path.stat().st_size
         if size > limit:
             raise InputError(Problem(f"has {size:,} bytes; at most {limit:,} are read", file))

@@ -717,3 +717,9 @@ def test_a_mistake_is_told_what_was_meant(run: Run, arguments: list[str], said: 
     written("id,verdict\n1,pass\n2,fail\n", "my verdicts.csv")
     code, printed = run("my verdicts.csv", *arguments)
     assert (code, said in printed) == (4, True), printed
+
+
+def test_a_wrong_path_is_told_the_nearest_file(run: Run) -> None:
+    written(ROWS)
+    code, printed = run("verdict.csv")
+    assert (code, "verdicts.csv is the nearest file" in printed) == (4, True), printed
