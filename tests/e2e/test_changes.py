@@ -118,7 +118,7 @@ def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids(
 ) -> None:
     runs = [run(1, id="a b::c[d]'$HOME;`")]
     suite = write_suite(pytester.path, runs=runs, tests=["agent_perturbation"])
-    pytester.runpytest(suite.option, "--junitxml=junit.xml").assert_outcomes(errors=1)
+    pytester.runpytest(suite.option, "-v", "--junitxml=junit.xml").assert_outcomes(errors=1)
     texts = ET.parse(pytester.path / "junit.xml").iter("error")
     [command] = re.findall(r"^(?:record it: )?(pytest --.*)$", next(texts).text or "", re.MULTILINE)
     monkeypatch.setenv("PATH", f"{commands(pytester.path)}:/usr/bin:/bin")
