@@ -630,7 +630,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
         unanswered=True,
     ),
     "not_asked": UnscoredOutcome(
-        "{stage} was not asked, since it failed alike for the first cases",
+        "{stage} was not asked any more, since its first cases all ended alike",
         asked=False,
         unanswered=True,
     ),

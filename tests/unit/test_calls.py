@@ -101,6 +101,25 @@ def test_third_bad_answer_is_an_invalid_response() -> None:
 
 
 @pytest.mark.parametrize(
+    ("finish_reason", "changed", "advice"),
+    [
+        ("length", {"max_tokens": 50}, "Raise the stage's `max_tokens` (50 now): the answer was"),
+        ("length", {"prompt_path": "p/judge.md"}, "Raise the stage's `max_tokens`: the answer was"),
+        ("stop", {"prompt_path": "p/judge.md"}, "Let judge.md ask for one JSON object with `"),
+        ("stop", {}, "The prompt is the built-in one: give the stage a model with structured"),
+    ],
+)
+def test_what_to_change_is_told_by_what_came(
+    finish_reason: str, changed: dict[str, Any], advice: str
+) -> None:
+    exchange = ScriptedExchange([Answer("prose", finish_reason)] * 3)
+    stage = replace(StageModel("judge", "openai/test"), **changed)
+    with pytest.raises(Unscored) as raised:
+        wait_for(make_complete(exchange)(stage, QUESTION, judge_response((0, 1))))
+    assert raised.value.advice.startswith(advice)
+
+
+@pytest.mark.parametrize(
     "answer", [Answer(GOOD, refusal="I cannot help"), Answer("", finish_reason="content_filter")]
 )
 def test_refusal_is_not_asked_again(answer: Answer) -> None:
