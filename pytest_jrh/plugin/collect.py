@@ -216,7 +216,7 @@ class CaseItem(pytest.Item):
         message = " ".join(text.partition("\n\n")[0].split())
         if result.outcome not in UNSCORED:
             message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
-        if self.config.option.verbose <= 0:
+        if self.config.getoption("verbose", 0) <= 0:
             text = self.config.stash[SESSION].redactor.text(short_text(result))
         entries = [ReprEntryNative([f"{text}\n"])]
         if self.config.getoption("tbstyle", "auto") == "line":

@@ -61,7 +61,7 @@ _MOST_LINES_OF_TURN = 5
 _LONGEST_TURN = 2_000
 _LONGEST_FIRST = 100
 _LONGEST_CAUSE = 1_000
-_MOST_FIRST_LINES = 2
+_MOST_FIRST_LINES = 4
 _RAISED = "raised at:"
 _SEE_WHOLE = f"{_INDENT}(use -v to see it whole)"
 _GAP = "  ..."
@@ -115,7 +115,7 @@ def disagreement_text(
 def short_text(result: CaseResult) -> str:
     """The text of a case in six lines at most.
 
-    Of errors, and of cases that probes change, there may be very many: three lines of each, or two.
+    Of errors, and of cases that probes change, there may be very many: five lines of each at most.
     The commands, which are longer than a line, are in the whole text.
     """
     first, _, more = result.why.text.partition("\n\n")

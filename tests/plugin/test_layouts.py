@@ -27,11 +27,11 @@ def test_the_gate_decides_and_the_printed_command_runs_the_same_case_outside_of_
     for name in ("tests", "elsewhere"):
         (project.folder / name).mkdir()
     shutil.move(project.folder / LAX, project.folder / "elsewhere")
-    first = pytester.runpytest("--rootdir=tests", "--jrh-config=elsewhere/tiny.yml")
+    first = pytester.runpytest("--rootdir=tests", "--jrh-config=elsewhere/tiny.yml", "-v")
     assert first.ret == pytest.ExitCode.TESTS_FAILED
     assert "FAIL  the judge misses 4 of 4 violations" in first.outlines
     assert len(written(project.folder)) == 8
-    [command] = [line for line in first.outlines if line.startswith(AGAIN)]
+    command = next(line for line in first.outlines if line.startswith(AGAIN))
     again = pytester.runpytest(*shlex.split(command.removeprefix(AGAIN)))
     again.assert_outcomes(failed=1)
     [failure] = [line for line in again.outlines if line.startswith("FAILED ")]
