@@ -207,7 +207,8 @@ class Pace:
                 sent: list[float] = []
                 for sent_at in times.get(limited, ()):
                     # The clock of a machine starts again with it.
-                    if time_now - limit.period < sent_at <= time_now and sent_at != turn.sent_at:
+                    is_recent = sent_at <= time_now < sent_at + limit.period
+                    if is_recent and sent_at != turn.sent_at:
                         sent.append(sent_at)
                 if is_sent or len(sent) < limit.calls:
                     turn.sent_at = time_now
