@@ -150,7 +150,7 @@ def test_five_answers_in_another_form_stop_the_session_and_a_later_one_asks_the_
         *["invalid_response"] * 5,
         *["not_asked"] * 3,
     ]
-    # Nor are cases made that nobody would judge.
+    # Cases that no judge would get are not made either.
     assert (server.count("planner"), server.count("judge")) == (5, 15)
     [notice] = session.notices
     assert "the judge, since its first 5 cases ended alike: openai/gpt-4.1-mini gave 3" in notice

@@ -73,7 +73,7 @@ LONG = "a long cause of one line. " * 20
         (Unscored("model_error", stage="judge", cause="a cause\n\nof paragraphs\n" * 9), SEE_WHOLE),
         (Unscored("model_error", stage="judge", cause=HOSTILE), SEE_WHOLE),
         (
-            Unrecorded(stage="judge", cause=LONG, difference="+x\n" * 40, cassette="/work/a.yaml"),
+            Unrecorded(stage="judge", cause=LONG, difference="+x\n" * 40, cassette="a.yaml"),
             SEE_WHOLE,
         ),
         (
