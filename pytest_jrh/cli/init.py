@@ -25,7 +25,7 @@ from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import DEFAULT_SEED, Mode, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
@@ -37,7 +37,6 @@ from pytest_jrh.sources.tables import (
     as_seen,
     as_text,
     as_word,
-    same_lines,
     whole_number,
 )
 

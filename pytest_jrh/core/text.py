@@ -75,12 +75,17 @@ def name_problem(name: str) -> str | None:
     return None if name.isprintable() else "a name has no control characters"
 
 
+def same_lines(text: str) -> str:
+    """A text in which every line ends in a newline alone, as in a checkout on any system."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def plain(text: str) -> str:
     """Drop ANSI sequences and control characters, which XLSX forbids.
 
     Every line ends in a newline alone.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = same_lines(text)
     if not _CONTROL.search(text):
         return text
     text = _ANSI.sub("", text)

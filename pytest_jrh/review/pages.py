@@ -26,7 +26,7 @@ from pytest_jrh.core.ids import empty_result, short_digest
 from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview, Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.text import visible
+from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.reports.page import (
@@ -464,7 +464,7 @@ class AgentTemplate:
         self.check(text)
         # One line ending, whatever the browser sent: the file is read, compared and committed on
         # any system.
-        lines = text.replace("\r\n", "\n").replace("\r", "\n")
+        lines = same_lines(text)
         atomic_write(self._override, lines if lines.endswith("\n") else f"{lines}\n")
 
     def revert(self) -> None:

@@ -24,7 +24,7 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
@@ -255,7 +255,7 @@ class Joiner:
 
 
 def _as_written(run_id: str) -> str:
-    return tables.same_lines(tables.as_text(run_id))
+    return same_lines(tables.as_text(run_id))
 
 
 def _add_vote(

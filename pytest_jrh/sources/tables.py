@@ -320,11 +320,6 @@ def as_text(raw: object) -> str:
     return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
 
 
-def same_lines(text: str) -> str:
-    """A text whose lines end alike in a checkout on any system."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def as_seen(raw: object) -> str:
     """A value as its reader sees it: one blank between words, and nothing that has no width."""
     return " ".join(printable(_UNSEEN.sub("", as_text(raw)), _LONGEST_WORD).split())

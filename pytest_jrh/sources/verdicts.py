@@ -18,7 +18,7 @@ from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.model import Rubric
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, same_lines
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.results.scores import quoted
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
@@ -684,6 +684,6 @@ def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
     """For each row the names of columns and a digest of their texts, as label files keep it."""
     digests = []
     for texts in zip(*map(table.texts, columns), strict=True):
-        same = json.dumps([*map(tables.same_lines, texts)])
+        same = json.dumps([*map(same_lines, texts)])
         digests.append("|".join([*columns, short_digest(same, 16)]))
     return digests
