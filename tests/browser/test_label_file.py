@@ -90,16 +90,16 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
     assert len(labels) == 2 * NUMBER
     for person, case, word in labels:
         assert word[0] == key_of(person, int(case.removeprefix("run-")))
-    # By hand, of those on which all agree: 8 violated, of which 4 are odd, and 17 satisfied, of
-    # which 8 are even.
+    # By hand, of those on which all agree: 8 violated, of which 4 are odd, and 16 satisfied, of
+    # which 8 are even. Of the last case one of two cannot tell, and half is no majority.
     checked = check_table("cases.csv", labels="labels.csv")
     counts = Counter((result.label, result.score) for result in checked.results)
-    assert (counts[1, 0], counts[1, 1], counts[0, 1], counts[0, 0]) == (4, 4, 8, 9)
+    assert (counts[1, 0], counts[1, 1], counts[0, 1], counts[0, 0]) == (4, 4, 8, 8)
     Path("judges.py").write_text("def words(case):\n    return 0, ''\n", encoding="utf-8")
     suite = ["--log=runs.jsonl", "--labels=labels.csv", f"--rubric={RUBRIC}"]
     assert main(["init", "desk", *suite, "--judge=python:judges.py:words"]) == 0
     config = Path("inputs/configs/desk.yml").resolve()
     ready = make_ready(config, cwd=pages.folder, rootdir=pages.folder)
     votes = {run: sorted(label.votes) for (_, run, _), label in ready.labels.items()}
-    assert len(votes) == NUMBER
-    assert [votes[f"run-{number}"] for number in (0, 6, NUMBER - 1)] == [[0, 1], [1, 1], [0]]
+    assert len(votes) == NUMBER - 1
+    assert [votes[f"run-{number}"] for number in (0, 6, NUMBER - 2)] == [[0, 1], [1, 1], [0, 0]]
