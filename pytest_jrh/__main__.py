@@ -20,7 +20,7 @@ from pytest_jrh.config.options import (
     Options,
     mistakes,
 )
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import nearest_hint
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
@@ -225,7 +225,7 @@ def _local(name: str) -> Path:
     from pytest_jrh.config.places import remote_hint
 
     if hint := remote_hint(name):
-        raise InputError(Problem("is not a file on this machine", name, hint=hint))
+        raise InputError("is not a file on this machine", name, hint=hint)
     return Path(name)
 
 

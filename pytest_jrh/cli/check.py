@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def check_file(options: argparse.Namespace) -> int:
             cases, without = checked.table.cases, checked.unlabelled
             message = "no row has both a label and a verdict"
             count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
-            raise InputError(Problem(f"{message}: {count}", options.table))
+            raise InputError(f"{message}: {count}", options.table)
     except InputError as error:
         return _refuse(error, options.words)
     about = [*_about(checked, options.baseline)]
@@ -186,7 +186,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _mistake(option: str, message: str) -> InputError:
-    return InputError(Problem(message, key=option))
+    return InputError(message, key=option)
 
 
 def _meaning(text: str) -> tuple[str, str]:

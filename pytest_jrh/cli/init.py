@@ -82,7 +82,7 @@ def look_at_labels(file: Path, name: str, rubrics: Sequence[str]) -> LabelFile:
     rubric_ids = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
     if not rubric_ids and not rubrics:
         message = "names no rubric, so nothing says what these labels are of"
-        raise InputError(Problem(message, str(file), hint="name it, such as --rubric honest"))
+        raise InputError(message, str(file), hint="name it, such as --rubric honest")
     path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
     return LabelFile(file, path, tuple(rubric_ids), tuple(read.rows))
 
@@ -98,7 +98,7 @@ def _refuse_strangers(labels: LabelFile, names: Sequence[str], log: Path) -> Non
             f"has labels of no run of {log}: its ids {listed(strangers, 3)}; the runs are {runs}"
         )
         hint = nearest_hint(strangers[0], known, f"to {shown(strangers[0])}")
-        raise InputError(Problem(message, str(labels.file), hint=hint))
+        raise InputError(message, str(labels.file), hint=hint)
 
 
 _ABOUT_JUDGE = """\
@@ -117,7 +117,7 @@ def judge_values(text: str) -> tuple[dict[str, str], str]:
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in kinds])
         hint = nearest_hint(key, kinds)
-        raise InputError(Problem(f"--judge: got {shown(text)}; must be one of {forms}", hint=hint))
+        raise InputError(f"--judge: got {shown(text)}; must be one of {forms}", hint=hint)
     lines = [_ABOUT_JUDGE, f"{key}: {json.dumps(value)}"]
     lines += [f"# {note}" for note in kinds[key].notes]
     match = re.match(r"[^:@]+\.py(?=[:@])", value)
@@ -205,7 +205,7 @@ def look_at(log: Path) -> FoundRuns:
         notices += (f"{counted(len(reasons), 'run')} cannot be used. {reasons[0]}",)
     if not usable:
         hint = "which forms of runs are read stands in docs/suite.md"
-        raise InputError(Problem(f"no run can be used. {reasons[0]}", str(log), hint=hint))
+        raise InputError(f"no run can be used. {reasons[0]}", str(log), hint=hint)
     return FoundRuns(files, len(summaries), usable, input_format, notices, about, tuple(names))
 
 
@@ -548,4 +548,4 @@ def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:
             atomic_write(folder / file, content)
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
-            raise InputError(Problem(message, str(folder / file))) from error
+            raise InputError(message, str(folder / file)) from error

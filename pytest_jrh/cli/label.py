@@ -17,7 +17,7 @@ from pytest_jrh.cli.init import look_at
 from pytest_jrh.config.rubrics import load_rubrics, read_head
 from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.documents import listed, read_text, shown
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
@@ -53,15 +53,15 @@ class _Item(NamedTuple):
 def label_file(path: Path, options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
     if options.sample is not None and options.sample < 1:
-        raise InputError(Problem(f"got {options.sample}; must be 1 or more", key="--sample"))
+        raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
     if options.out.suffix.lower() != ".csv":
-        raise InputError(Problem(f"got {options.out}; must end in .csv", key="--out"))
+        raise InputError(f"got {options.out}; must end in .csv", key="--out")
     table = _table(path, options)
     items: dict[CaseKey, _Item] = {}
     for item in _runs(path) if table is None else _rows(table, options):
         if items.setdefault(item.key, item).turns != item.turns:
             message = f"the case {shown(item.key.case)} has two texts"
-            raise InputError(Problem(message, str(path), hint="tell them apart by --case COL"))
+            raise InputError(message, str(path), hint="tell them apart by --case COL")
     cases = _cases(items.values(), options.rubric, str(path))
     book = LabelTable(options.out, cases, "drawn" if options.sample else "")
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
@@ -166,7 +166,7 @@ def _cases(items: Collection[_Item], rubric_text: str, file: str) -> list[Case]:
     if not cases:
         message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
-        raise InputError(Problem(message, file, hint=hint))
+        raise InputError(message, file, hint=hint)
     return cases
 
 
@@ -227,10 +227,10 @@ class LabelTable(LabelBook):
         file, hint = str(self._path), "name another file: --out CSV"
         labels = read_rows(self._path, file) if exists(self._path) else LabelFile([], [])
         if labels.is_raw:
-            raise InputError(Problem("holds results of another tool", file, hint=hint))
+            raise InputError("holds results of another tool", file, hint=hint)
         if labels.unused:
             message = f"has columns that are not of labels: {listed(labels.unused)}"
-            raise InputError(Problem(message, file, 1, hint=hint))
+            raise InputError(message, file, 1, hint=hint)
         return labels.rows
 
     def counts(self) -> tuple[int, int]:

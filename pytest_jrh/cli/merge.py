@@ -104,7 +104,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
         paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:
             message = f"no {LEDGER_FILE} is in this folder or below it"
-            raise InputError(Problem(message, str(folder), hint=_WHICH))
+            raise InputError(message, str(folder), hint=_WHICH)
         for path in paths:
             for case, stored in read_ledger(path).items():
                 result = stored.result
@@ -114,7 +114,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
                     results[case] = stored
     if not results:
         message = f"no {LEDGER_FILE} here has results of the suite {suite.name!r}"
-        raise InputError(Problem(message, str(folders[0]), hint=_WHICH))
+        raise InputError(message, str(folders[0]), hint=_WHICH)
     return results
 
 

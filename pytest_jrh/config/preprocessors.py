@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, printable
-from pytest_jrh.core.errors import InputError, Problem, Unscored, error_places, error_text
+from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
 
@@ -118,7 +118,7 @@ def resolve(name: str) -> Preprocessor:
     if module_name in ("", *_BUILT_IN_MODULES):
         if attribute not in BUILT_IN:
             message = f"unknown built-in preprocessor {printable(path)!r}"
-            raise InputError(Problem(message, key=_KEY, hint=hint))
+            raise InputError(message, key=_KEY, hint=hint)
         return BUILT_IN[attribute]
     try:
         function: Preprocessor = getattr(importlib.import_module(module_name), attribute)
@@ -131,7 +131,7 @@ def resolve(name: str) -> Preprocessor:
         )
         if isinstance(error, ModuleNotFoundError):
             hint = f"{_IMPORT_PATH}; {hint}"
-        raise InputError(Problem(message, key=_KEY, hint=hint)) from error
+        raise InputError(message, key=_KEY, hint=hint) from error
     return function
 
 

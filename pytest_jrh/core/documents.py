@@ -155,7 +155,7 @@ def read_document(path: Path, *, file: str | None = None) -> Document:
 def read_json(text: str, file: str) -> Document:
     """Parse one JSON value; raises InputError with the line of the first mistake."""
     if not text.strip():
-        raise InputError(Problem("is empty", file, 1))
+        raise InputError("is empty", file, 1)
     try:
         data = parsed(text)
     except DamagedError as error:
@@ -199,17 +199,17 @@ def read_text(
     try:
         if not path.is_file():
             if path.exists():
-                raise InputError(Problem("is not a file", file))
+                raise InputError("is not a file", file)
             names = [beside.name for beside in path.parent.glob("*")]
             hint = how or nearest_hint(path.name, names, "file")
-            raise InputError(Problem("no such file", file, hint=hint))
+            raise InputError("no such file", file, hint=hint)
         size = path.stat().st_size
         if size > limit:
-            raise InputError(Problem(f"has {size:,} bytes; at most {limit:,} are read", file))
+            raise InputError(f"has {size:,} bytes; at most {limit:,} are read", file)
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(Problem(f"cannot be read: {printable(reason)}", file)) from None
+        raise InputError(f"cannot be read: {printable(reason)}", file) from None
     if other := other_kind(raw, file):
         raise InputError(other)
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -219,7 +219,7 @@ def read_text(
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
         message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
-        raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
+        raise InputError(message, file, line, hint="save the file as UTF-8") from None
     return text if as_it_is else text.replace("\r\n", "\n")
 
 
@@ -265,14 +265,14 @@ def _read_yaml(text: str, file: str) -> Document:
     try:
         root = yaml.compose(text, Loader=_Loader)
         if root is None:
-            raise InputError(Problem("is empty", file, 1))
+            raise InputError("is empty", file, 1)
         nodes.visit(root, ())
         data = yaml.constructor.SafeConstructor().construct_document(root)
     except yaml.YAMLError as error:
         raise InputError(_syntax_problem(error, file)) from None
     except (ValueError, LookupError) as error:
         # Of an integer of thousands of digits, or a tag that the value does not fit.
-        raise InputError(Problem(f"is not valid YAML: {printable(str(error))}", file)) from None
+        raise InputError(f"is not valid YAML: {printable(str(error))}", file) from None
     return Document(file, storable(data)[0], lambda: nodes, nodes.problems)
 
 

@@ -65,12 +65,22 @@ class Problem:
 
 
 class InputError(JrhError):
-    """The user's files cannot be used; `problems` holds every mistake found, not just the first."""
+    """The user's files cannot be used; `problems` holds every mistake found, not just the first.
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = (
-            (problems,) if isinstance(problems, Problem) else tuple(problems)
-        )
+    It is made of them, of one of them, or of the message and the place of one.
+    """
+
+    def __init__(
+        self,
+        what: str | Problem | Iterable[Problem],
+        file: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        if isinstance(what, str):
+            what = Problem(what, file, line, key, hint)
+        self.problems = (what,) if isinstance(what, Problem) else tuple(what)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Ite
         return
     except OSError as error:
         message = f"this file cannot be read: {error.strerror}"
-        raise InputError(Problem(message, str(path), hint=hint)) from error
+        raise InputError(message, str(path), hint=hint) from error
 
 
 class LineFile:

@@ -65,7 +65,7 @@ class Template:
             # Whatever a template's own expressions raise is a mistake in the template.
             cause = str(error) or f"an expression failed with {type(error).__name__}"
             message = f"the template does not render: {cause}"
-            raise InputError(Problem(message, file=self.origin)) from error
+            raise InputError(message, file=self.origin) from error
 
 
 def parse_template(
@@ -157,10 +157,10 @@ def _check_jinja(
         variables = meta.find_undeclared_variables(tree)
     except TemplateSyntaxError as error:
         message = f"not a jinja template: {error.message}"
-        raise InputError(Problem(message, file=origin, line=error.lineno)) from error
+        raise InputError(message, file=origin, line=error.lineno) from error
     except RecursionError as error:
         message = "not a jinja template: it is nested too deeply"
-        raise InputError(Problem(message, file=origin)) from error
+        raise InputError(message, file=origin) from error
     lines: dict[str, int] = {}
     for used in tree.find_all(nodes.Name):
         lines.setdefault(used.name, used.lineno)

@@ -335,7 +335,7 @@ def _judges(
                 hint = "let it ask while it judges, or set `version` on the judge"
                 for reached in tried:
                     hint = advice_on_credentials(reached.removeprefix("reach ")) or hint
-                raise InputError(Problem(message, key="judge", hint=hint))
+                raise InputError(message, key="judge", hint=hint)
             notices.append(f"suite {suite.name}: {message}.")
     return judges, notices
 
@@ -468,4 +468,4 @@ class LoadedSuites:
                 )
                 hint = "Rename one of the two files."
             if shared or suite.name == other.name:
-                raise InputError(Problem(message, file=str(suite.config_file), hint=hint))
+                raise InputError(message, file=str(suite.config_file), hint=hint)

@@ -27,7 +27,6 @@ from typing import Annotated, Any
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import (
     InputError,
-    Problem,
     Unscored,
     error_places,
     error_text,
@@ -163,7 +162,7 @@ def not_loaded(what: str, error: BaseException, key: str, hint: str | None) -> I
     # The ellipsis tells that a secret may be cut there.
     cause = shortened(error_text(error), _LONGEST_CAUSE)
     hint = advice_on_keys(error) or (None if frames else hint)
-    return InputError(Problem(f"{what}: {cause}{frames}", key=key, hint=hint))
+    return InputError(f"{what}: {cause}{frames}", key=key, hint=hint)
 
 
 def said_by(value: object) -> Said:
@@ -468,7 +467,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
                 f"that name was imported before, from {runs.parent.name}/{runs.name}"
             )
             hint = "rename one of the two modules, or make packages of their folders"
-            raise InputError(Problem(message, key=_IN_CONFIG, hint=hint))
+            raise InputError(message, key=_IN_CONFIG, hint=hint)
     digest = code_digest(function, module_file=module_file)
     return PythonJudge(settings, digest, shown_path(path, ":"), function)
 
@@ -487,7 +486,7 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
     """
 
     def refused(message: str, hint: str | None = None) -> InputError:
-        return InputError(Problem(message, key=key, hint=hint))
+        return InputError(message, key=key, hint=hint)
 
     module_name, _, name = path.strip().rpartition(":")
     is_module = all(map(str.isidentifier, module_name.split(".")))

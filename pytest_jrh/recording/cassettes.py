@@ -31,7 +31,7 @@ from pydantic import (
 
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.documents import dotted
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.text import one_line, shortened
@@ -259,13 +259,11 @@ def _unreadable(
     path: Path, why: str, *, line: int | None = None, key: str | None = None
 ) -> InputError:
     return InputError(
-        Problem(
-            f"this is not a cassette that can be read: {why}",
-            file=str(path),
-            line=line,
-            key=key,
-            hint="Restore the file from version control, or delete it and record the case again.",
-        )
+        f"this is not a cassette that can be read: {why}",
+        file=str(path),
+        line=line,
+        key=key,
+        hint="Restore the file from version control, or delete it and record the case again.",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
-from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored, error_places
+from pytest_jrh.core.errors import InputError, Unrecorded, Unscored, error_places
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.stages import JUDGE
@@ -146,11 +146,9 @@ class KeptRequests:
             raise
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
-                Problem(
-                    "this recorded verdict cannot be read",
-                    file=str(self.tape.path),
-                    hint="Restore the file from version control.",
-                )
+                "this recorded verdict cannot be read",
+                file=str(self.tape.path),
+                hint="Restore the file from version control.",
             ) from error
 
     async def _given(

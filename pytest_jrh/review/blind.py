@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import DEFAULT_SEED, Case
 from pytest_jrh.core.text import name_problem
@@ -157,12 +157,12 @@ class LabelBoard(Board):
         if reason is None and self.reviewer not in (None, name):
             reason = f"this session is labelled by {self.reviewer}"
         if reason is not None:
-            raise InputError(Problem(reason))
+            raise InputError(reason)
         with self._lock:
             keys = [key for key, entered in self._reviewers.items() if entered == name]
             if not keys:
                 if len(self._reviewers) >= _MOST_REVIEWERS:
-                    raise InputError(Problem(f"a session has at most {_MOST_REVIEWERS} reviewers"))
+                    raise InputError(f"a session has at most {_MOST_REVIEWERS} reviewers")
                 keys.append(secrets.token_hex(10))
                 self._reviewers[keys[0]] = name
             return keys[0], name
@@ -220,7 +220,7 @@ class LabelBoard(Board):
             if label is not None:
                 check_label(assigned.entry.case, label)
             if len(note) > _LONGEST_NOTE:
-                raise InputError(Problem(f"a note has at most {_LONGEST_NOTE:,} characters"))
+                raise InputError(f"a note has at most {_LONGEST_NOTE:,} characters")
             digest = assigned.entry.digest
             self._book.keep(
                 assigned.entry.case,

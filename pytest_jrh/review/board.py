@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
 from pytest_jrh.core.text import counted
@@ -67,7 +67,7 @@ def check_label(case: Case, label: int) -> None:
     scale = [0, 1] if case.mode == "binary" else [level.score for level in case.levels]
     if label not in scale:
         message = f"{label} is not a label of this case; must be one of "
-        raise InputError(Problem(message + ", ".join(map(str, scale))))
+        raise InputError(message + ", ".join(map(str, scale)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +292,11 @@ class ReviewBoard(Board):
                 message = (
                     f"message {message_index} is not an assistant turn; its text cannot be edited"
                 )
-                raise InputError(Problem(message))
+                raise InputError(message)
             text = message_text(messages[message_index])
             if content is not None and not content.strip() and content != text:
                 message = f"message {message_index} would be empty; reject the case instead"
-                raise InputError(Problem(message))
+                raise InputError(message)
             self._check_calls(entry.case, message_index, calls)
             turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
@@ -316,7 +316,7 @@ class ReviewBoard(Board):
             return
         if not holds_acts(case):
             message = "only words were edited in this case; its calls stay as they are"
-            raise InputError(Problem(message))
+            raise InputError(message)
         runs = {}
         for entry in self._entries.values():
             if entry.case.spec.suite == case.spec.suite:
@@ -327,14 +327,14 @@ class ReviewBoard(Board):
         for call in calls:
             if not 0 <= call.call < len(acts):
                 message = f"message {message_index} has no call number {call.call}"
-                raise InputError(Problem(message))
+                raise InputError(message)
             act = acts[call.call]
             tool = tools.get(act.name, Tool(act.name))
             mistake = tool.arguments_mistake(call.arguments)
             # What the case itself has that is no call of the tool may stay.
             if mistake and not tool.arguments_mistake(act.call.get("arguments")):
                 message = f"[{message_index}] the call of {act.name}: {mistake}"
-                raise InputError(Problem(message))
+                raise InputError(message)
 
     def get(self, key: str) -> Reviewed:
         """The case with this key; raises `LookupError`."""
@@ -359,10 +359,10 @@ class ReviewBoard(Board):
         entry = self._entries[key]
         if entry.digest != digest:
             message = "this case has been regenerated; look at it again before you decide"
-            raise InputError(Problem(message))
+            raise InputError(message)
         if entry.rejected:
             message = "the verifier rejected this case, so nothing can be decided about it"
-            raise InputError(Problem(message))
+            raise InputError(message)
         blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
         return entry, self._store(entry.case).valid(entry.case_id, entry.digest) or blank
 

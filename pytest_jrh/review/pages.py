@@ -20,7 +20,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import empty_result, short_digest
 from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview, Message
@@ -406,7 +406,7 @@ def _call_edit(messages: Sequence[Message], index: int, typed: _CallText) -> Cal
     before = acts[typed.call].call.get("arguments") if 0 <= typed.call < len(acts) else {}
     if not isinstance(before, dict):
         message = f"the arguments of the call are {brief(before)}, no object: it stays as it is"
-        raise InputError(Problem(message))
+        raise InputError(message)
     arguments = {}
     for key, text in typed.arguments.items():
         if isinstance(before.get(key), str):
@@ -416,7 +416,7 @@ def _call_edit(messages: Sequence[Message], index: int, typed: _CallText) -> Cal
                 arguments[key] = parsed(text)
                 check_depth(arguments[key])
             except DamagedError as error:
-                raise InputError(Problem(f"what you typed {error}", key=key)) from error
+                raise InputError(f"what you typed {error}", key=key) from error
     return CallEdit(call=typed.call, arguments=arguments, result=typed.result)
 
 
@@ -485,7 +485,7 @@ class AgentTemplate:
             return None
         except OSError as error:
             message = f"the override cannot be read: {error.strerror}"
-            raise InputError(Problem(message, str(self._override))) from error
+            raise InputError(message, str(self._override)) from error
 
     def _default(self) -> Template:
         path = self.suite.stages[self.stage].prompt_path

@@ -120,7 +120,7 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         message = f"the review page needs {' and '.join(missing)}, which are not installed"
-        raise InputError(Problem(message, hint="pip install 'pytest-jrh[review]'"))
+        raise InputError(message, hint="pip install 'pytest-jrh[review]'")
     import uvicorn
 
     # Port 0 is any that is free.
@@ -135,7 +135,7 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
         except OSError:
             listener.close()
     else:
-        raise InputError(Problem(f"no port is free on {HOST} for the review page"))
+        raise InputError(f"no port is free on {HOST} for the review page")
     free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     closed = threading.Event()

@@ -320,7 +320,7 @@ class Joined(Source):
                     f"of this file, and one of {self._files[rows[key][0]]}"
                 )
                 hint = "rename one of the two files, or one of the runs"
-                raise InputError(Problem(message, file=str(self._files[number]), hint=hint))
+                raise InputError(message, file=str(self._files[number]), hint=hint)
             rows[key] = (number, run.run_id, here)
         return rows
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, shown
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
@@ -36,7 +36,7 @@ MISSING: Any = object()
 
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:
     """Make the error for a log that cannot be used at all."""
-    return InputError(Problem(message, file=str(path), hint=hint))
+    return InputError(message, file=str(path), hint=hint)
 
 
 def written_time(written: Any) -> datetime | None:
@@ -315,7 +315,7 @@ def clusters_by(
                 f"(epoch {key[1]}); must be text, a number, true or false there"
             )
             how = "name one value in it by a pointer"
-            raise InputError(Problem(message, key=_PLACE, hint=how))
+            raise InputError(message, key=_PLACE, hint=how)
         clusters[key] = None if value is MISSING or value is None else _text(value) or None
         # What may be named: fields, and pointers to those one level down.
         for name, entry in metadata.items():
@@ -330,7 +330,7 @@ def clusters_by(
         if names:
             what = f"which no run has in its metadata; the fields are {listed(sorted(names))}"
         message = f"got {shown(cluster_key)}, {what}"
-        raise InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
+        raise InputError(message, key=_PLACE, hint=_LEAVE_OUT)
     return clusters
 
 

@@ -92,15 +92,15 @@ def read_table(path: Path, file: str) -> Table:
     """
     if path.suffix.lower() == ".eval":
         hint = "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)"
-        raise InputError(Problem("is a log; must be CSV or JSON lines", file, hint=hint))
+        raise InputError("is a log; must be CSV or JSON lines", file, hint=hint)
     # An id may have other line ends inside.
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
-        raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))
+        raise InputError("is empty; must be CSV or JSON lines", file, 1)
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
         message = "has a NUL character; must be CSV or JSON lines"
-        raise InputError(Problem(message, file, line, hint="save the file as UTF-8"))
+        raise InputError(message, file, line, hint="save the file as UTF-8")
     problems: list[Problem] = []
     start = text.lstrip()
     # JSON lines are whole objects; a document is a list, or not whole in its first line.
@@ -122,10 +122,10 @@ def read_table(path: Path, file: str) -> Table:
     if len(values) == 1 and not _is_row(values[0]):
         message = "is a JSON document of no form that is known"
         hint = f"read are rows (JSON lines, or a list of objects), and results of {_TOOLS}"
-        raise InputError(Problem(message, file, hint=hint))
+        raise InputError(message, file, hint=hint)
     if not values:
         where = 1 if of_document is None else None
-        raise InputError(Problem("has no row below the names of the columns", file, where))
+        raise InputError("has no row below the names of the columns", file, where)
     rows = ((line, row) for line, value in read for row in _rows(value))
     return replace(table_of(rows, file), path=of_document)
 
@@ -139,7 +139,7 @@ def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collecti
         return table
     if not results.scores:
         message = f"{results.tool}'s results hold no verdict and no label"
-        raise InputError(Problem(message, table.file, hint="\n    ".join(results.notices())))
+        raise InputError(message, table.file, hint="\n    ".join(results.notices()))
     places, notices = results.rows(named, needed)
     rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
     path = None if results.lines else results.path

@@ -331,7 +331,7 @@ class Values:
             bare, score = tables.BARE.get(key), tables.WORDS.get(tables.as_word(value))
             if said and bare is not None and score is not None and (bare == score) != is_violated:
                 message = f"{word}={value} and --one={said} say different things"
-                raise InputError(Problem(message, key="--map"))
+                raise InputError(message, key="--map")
 
     def scores(
         self, table: Table, column: str, problems: list[Problem], *, is_verdict: bool
@@ -610,7 +610,7 @@ def refuse_strangers(table: VerdictTable, other: VerdictTable, what: str) -> Non
                 hint += "; name the column that both have: --case COL"
             break
     message = f"has no {what} (with its rubric and epoch) of {table.table.file}"
-    raise InputError(Problem(message, other.table.file, hint=hint))
+    raise InputError(message, other.table.file, hint=hint)
 
 
 def of_these_texts(labels: Table, table: Table, case: str) -> Table:
@@ -635,7 +635,7 @@ def of_these_texts(labels: Table, table: Table, case: str) -> Table:
         message = f"every label is of another text than its case has in {table.file}"
         files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
         hint = f"label them anew: python -m pytest_jrh label {files}"
-        raise InputError(Problem(message, labels.file, hint=hint))
+        raise InputError(message, labels.file, hint=hint)
     return _kept_rows(labels, are_kept, "of a text that has changed since: not used")
 
 
@@ -662,7 +662,7 @@ def of_one_question(labels: Table, table: Table) -> Table:
                 "answer"
             )
             hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
-            raise InputError(Problem(message, labels.file, hint=hint))
+            raise InputError(message, labels.file, hint=hint)
         meant |= {(rubric, *of_rubric)}
     are_kept = [not key[1] or key in meant for key in zip(rubrics, digests, strict=True)]
     return _kept_rows(labels, are_kept, "of another wording of the rubric: not used")

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import misfit, parsed_lines, read_text
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFile, atomic_write, encoded, is_missing, relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
@@ -279,7 +279,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
+            raise InputError("contains a merge conflict", name, number, hint=_BOTH)
     cases: dict[str, CaseResult] = {}
     prompts: dict[str, JudgePrompt] = {}
     for number, line in enumerate(lines, 1):
@@ -297,7 +297,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
             raise InputError(problem) from None
         if case.case_id in cases:
             message = f"duplicate case {json.dumps(case.case_id)}"
-            raise InputError(Problem(message, name, number, hint="keep one of them"))
+            raise InputError(message, name, number, hint="keep one of them")
         cases[case.case_id] = case
     return Baseline(cases, prompts)
 

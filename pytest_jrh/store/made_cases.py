@@ -138,7 +138,7 @@ def read_jsonl(path: Path) -> RecordIndex:
             first = entries[record.case_id].place.number
             message = f"duplicate case_id {record.case_id!r}, first on line {first}"
             hint = "Keep one of the two lines."
-            raise InputError(Problem(message, str(path), line.number, hint=hint))
+            raise InputError(message, str(path), line.number, hint=hint)
         entries[record.case_id] = RecordEntry.of(record, line)
     return RecordIndex(entries, tuple(foreign))
 
@@ -282,7 +282,7 @@ def case_of(
     if taken is None:
         message = f"the case was made for other instructions than rubric {rubric.id!r} has now"
         hint = f"Make it again from the log, or restore the rubric ({rubric.file}:{rubric.line})."
-        raise InputError(Problem(message, str(entry.place.path), entry.place.number, hint=hint))
+        raise InputError(message, str(entry.place.path), entry.place.number, hint=hint)
     return taken
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, parsed_lines
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, atomic_write, encoded, lines_of
 from pytest_jrh.core.model import Case, CaseResult, Edit, Label, LabelKey, Message
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
@@ -395,7 +395,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
                     score = label_value(line.label, sorted(scores))
             except NoLabelError as error:
                 message = f"{error}, or {CANNOT_TELL}"
-                raise InputError(Problem(message, str(path), number, "label")) from None
+                raise InputError(message, str(path), number, "label") from None
             if line.withdrawn:
                 labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
             labels.append(PersonLabel(*person, score, line.blind, line.note or "", line.withdrawn))
@@ -538,7 +538,7 @@ def _run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
             rows[tuple(row[name] for name in _RUN_KEYS)] = row
         except (ValueError, TypeError, KeyError):
             message = f"must be a JSON object with {listed(_RUN_KEYS)}"
-            raise InputError(Problem(message, str(path), line.number, hint=_RESTORE)) from None
+            raise InputError(message, str(path), line.number, hint=_RESTORE) from None
     return rows
 
 

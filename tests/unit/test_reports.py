@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session
@@ -17,7 +17,7 @@ class Broken(Report):
     suffix = ".broken"
 
     def text(self, session: Session) -> str:
-        raise InputError(Problem("cannot be told"))
+        raise InputError("cannot be told")
 
 
 class Told(Report):

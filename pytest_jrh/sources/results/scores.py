@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core.documents import listed, printable
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.results.values import is_plain, text
 from pytest_jrh.sources.source import written_time
@@ -219,7 +219,7 @@ class Results:
                 if label or not by["person"]:
                     named += f" --label {quoted(label or 'NAME')}"
                 ways.append(f"say which score is whose: {check} {named}")
-        return InputError(Problem(message, file, hint="\n    ".join(ways)))
+        return InputError(message, file, hint="\n    ".join(ways))
 
 
 def quoted(name: str) -> str:
