@@ -112,21 +112,21 @@ class Spending:
         replayed = self.replayed + self.calls - self.lost
         return replace(self, calls=0, replayed=replayed, paid=0.0, lost=0)
 
-
-@dataclass(frozen=True, slots=True)
-class SharedCall:
-    """A call that several cases make alike and one of them pays for: the first summary of a run.
-
-    `fingerprint` is the call's; `spending` is what each of the cases has of it.
-    """
-
-    fingerprint: str
-    spending: Spending
-
-    @property
-    def replay(self) -> SharedCall:
-        """What it is to a case that has the answer from a cassette."""
-        return SharedCall(self.fingerprint, self.spending.replay)
+    def merged(self, other: Spending) -> Spending:
+        """What two cases say of one recording, together: all that either has paid, and the answers
+        of the one that has more of them.
+        """
+        paid = Spending(
+            self.calls + other.calls, paid=self.paid + other.paid, lost=self.lost + other.lost
+        )
+        answers = max(self.replay.replayed, other.replay.replayed)
+        return replace(
+            paid,
+            replayed=max(0, answers - paid.replay.replayed),
+            usage=max(self.usage, other.usage, key=lambda usage: usage.total),
+            cost=max(self.cost, other.cost),
+            unpriced=max(self.unpriced, other.unpriced),
+        )
 
 
 ResponseT = TypeVar("ResponseT", bound=BaseModel)
@@ -756,13 +756,18 @@ NOTHING_WRONG = Why()
 
 @dataclass(frozen=True, slots=True)
 class CaseSpending:
-    """What a case took in `all`; of that its `judge`, told of a panel's alone, because its judges
-    share the rest; and what other cases have of it too.
+    """What a case took, by the name of the recording that has the calls.
+
+    Several cases name the same one: the judges of a panel share the making of a case, the cases of
+    a run its first summary, and two processes may each have paid for a part of it.
     """
 
-    all: Spending = Spending()
-    judge: Spending | None = None
-    shared: SharedCall | None = None
+    parts: Mapping[str, Spending] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Spending:
+        """What the case took in all."""
+        return sum(self.parts.values(), Spending())
 
 
 @dataclass(frozen=True, slots=True)
@@ -937,6 +942,16 @@ class CaseResult:
     def scores_text(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
         return scores_text(self.score, self.all_scores)
+
+
+def total_spending(results: Iterable[CaseResult]) -> Spending:
+    """What results took together; what several of them name was paid for, and counts, once."""
+    total: dict[tuple[str, str], Spending] = {}
+    for result in results:
+        for name, spending in result.spending.parts.items():
+            recording = (result.suite, name)
+            total[recording] = total.get(recording, Spending()).merged(spending)
+    return sum(total.values(), Spending())
 
 
 @dataclass(frozen=True, slots=True)

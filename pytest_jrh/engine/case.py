@@ -34,7 +34,6 @@ from pytest_jrh.core.model import (
     PerturbationOutcome,
     RecordMode,
     Rubric,
-    SharedCall,
     ShownTurns,
     Spending,
     StageModel,
@@ -69,12 +68,11 @@ T = TypeVar("T")
 
 @dataclass
 class SharedWork(Generic[T]):
-    """A case made, or judged, for several specs; `claimed` says that its cost counts for one."""
+    """A case made, or judged, for several specs."""
 
     attempt: Attempt
     task: asyncio.Task[T]
     asked_by: set[CaseSpec] = field(default_factory=set)
-    claimed: bool = False
 
     def is_spent(self, spec: CaseSpec) -> bool:
         """Whether it failed, and a spec that knows so asks again: a rerun is worth another try."""
@@ -82,9 +80,7 @@ class SharedWork(Generic[T]):
 
 
 class SharedWorks(Generic[T]):
-    """What is made, or judged, once for several specs; the last `keep` are remembered, and all
-    whose cost nobody has counted.
-    """
+    """What is made, or judged, once for several specs; the last `keep` are remembered."""
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
@@ -96,16 +92,14 @@ class SharedWorks(Generic[T]):
         asker: CaseSpec,
         attempt: Attempt,
         begin: Callable[[], Coroutine[Any, Any, T]],
-        *,
-        claimed: bool = False,
     ) -> SharedWork[T]:
         """The work of a key, which is begun by an attempt where there is none yet."""
         work = self._works.get(key)
         if work is None or work.is_spent(asker):
-            work = SharedWork(attempt, asyncio.create_task(begin()), claimed=claimed)
+            work = SharedWork(attempt, asyncio.create_task(begin()))
             self._works[key] = work
-            counted = [old for old, it in self._works.items() if it.claimed and it.task.done()]
-            for old in counted[: max(0, len(self._works) - self._keep)]:
+            done = [old for old, it in self._works.items() if it.task.done()]
+            for old in done[: max(0, len(self._works) - self._keep)]:
                 del self._works[old]
         self._works.move_to_end(key)
         work.asked_by.add(asker)
@@ -118,9 +112,10 @@ class Attempt:
 
     `missing_repeats` counts the repeats that a session which only looks did not find recorded, and
     `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
-    `base` is the go at the case that it changes, and of one that probes change `waits` says that
-    its askers hold the places among the cases at work. `counted` is False where what it took counts
-    for another case. `maker` is the go at another judge's spec that has made the case of this one.
+    `base` is the attempt at the case that it changes, and `base_scores` what the judge gave to it.
+    A case that probes change is attempted once for all of them, and `asked_by` is the spec that
+    asked first: what the case took counts for that one, which also holds the place among the cases
+    at work. `maker` is the attempt at another judge's spec that has made the case of this one.
     """
 
     spec: CaseSpec
@@ -133,8 +128,7 @@ class Attempt:
     earlier_verdicts: tuple[Verdict, ...] = ()
     base: Attempt | None = None
     maker: Attempt | None = None
-    waits: bool = False
-    counted: bool = True
+    asked_by: CaseSpec | None = None
     base_scores: tuple[int, ...] = ()
     turns_shown: ShownTurns | None = None
 
@@ -143,14 +137,16 @@ class Attempt:
         """The tapes of the calls that made its case."""
         return [tape for tape in self.tapes if tape is not self.judging]
 
-    def take(self, other: Attempt, *, counted: bool) -> None:
-        """Be what another go at the same spec has come to."""
-        self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
-        self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
-        self.earlier_verdicts = other.earlier_verdicts
-        self.tapes, self.judging, self.maker = other.tapes, other.judging, other.maker
-        self.turns_shown = other.turns_shown
-        self.counted = counted
+    def spending(self, spec: CaseSpec) -> dict[str, Spending]:
+        """What it took, by recording; to a spec that another one pays for, it is a replay."""
+        is_paid_here = self.asked_by in (None, spec)
+        parts: dict[str, Spending] = {}
+        for tape in self.maker.making if self.maker is not None else ():
+            parts |= {name: part.replay for name, part in tape.spending.items()}
+        for tape in self.tapes:
+            for name, part in tape.spending.items():
+                parts[name] = part if is_paid_here else part.replay
+        return parts
 
     def result(
         self,
@@ -160,21 +156,6 @@ class Attempt:
         rejected: Case | None = None,
     ) -> CaseResult:
         """What came of it, and what it took."""
-        spending, judge_spending = Spending(), Spending()
-        shared: SharedCall | None = None
-        for go in (self, self.base):
-            if go is None or not go.counted:
-                continue
-            if go.maker is not None:
-                # As in a process that replays it: `counted_once` lets one of the judges pay.
-                for tape in go.maker.making:
-                    spending += tape.spending.replay
-                    shared = shared or (tape.shared and tape.shared.replay)
-            if go.judging is not None:
-                judge_spending += go.judging.spending
-            for tape in go.tapes:
-                spending += tape.spending
-                shared = shared or tape.shared
         result = case_result(
             self.spec,
             self.case,
@@ -188,8 +169,13 @@ class Attempt:
             probe = replace(probe, base_scores=self.base_scores)
         shown = self.turns_shown if verdicts else None
         extra = replace(result.extra, probe=probe, review=self.human_reviewed, shown=shown)
-        of_judge = judge_spending if self.spec.judge is not None else None
-        return replace(result, spending=CaseSpending(spending, of_judge, shared), extra=extra)
+        spending = self.spending(self.spec)
+        if self.base is not None and self.base.asked_by == self.spec:
+            for name, part in self.base.spending(self.spec).items():
+                # Each worker replays it, and its own item says so.
+                if part.calls:
+                    spending[name] = part
+        return replace(result, spending=CaseSpending(spending), extra=extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +236,7 @@ class CaseMaker:
         if len(ready.suite.judges) == 1:
             return await make()
         key = generation_id(attempt.spec)
-        generation = self.generations.work(key, attempt.spec, attempt, make, claimed=True)
+        generation = self.generations.work(key, attempt.spec, attempt, make)
         if generation.attempt is not attempt:
             attempt.maker = generation.attempt
         return await generation.task

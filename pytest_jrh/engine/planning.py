@@ -61,18 +61,18 @@ class Survey:
 async def surveyed(
     attempt: Attempt,
     ready: ReadySuite,
-    judged: Callable[[Attempt], Awaitable[Judgment | None]],
+    judging: Awaitable[Judgment | None],
     tapes: Calls,
     say: Callable[[CaseSpec, str], None],
 ) -> Survey:
-    """Replay a case as far as its cassettes reach; `judged` makes and judges it."""
+    """Replay a case as far as its cassettes reach; `judging` makes and judges it."""
     spec = attempt.spec
     # Of a case that is made and not judged a panel has no judge.
     evaluates = ready.test(spec.test).evaluate or spec in ready.bases
     judge = ready.judges[spec.judge] if evaluates else None
     ended, letters, unreadable = True, 0, ""
     try:
-        await judged(attempt)
+        await judging
     except Unrecorded:
         messages = _messages(attempt, ready)
         ended, letters = False, len(render_transcript(messages))
@@ -89,8 +89,8 @@ async def surveyed(
     can_be_judged = True
     if judge is not None:
         # A judge that has not been reached is asked through a tape of its own.
-        judging = attempt.judging or tapes.tape(Attempt(spec), ready, judging=True)
-        can_be_judged = judging.records
+        tape = attempt.judging or tapes.tape(Attempt(spec), ready, judging=True)
+        can_be_judged = tape.records
     to_make: dict[str, Bounds] = {}
     if not ended and can_be_made:
         to_make = _making(attempt, ready)

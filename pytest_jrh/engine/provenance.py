@@ -34,7 +34,6 @@ from pytest_jrh.reports.provenance import (
 )
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import JudgePrompt, short, suite_of
-from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LONGEST_PROMPT, BaselineFile, clean_prompt, judge_prompts
 
 
@@ -66,7 +65,7 @@ def suite_run(
     """What is known of a suite by itself, of a run that gave these results, by case id."""
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
-    ran = counted_once(results[case] for case in cases.specs if case in results)
+    ran = [results[case] for case in cases.specs if case in results]
     prompts = []
     for prompt in judge_prompts(ready.suite, ready.judges):
         file = str(absolute(folder / prompt.file)) if prompt.file else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -80,7 +80,6 @@ class CaseRunner:
         self._pending: set[Future[CaseResult]] = set()
         self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * self._most_at_work), asks)
         self._bases: SharedWorks[Judgment] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
-        self._announced: set[CaseSpec] = set()
         self.unfinished: list[CaseResult] = []
         self.printed: dict[CaseSpec, Printed] = {}
         self._finalized: asyncio.Task[None] | None = None
@@ -106,7 +105,6 @@ class CaseRunner:
                     for spec, _ in announced
                     if not self._suites[spec.suite].is_unlabelled(spec)
                 )
-            self._announced.update(spec for spec, _ in announced if self._is_base(spec))
             for spec, future in announced:
                 await self._places.acquire()
                 task = asyncio.create_task(self._work(spec, future))
@@ -175,10 +173,9 @@ class CaseRunner:
             if self._stopping:
                 raise Stopped
             with printed.keeping():
-                result = await self._result(attempt)
+                attempt, judging = self._begun(spec)
+                result = await self._result(attempt, judging)
             done, spending = self.progress, result.spending.all
-            if attempt.maker is not None and result.spending.judge is not None:
-                spending = result.spending.judge
             self.progress = Progress(done.done + 1, done.total, done.spending + spending)
             self._give(future, result)
         except SessionEnd as end:
@@ -190,10 +187,9 @@ class CaseRunner:
         finally:
             self._places.release()
 
-    async def _result(self, attempt: Attempt) -> CaseResult:
-        spec = attempt.spec
+    async def _result(self, attempt: Attempt, judging: Awaitable[Judgment | None]) -> CaseResult:
         try:
-            judgment = await self._judged(attempt)
+            judgment = await judging
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
             return attempt.result(Why(skip.kind, str(skip)), rejected=reason.rejected)
@@ -213,7 +209,7 @@ class CaseRunner:
             _without_secrets(case, self._settings.redactor),
             result,
             cassette=attempt.judging.answered_from if attempt.judging else None,
-            command=self._settings.rerun_command(spec),
+            command=self._settings.rerun_command(attempt.spec),
         )
         return replace(result, why=Why(text=detail))
 
@@ -226,28 +222,22 @@ class CaseRunner:
         trouble.cause = self._settings.redactor.of_code(trouble.cause)
         return unscored_text(trouble, command=command, earlier=attempt.earlier_verdicts)
 
-    async def _judged(self, attempt: Attempt) -> Judgment | None:
-        spec = attempt.spec
+    def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[Judgment | None]]:
+        """An attempt at a spec, and what makes and judges its case."""
         ready = self._suites[spec.suite]
-        if spec.variant:
-            return await self._judged_probe(attempt, ready)
-        if self._is_base(spec):
+        if spec in ready.bases:
             # Whoever asks first for a case that probes change has it judged.
             verdict = self._base_verdict(spec, spec)
-            try:
-                return await self._awaited(verdict)
-            finally:
-                attempt.take(verdict.attempt, counted=not verdict.claimed)
-                verdict.claimed = True
-        attempt.case = await self._case_to_judge(attempt, ready)
-        return await self._judgment(attempt, ready) if ready.test(spec.test).evaluate else None
+            return verdict.attempt, self._awaited(verdict)
+        attempt = Attempt(spec)
+        if spec.variant:
+            return attempt, self._judged_probe(attempt, ready)
+        return attempt, self._judged(attempt, ready)
 
-    def _is_base(self, spec: CaseSpec) -> bool:
-        return spec in self._suites[spec.suite].bases
-
-    async def _made_and_judged(self, attempt: Attempt) -> Judgment:
-        ready = self._suites[attempt.spec.suite]
+    async def _judged(self, attempt: Attempt, ready: ReadySuite) -> Judgment | None:
         attempt.case = await self._case_to_judge(attempt, ready)
+        if not ready.test(attempt.spec.test).evaluate:
+            return None
         return await self._judgment(attempt, ready)
 
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> Judgment:
@@ -256,15 +246,13 @@ class CaseRunner:
         if spec.skip is not None:
             raise NoVerdictCase(spec.skip.kind, spec.skip.text)
         verdict = self._base_verdict(spec.base_case, spec)
+        attempt.base = verdict.attempt
         try:
             judgment = await self._awaited(verdict)
         except NoVerdictCase as reason:
             # What the verifier rejected is the base case alone.
             raise NoVerdictCase(reason.skip.kind, reason.skip.text) from None
-        finally:
-            attempt.base = replace(verdict.attempt, counted=self._counts_here(verdict))
-            verdict.claimed = verdict.claimed or attempt.base.counted
-        case = attempt.base.case
+        case = verdict.attempt.case
         assert case is not None
         attempt.base_scores = judgment.scores
         if judgment.score != case.expected:
@@ -278,17 +266,13 @@ class CaseRunner:
 
     def _base_verdict(self, base: CaseSpec, asker: CaseSpec) -> SharedWork[Judgment]:
         """The verdict on a case that probes change, which is begun where there is none yet."""
-        attempt = Attempt(base, waits=True)
-        return self._bases.work(base, asker, attempt, lambda: self._made_and_judged(attempt))
+        attempt, ready = Attempt(base, asked_by=asker), self._suites[base.suite]
 
-    def _counts_here(self, verdict: SharedWork[Judgment]) -> bool:
-        """Whether what an unchanged case took counts for a changed one: where this process has paid
-        for it and does not run its own item. Its replay does not, as each worker has one.
-        """
-        base = verdict.attempt
-        if verdict.claimed or base.spec in self._announced:
-            return False
-        return any(tape.spending.calls for tape in base.tapes)
+        async def judged() -> Judgment:
+            attempt.case = await self._case_to_judge(attempt, ready)
+            return await self._judgment(attempt, ready)
+
+        return self._bases.work(base, asker, attempt, judged)
 
     async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
         """Wait for a shared verdict; in a review without this case's place, which others need."""
@@ -377,7 +361,7 @@ class CaseRunner:
         if review.awaits(case):
             if self._settings.mode(ready, judging=True) == "none":
                 await self._look_ahead(case, ready, review)
-            await self._until_finalized(review, placed=not attempt.waits)
+            await self._until_finalized(review, placed=attempt.asked_by is None)
         attempt.human_reviewed, decision = review.said(case)
         if decision is None:
             return case
@@ -414,8 +398,9 @@ class CaseRunner:
 
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
-        attempt, ready = Attempt(spec), self._suites[spec.suite]
-        survey = await surveyed(attempt, ready, self._judged, self.calls, self._say)
+        attempt, judging = self._begun(spec)
+        ready = self._suites[spec.suite]
+        survey = await surveyed(attempt, ready, judging, self.calls, self._say)
         return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))
 
     def _say(self, spec: CaseSpec, sentence: str) -> None:

@@ -142,7 +142,6 @@ class _SuiteHooks(SuiteSession):
         if options.collectonly or stopped:
             return None
         specs = _specs(session.items)
-        self.assign_generation(specs)
         if self.is_worker:
             return None
         if self.options.plan:

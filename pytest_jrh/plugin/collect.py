@@ -32,7 +32,6 @@ from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.reports.failures import short_text
 from pytest_jrh.reports.session import what_was_done
-from pytest_jrh.stats.panels import spending_of
 
 _PACKAGE = Path(pytest_jrh.__file__).parent
 _PYTEST = Path(_pytest.__file__).parent
@@ -174,7 +173,7 @@ class CaseItem(pytest.Item):
 
     def _tell(self, result: CaseResult) -> None:
         """Set the case's figures for JUnit and other reports, in place of an earlier attempt's."""
-        spending = spending_of(result, makes=self.config.stash[SESSION].makes(self.spec))
+        spending = result.spending.all
         properties: dict[str, object] = {
             "expected": result.label,
             "score": result.score,

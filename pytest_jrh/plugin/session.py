@@ -23,7 +23,7 @@ import pytest
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.ids import generation_id, node_part
+from pytest_jrh.core.ids import node_part
 from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, Progress, Review, StageModel
 from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
@@ -125,7 +125,6 @@ class SuiteSession:
         self.engine: Engine | None = None
         self._abandoned = False
         self.workers_notices: list[str] = []
-        self._makers: frozenset[CaseSpec] = frozenset()
         self.refusal = ""
         self._parent = os.getppid()
 
@@ -154,18 +153,6 @@ class SuiteSession:
                 return self.suites.load(path)
         finally:
             printed.give()
-
-    def assign_generation(self, specs: Iterable[CaseSpec]) -> None:
-        """Count the making of a panel's case for the first of its judges that is to run."""
-        makers: dict[str, CaseSpec] = {}
-        for spec in specs:
-            if spec.judge is not None:
-                makers.setdefault(generation_id(spec), spec)
-        self._makers = frozenset(makers.values())
-
-    def makes(self, spec: CaseSpec) -> bool:
-        """Whether the making of its case counts for this one."""
-        return spec.judge is None or spec in self._makers
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these cases to work, in order."""

@@ -136,7 +136,7 @@ class KeptRequests:
         """Make a verdict of what the judge said when it was recorded; raises `Unscored` where it is
         none, as where it had said so now.
         """
-        self.tape.spending += Spending(replayed=1, unpriced=1)
+        self.tape.spend(Spending(replayed=1, unpriced=1))
         code = judging.code
         try:
             fields = json.loads(answer)
@@ -210,11 +210,12 @@ class KeptRequests:
         finally:
             if exchanges.sent:
                 tape.asked.add(JUDGE.name)
-            tape.spending += Spending(
+            spent = Spending(
                 calls=exchanges.sent,
                 replayed=exchanges.replayed,
                 unpriced=exchanges.sent + exchanges.replayed,
             )
+            tape.spend(spent)
             for request in exchanges.asked:
                 tape.sent.sent(request)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.

@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import RecordMode, SharedCall, Spending, StageModel
+from pytest_jrh.core.model import RecordMode, Spending, StageModel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.text import shortened
@@ -110,8 +110,8 @@ class Tape:
         self.needs = needs
         self.asked: set[str] = set()
         self._folder = folder
-        self.spending = Spending()
-        self.shared: SharedCall | None = None
+        self.spending: dict[str, Spending] = {}
+        self.name = f"{path.stem.rpartition('.')[2]} {self._digest[:12]}"
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
         self._mode = mode
@@ -222,11 +222,17 @@ class Tape:
         return self._replayed(request, entry.answer, sequence)
 
     def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> Answer:
-        spent = _spent(answer, replayed=1)
-        self.spending += spent
-        if is_shared(request, sequence):
-            self.shared = SharedCall(request.fingerprint, spent)
+        self.spend(_spent(answer, replayed=1), self._holder(request, sequence))
         return answer
+
+    def _holder(self, request: CallRequest, sequence: int) -> str:
+        """The name under which a call counts: a shared one has its own, others the cassette's."""
+        return f"shared {request.fingerprint[:12]}" if is_shared(request, sequence) else self.name
+
+    def spend(self, spending: Spending, name: str = "") -> None:
+        """Count what calls took, under a name, else the cassette's."""
+        name = name or self.name
+        self.spending[name] = self.spending.get(name, Spending()) + spending
 
     @property
     def has_calls(self) -> bool:
@@ -236,14 +242,14 @@ class Tape:
     @contextlib.contextmanager
     def only_replaying(self) -> Iterator[list[Lookup]]:
         """Make no call, and give what was looked up, of which the tape then knows nothing."""
-        state = self.spending, self.shared, self.lookups, self._sequence
+        state = self.spending.copy(), self.lookups, self._sequence
         lookups: list[Lookup] = []
         self.lookups, self._tries = lookups, True
         try:
             yield lookups
         finally:
             self._tries = False
-            self.spending, self.shared, self.lookups, self._sequence = state
+            self.spending, self.lookups, self._sequence = state
 
     @property
     def position(self) -> tuple[int, int]:
@@ -364,7 +370,8 @@ class Tape:
                 raise
             finally:
                 # Also where no answer came: what was sent was asked, and may be billed.
-                self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
+                sent = Spending(calls=attempts.sent, lost=attempts.lost)
+                self.spend(sent, self._holder(request, sequence))
         messages = self.recording.redactor.value(request.messages)
         scrubbed = replace(request, messages=tuple(messages))
         entry = RecordedCall(
@@ -378,9 +385,7 @@ class Tape:
         )
         spent = _spent(answer, calls=1)
         # A client of the project's own counts no attempts.
-        self.spending += replace(spent, calls=int(not attempts.sent))
-        if is_shared(request, sequence):
-            self.shared = SharedCall(request.fingerprint, spent)
+        self.spend(replace(spent, calls=int(not attempts.sent)), self._holder(request, sequence))
         self.record(entry)
         return answer
 
@@ -420,8 +425,11 @@ class Tape:
 
     @property
     def _lock_file(self) -> Path:
-        name = digest(self.path.relative_to(self._folder).as_posix())[:32]
-        return self._locks / f"{name}.lock"
+        return self._locks / f"{self._digest[:32]}.lock"
+
+    @property
+    def _digest(self) -> str:
+        return digest(self.path.relative_to(self._folder).as_posix())
 
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):

@@ -24,7 +24,16 @@ from typing import Any, TypeAlias
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, Case, CaseResult, Edit, Message, Rubric
+from pytest_jrh.core.model import (
+    SHORT_NAMES,
+    UNSCORED,
+    Case,
+    CaseResult,
+    Edit,
+    Message,
+    Rubric,
+    total_spending,
+)
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
@@ -42,7 +51,7 @@ from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voices
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said, worst_results
-from pytest_jrh.reports.session import Session, case_key, spending_line, total_spending
+from pytest_jrh.reports.session import Session, case_key, spending_line
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id

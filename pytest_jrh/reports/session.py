@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +21,7 @@ from pytest_jrh.core.model import (
     Rubric,
     ScoreLevel,
     Spending,
-    Usage,
+    total_spending,
 )
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
@@ -30,7 +30,7 @@ from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, Pair, PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.stats.panels import Panel, counted_once, made_case_id, panels
+from pytest_jrh.stats.panels import Panel, made_case_id, panels
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
@@ -75,45 +75,6 @@ def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
         is_short = wall_seconds < _MINUTE
         parts.append(f"{wall_seconds:.1f} s" if is_short else _time(wall_seconds))
     return ", ".join(parts)
-
-
-def total_spending(results: Iterable[CaseResult]) -> Spending:
-    """Sum the spending of results; a call shared by cases is counted once, as it was paid once.
-
-    Where the session made it, its copies are no replayed calls; where each case has it from its own
-    cassette, it is a replayed one of each.
-    """
-    total = Spending()
-    shared_calls = []
-    for result in results:
-        total += result.spending.all
-        if result.spending.shared is not None:
-            shared_calls.append((result.spec.suite, result.spending.shared))
-    made_now = {(suite, call.fingerprint) for suite, call in shared_calls if call.spending.calls}
-    # The case that made the call comes first, so that what was paid now is never left out.
-    shared_calls.sort(key=lambda suite_call: not suite_call[1].spending.calls)
-    counted_before = set[tuple[str, str]]()
-    for suite, call in shared_calls:
-        key = (suite, call.fingerprint)
-        if key in counted_before and not call.spending.calls:
-            total = _without(total, call.spending, is_copy=key in made_now)
-        counted_before.add(key)
-    return total
-
-
-def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
-    usage = Usage(
-        total.usage.input_tokens - spent.usage.input_tokens,
-        total.usage.output_tokens - spent.usage.output_tokens,
-    )
-    total = replace(total, usage=usage, cost=total.cost - spent.cost)
-    if not is_copy:
-        return total
-    return replace(
-        total,
-        replayed=total.replayed - spent.replayed,
-        unpriced=total.unpriced - spent.unpriced,
-    )
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
@@ -315,7 +276,7 @@ class Session:
     @property
     def spending(self) -> Spending:
         """What all cases together took, those whose items did not run among them."""
-        return total_spending(counted_once((*self.results, *self.unreported)))
+        return total_spending((*self.results, *self.unreported))
 
     @property
     def passed(self) -> bool | None:

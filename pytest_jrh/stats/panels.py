@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import JUDGED, CaseSpending
+from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import Estimate, estimate_kappa, estimate_share, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_jrh.core.model import CaseResult, ClusterId, Spending
+    from pytest_jrh.core.model import CaseResult, ClusterId
 
 
 _NOTHING_SHARED = "no case has a verdict of both"
@@ -81,46 +81,6 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
         accuracy = estimate_share(right, clusters)
         compared.append(Panel(suite, judges, pairs, without_majority, accuracy))
     return compared
-
-
-def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Count the generation of a case that a panel shares for one of its judges, the first in order.
-
-    Each judge says it, whoever has made the case: in this process, another xdist worker or shard.
-    What was paid for is never left out.
-    """
-    every_result = list(results)
-    makers: dict[str, str] = {}
-    for result in sorted(every_result, key=_asked, reverse=True):
-        if _made(result):
-            makers.setdefault(made_case_id(result), result.case_id)
-    counted_results = []
-    for result in every_result:
-        of_judge = result.spending.judge
-        is_counted = not _made(result) or _asked(result)
-        if of_judge is None or is_counted or makers[made_case_id(result)] == result.case_id:
-            counted_results.append(result)
-        else:
-            counted_results.append(replace(result, spending=CaseSpending(of_judge, of_judge)))
-    return counted_results
-
-
-def spending_of(result: CaseResult, *, makes: bool) -> Spending:
-    """The spending of a result, with or without the generation of its case, which counts for one
-    judge of a panel.
-    """
-    if result.spending.judge is None or makes or _asked(result):
-        return result.spending.all
-    return result.spending.judge
-
-
-def _made(result: CaseResult) -> bool:
-    return result.spending.judge not in (None, result.spending.all)
-
-
-def _asked(result: CaseResult) -> bool:
-    of_judge = result.spending.judge
-    return of_judge is not None and result.spending.all.calls > of_judge.calls
 
 
 def made_case_id(result: CaseResult) -> str:

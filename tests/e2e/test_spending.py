@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.model import Completion, Spending
+from pytest_jrh.core.model import Completion, Spending, total_spending
 from pytest_jrh.llm.limits import Ledger
-from pytest_jrh.reports.session import spending_line, total_spending
+from pytest_jrh.reports.session import spending_line
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.exchange import Reply, Request, envelope

@@ -261,8 +261,9 @@ def make_result(
         score = label if outcome == "agree" else 1 - label
     kind: Any = "" if judged or outcome in UNCOMPARED else outcome
     why = Why() if outcome == "agree" else Why(kind, f"{outcome} for a reason")
-    spent = CaseSpending(Spending(1, 2, Usage(100, 20), 0.002, 0.001))
-    result = replace(case_result(spec, None, why), spending=spent)
+    result = case_result(spec, None, why)
+    spent = {result.case_id: Spending(1, 2, Usage(100, 20), 0.002, 0.001)}
+    result = replace(result, spending=CaseSpending(spent))
     if judged:
         said = ("The order is late.",)
         result = replace(result, label=label, labelled_by="made", scores=(score,), reasons=said)

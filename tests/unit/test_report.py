@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +14,14 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpending,
     Label,
-    SharedCall,
     Spending,
     Usage,
     Verdict,
+    total_spending,
 )
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.reports.session import spending_line, total_spending
+from pytest_jrh.reports.session import spending_line
 from tests.support.made_cases import RUBRIC, judged_result, make_case, make_edit, make_spec
 
 BASE = Path("/repo")
@@ -65,21 +66,23 @@ def test_spending_line_never_counts_an_unpriced_call_as_free(spending: Spending,
 
 
 def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
+    numbers = itertools.count()
     one = Spending(calls=1, usage=Usage(10, 1), cost=0.5, paid=0.5)
     copied = Spending(replayed=1, usage=Usage(10, 1), cost=0.5)
 
     def result(call: str, spent: Spending, suite: str = "s") -> CaseResult:
-        own = Spending(replayed=2, usage=Usage(100, 10), cost=1.0) + spent
-        shared = SharedCall(call, spent)
-        return CaseResult("", suite, spending=CaseSpending(own, shared=shared))
+        own = Spending(replayed=2, usage=Usage(100, 10), cost=1.0)
+        parts = {f"generation {next(numbers)}": own, f"shared {call}": spent}
+        return CaseResult("", suite, spending=CaseSpending(parts))
 
     asked_last = [result("a", copied), result("a", copied), result("a", one)]
-    # The copies of a call that was made now are no replayed ones, and what nobody knows the price
-    # of was asked once.
+    # Copies are no more calls, and what nobody knows the price of was asked once.
     assert total_spending(asked_last) == Spending(1, 6, Usage(310, 31), 3.5, 0.5)
     unpriced = [replace(spent, cost=0.0, paid=0.0, unpriced=1) for spent in (one, copied)]
     assert total_spending([result("a", spent) for spent in unpriced]).unpriced == 1
-    assert total_spending([result("a", copied)] * 3) == Spending(0, 9, Usage(310, 31), 3.5)
+    assert total_spending([result("a", copied) for _ in range(3)]) == Spending(
+        0, 7, Usage(310, 31), 3.5
+    )
     assert total_spending([result("a", one), result("b", copied)]).cost == 3.0
     # Two suites keep recordings of their own, so each has paid; and what was asked twice was paid
     # twice.

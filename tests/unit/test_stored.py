@@ -39,7 +39,7 @@ RESULTS = (
     make_result(make_spec("c"), "model_error"),
     make_result(
         make_spec("d", judge="strict"),
-        spending=CaseSpending(Spending(1, 2), Spending(1, 0, Usage(3, 4), 0.1, 0.1)),
+        spending=CaseSpending({"a": Spending(1, 2), "b": Spending(1, 0, Usage(3, 4), 0.1, 0.1)}),
         **DIGESTS,
     ),
     make_result(

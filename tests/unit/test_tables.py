@@ -99,5 +99,5 @@ def test_result_row_fills_rands_columns() -> None:
 
 
 def test_unpriced_call_leaves_the_cost_empty() -> None:
-    unpriced = make_result(spending=CaseSpending(Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1)))
+    unpriced = make_result(spending=CaseSpending({"a": Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1)}))
     assert result_row(unpriced, None)["cost"] is None
