@@ -21,7 +21,7 @@ from pytest_jrh.config.options import (
     mistakes,
 )
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.text import escape_commands, nearest_hint, visible
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
 """The options of a session that a merge has, too."""
@@ -98,12 +98,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = nearest_hint(unknown[0].partition("=")[0], known)
         message = f"unrecognized arguments: {' '.join(unknown)}"
         of_command.error(f"{message}; {hint}" if hint else message)
-    options.words = words
     try:
         code = _COMMANDS[options.command](options)
         sys.stdout.flush()
     except InputError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(escape_commands(visible(f"{error}\n")))
         return 4
     except BrokenPipeError:
         # The reader, such as `head`, has closed the pipe; at exit Python would write to it again.

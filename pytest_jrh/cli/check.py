@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import shutil
 import sys
 from dataclasses import fields, replace
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
+from pytest_jrh.core.text import counted, log_line, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from pytest_jrh.cli.checking import CheckedTable
     from pytest_jrh.sources.verdicts import VerdictTable
@@ -120,25 +119,25 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
 
 
 def check_file(options: argparse.Namespace) -> int:
-    """Check the table and write the reports; returns 1 for a FAIL or no report, 4 for a mistake."""
+    """Check the table and write the reports; returns 1 for a FAIL or no report.
+
+    Raises `InputError` for what cannot be understood.
+    """
     from pytest_jrh.cli.checking import check_table
     from pytest_jrh.reports.ending import Concluded, ending_lines, write_reports
     from pytest_jrh.reports.report import Display
 
-    try:
-        settings = _settings(options)
-        inputs = (options.table, options.baseline, options.labels)
-        reports = _report_paths(options.report, inputs)
-        checked = check_table(options.table, **settings)
-        if not checked.session.table.overall.counts.n:
-            if checked.table.table.results:
-                raise checked.table.table.results.without_labels(options.table)
-            cases, without = checked.table.cases, checked.unlabelled
-            message = "no row has both a label and a verdict"
-            count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
-            raise InputError(f"{message}: {count}", options.table)
-    except InputError as error:
-        return _refuse(error, options.words)
+    settings = _settings(options)
+    inputs = (options.table, options.baseline, options.labels)
+    reports = _report_paths(options.report, inputs)
+    checked = check_table(options.table, **settings)
+    if not checked.session.table.overall.counts.n:
+        if checked.table.table.results:
+            raise checked.table.table.results.without_labels(options.table)
+        cases, without = checked.table.cases, checked.unlabelled
+        message = "no row has both a label and a verdict"
+        count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
+        raise InputError(f"{message}: {count}", options.table)
     about = [*_about(checked, options.baseline)]
     written, problems = write_reports(reports, replace(checked.session, about=about))
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
@@ -151,17 +150,6 @@ def check_file(options: argparse.Namespace) -> int:
             sys.stdout.write(f"{line.text}\n")
         previous = line.text
     return 0 if checked.passed and not problems else 1
-
-
-def _refuse(error: InputError, words: Sequence[str]) -> int:
-    """Print what is wrong; gives the exit code of a mistake."""
-    from pytest_jrh.sources.verdicts import UnclearOneError
-
-    lines = str(error).split("\n")
-    for way in error.ways if isinstance(error, UnclearOneError) else ():
-        lines.append(f"  {shlex.join(['python', '-m', 'pytest_jrh', *words, *way])}")
-    sys.stderr.write(escape_commands("".join(f"{visible(line)}\n" for line in lines)))
-    return 4
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -250,7 +238,7 @@ def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"scores from {scale[0]} to {scale[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
-    for column in dict.fromkeys(column for column, _ in table.values.probabilities):
+    for column in table.values.of_numbers:
         what = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {what}"
     if checked.unlabelled:

@@ -160,47 +160,50 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     what cannot be understood.
     """
     how = CheckSettings(**settings)
+    named, baseline = how.named(), how.baseline
+    labels = earlier = None
+    # Files are read.
     if isinstance(rows, str | Path):
         table = read_table(Path(rows), str(rows))
     else:
         table = table_of(enumerate(rows, 1), "rows")
-    named, name = how.named(), how.baseline
-    needed: Sequence[str] = ("label", "verdict")
-    labels = earlier = labelled = before = None
     if how.labels:
-        needed = ("verdict",)
         labels = with_rows(read_table(Path(how.labels), str(how.labels)), named, ("label",))
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
         named += [("labelled", rubric) for rubric in rubrics]
     # Unlike a path's own question, false of a name that is too long for a file.
-    if name not in table.columns and os.path.exists(name):  # noqa: PTH110
-        if isinstance(rows, str | Path) and Path(rows).resolve() == Path(name).resolve():
+    if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
+        if Path(table.file).resolve() == Path(baseline).resolve():
             hint = "name a file or a column of earlier verdicts"
             raise InputError(table.problem(_ITSELF, key="--baseline", hint=hint))
-        earlier = with_rows(read_table(Path(name), name), named, ("verdict",))
+        earlier = with_rows(read_table(Path(baseline), baseline), named, ("verdict",))
+        baseline = ""
+    needed = ("verdict",) if labels is not None else ("label", "verdict")
     table = with_rows(table, named, needed)
     _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None], labels)
+    # Rows become cases.
     low, high = how.scale or (0, -1)
     values = Values(how.map, range(low, high + 1), how.ones, how.threshold)
-    read = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
+    checked = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
+    labelled = before = None
     if labels is not None:
         ids = {*labels.texts("case_id")}
-        labels = of_these_texts(of_one_question(labels, table), table, read.columns.case)
-        read = replace(read, changed=frozenset(ids.difference(labels.texts("case_id"))))
+        labels = of_these_texts(of_one_question(labels, table), table, checked.columns.case)
+        checked.changed = ids.difference(labels.texts("case_id"))
         labelled = _cases(labels, ("label",), how, values, is_alone=False)
     if earlier is not None:
         before = _cases(earlier, ("verdict",), how, values, is_alone=False)
-    values.refuse_unclear(read)
+    values.refuse_unclear(table)
+    # Cases of several files are joined.
     if labelled is not None:
-        read = add_labels(read, labelled)
+        add_labels(checked, labelled)
     if before is not None:
-        refuse_strangers(read, before, "case")
-        name = ""
-    elif name and name not in (read.columns.baseline, *read.judges):
-        message = f"{shown(name)} is no column, and no such file"
+        refuse_strangers(checked, before, "case")
+    elif baseline and baseline not in (checked.columns.baseline, *checked.judges):
+        message = f"{shown(baseline)} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline"))
-    checked = _checked(read, before or read, name, how)
-    return replace(checked, labels=labelled, earlier=before)
+    session, judges = _session(checked, before or checked, baseline, how)
+    return CheckedTable(checked, session, judges, labelled, before)
 
 
 def _refuse_missing(settings: CheckSettings, tables: Sequence[Table], labels: Table | None) -> None:
@@ -234,11 +237,11 @@ def _cases(
     return cases_of(table, columns, values)
 
 
-def _checked(
+def _session(
     table: VerdictTable, earlier: VerdictTable, baseline: str, settings: CheckSettings
-) -> CheckedTable:
+) -> tuple[Session, tuple[str, ...]]:
     """The table held against an earlier one, of which `baseline` names the judge; empty where it is
-    called as now.
+    called as now. And the judges, without that one.
     """
     judges = table.judges
     if baseline:
@@ -268,8 +271,7 @@ def _checked(
         lines |= update(Baseline(), before, Scope.of(())).baseline.cases
     levels = tuple(ScoreLevel(score, "") for score in table.values.scale)
     rubrics = {}
-    for result in (*results.values(), *lines.values()):
-        rubric = result.rubric_id
+    for rubric in {result.rubric_id for result in (*results.values(), *lines.values())}:
         rubrics[suite.name, rubric] = Rubric(rubric, "", levels)
     decisions = {}
     if settings.baseline:
@@ -300,7 +302,7 @@ def _checked(
         error=settings.error,
         is_table=True,
     )
-    return CheckedTable(table, session, judges)
+    return session, judges
 
 
 @dataclass(frozen=True)
@@ -331,7 +333,7 @@ class _TableSuite:
             for case in self.table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row.
-                is_rated = case.scores(judge) and not self.table.values.scale
+                is_rated = case.verdicts_of(judge) and not self.table.values.scale
                 if judge in case.verdicts and (case.label is not None or is_rated):
                     result = self._result(self._spec(case, judge), case, judge, case.label, "now")
                     results[case.key, judge] = result
@@ -349,16 +351,16 @@ class _TableSuite:
     ) -> Iterator[CaseResult]:
         """What the baseline's judge said of these cases, also of those without a row now."""
         for case in table.cases.values():
-            scores, label = case.scores(its_judge), case.label
+            verdicts, label = case.verdicts_of(its_judge), case.label
             now, here = results.get((case.key, judge)), self.table.cases.get(case.key)
             has_label = (label if here is None else here.label) is not None
             has_left = not has_label and case.key.case in self.table.changed
             is_no_case = self.table.values.scale and not has_label and not has_left
-            if not scores or is_no_case:
+            if not verdicts or is_no_case:
                 continue
             if label is None:
                 # A case without a row now, or of another text, is missed, whatever its label.
-                label = scores[0] if now is None or has_left else now.label
+                label = verdicts[0].score if now is None or has_left else now.label
             # A case with another label now is the same one.
             spec = self._spec(case, judge) if now is None else now.spec
             yield self._result(spec, case, its_judge, label, "earlier")
@@ -380,11 +382,12 @@ class _TableSuite:
         self, spec: CaseSpec, case: TableCase, judge: str, label: int | None, fingerprint: str
     ) -> CaseResult:
         """What a case comes to by the verdicts of a judge, now or before."""
-        scores = case.scores(judge)
+        verdicts = case.verdicts_of(judge)
         # One with neither label nor verdict is no result; without a label alone it counts for the
         # rate of violations.
-        why = Why() if scores else Why("invalid_response", "the verdict is empty")
+        why = Why() if verdicts else Why("invalid_response", "the verdict is empty")
         by: LabelSource = "column" if self.label_column else "people"
+        probabilities = [one.probability for one in verdicts if one.probability is not None]
         return replace(
             empty_result(spec),
             label=label,
@@ -392,8 +395,8 @@ class _TableSuite:
             # What changes with a case: of a table, its label is all that is known of it.
             case_digest="" if label is None else f"label {label}",
             judge_digest=fingerprint,
-            scores=scores,
-            reasons=(case.reasonings.get(judge, ""),) * len(scores),
+            scores=tuple(verdict.score for verdict in verdicts if verdict.score is not None),
+            reasons=tuple(verdict.reasoning for verdict in verdicts),
             why=why,
-            extra=Extra(probabilities=tuple(case.probabilities.get(judge, ()))),
+            extra=Extra(probabilities=tuple(probabilities)),
         )

@@ -1,5 +1,6 @@
-"""Verdicts of a table beside labels of people: first columns are taken for what they are, by the
-names that people use or as options say; then words become scores, and rows become cases.
+"""Verdicts of a table beside labels of people, from top to bottom: columns are taken for what they
+are, by the names that people use or as options say; words become scores, rows become cases, and
+labels of another file are joined to them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import not_
@@ -37,13 +38,10 @@ _CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
 _FEWEST_CLUSTERS = 5
-_LOOKED_AT = 50
-_MOST_WAYS = 5
 _LONGEST_WORD = 80
-_NO_VALUES = ("nan", "null", "none")
+_NO_VALUES = ("", "nan", "null", "none")
 
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
-_WORDS = {**tables.BARE, **tables.WORDS}
 _ONE: Mapping[str, tuple[str, ...]] = {
     "violated": ("violated", "violation", "failed"),
     "passed": ("passed", "correct", "success"),
@@ -78,46 +76,49 @@ class Columns(NamedTuple):
 
 
 def choose_columns(
-    table: Table, named: Iterable[tuple[str, str]], needed: Collection[str]
+    table: Table, named: Sequence[tuple[str, str]], needed: Collection[str]
 ) -> Columns:
     """Say which column of a table is what.
 
     `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
     is read for. Raises `InputError` where one of them is not there, or something is not clear.
     """
-    named = list(named)
     _refuse_two_roles(table, named)
-    chosen = dict(named)
+    options = dict(named)
+    verdicts = [column for role, column in named if role == "verdict"]
+    chosen = {role: column for role, column in named if role != "verdict"}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
-    verdicts = [column for role, column in named if role == "verdict"]
-    chosen.pop("verdict", "")
-    # What an option names is found as nothing else.
-    taken = {*chosen.values(), *verdicts}
+
+    def taken() -> set[str]:
+        """What is found as nothing else, as what an option names."""
+        return {*chosen.values(), *verdicts}
+
     for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
         if role not in chosen:
-            chosen[role] = only_column(table, role, taken)
-            taken.add(chosen[role])
+            chosen[role] = only_column(table, role, taken())
     beside = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
     if "case" not in chosen:
         may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS)[:1])
-        chosen["case"] = case_column(table, taken, [*beside, may_repeat])
-        taken.add(chosen["case"])
-    options = dict(named)
-    if not chosen["repeat"] and chosen["case"] and "repeat" not in options:
-        chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken)
-        taken.add(chosen["repeat"])
-    if "cluster" not in chosen and "verdict" in needed:
-        chosen["cluster"] = _cluster(table, taken, chosen["case"])
-        taken.add(chosen["cluster"])
-    if "verdict" in needed and not verdicts:
-        verdicts = [only_column(table, "verdict", taken)]
-        taken.update(verdicts)
-        if not verdicts[0]:
-            raise _missing(table, "verdict", taken)
-    if "label" in needed and not chosen["label"]:
-        raise _missing(table, "label", taken)
+        chosen["case"] = case_column(table, taken(), [*beside, may_repeat])
+    if chosen["case"] and not chosen["repeat"] and "repeat" not in options:
+        chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken())
+    if "verdict" in needed:
+        if "cluster" not in chosen:
+            chosen["cluster"] = _cluster(table, taken(), chosen["case"])
+        if not verdicts:
+            verdicts = [only_column(table, "verdict", taken())]
+    for role, column in (("verdict", "".join(verdicts)), ("label", chosen["label"])):
+        if role in needed and not column:
+            if table.results:
+                raise table.results.without_labels(table.file)
+            message = f"no column of {role}s; its columns are {listed(table.columns)}"
+            hint = f"name it: --{role} COL"
+            if role == "label":
+                file = shlex.quote(table.file)
+                hint += f", or let people label the cases: python -m pytest_jrh label {file}"
+            raise InputError(table.problem(message, 1, hint=hint))
     if "label" in needed and "label" not in options and not table.results:
         found = [] if "verdict" in options else verdicts
         _refuse_unknown_people(table, chosen["label"], found, is_beside="verdict" in needed)
@@ -200,6 +201,12 @@ def _count(table: Table, *columns: str) -> int:
     return len({*zip(*map(table.texts, columns), strict=True)})
 
 
+def _telling_apart(table: Table, names: Iterable[str], beside: Sequence[str]) -> str:
+    """The only one of these columns that, with those beside it, tells all rows apart."""
+    columns = [name for name in names if _count(table, name, *beside) == len(table.lines)]
+    return columns[0] if len(columns) == 1 else ""
+
+
 def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> str:
     """The column that names the cases: one of the known names, else the only one that ends in `_id`
     and, with the columns `beside` it, names each row.
@@ -208,25 +215,21 @@ def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> 
     if known:
         return known
     others = {*taken, *table.named(" ".join(ROLES.values()))}
-    usual, ids = table.named(_MORE_IDS), []
-    for name in table.columns:
-        is_id = name in usual or name.casefold().endswith("_id")
-        if is_id and name not in others and _count(table, name, *beside) == len(table.lines):
-            ids.append(name)
-    ids = [name for name in ids if name in usual] or ids
-    return ids[0] if len(ids) == 1 else ""
+    names = [name for name in table.columns if name not in others]
+    usual = [name for name in table.named(_MORE_IDS) if name in names]
+    ids = [name for name in names if name.casefold().endswith("_id")]
+    return _telling_apart(table, usual, beside) or _telling_apart(table, ids, beside)
 
 
 def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
     """The only column that tells apart rows of one case with one text, as those of a judge that was
     asked several times; empty where there are no such rows, or no such column.
     """
-    known, count = (*of_case, *table.named(TEXTS)), len(table.lines)
-    columns = []
-    for name in table.named(_MORE_REPEATS) if _count(table, *known) < count else ():
-        if name not in taken and _count(table, *known, name) == count:
-            columns.append(name)
-    return columns[0] if len(columns) == 1 else ""
+    known = (*of_case, *table.named(TEXTS))
+    if _count(table, *known) == len(table.lines):
+        return ""
+    names = [name for name in table.named(_MORE_REPEATS) if name not in taken]
+    return _telling_apart(table, names, known)
 
 
 def _cluster(table: Table, taken: Collection[str], case: str) -> str:
@@ -255,35 +258,6 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
     return several[0] if several else ""
 
 
-def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
-    """That a table has no labels, or no verdicts, and which columns look like that."""
-    if table.results:
-        return table.results.without_labels(table.file)
-    others = [name for name in table.columns if name not in taken]
-    alike = _holding(table, others, _WORDS.__contains__)
-    if not alike:
-        message = f"no column of {role}s; its columns are {listed(table.columns)}"
-        hint = f"name it: --{role} COL"
-        if role == "label":
-            file = shlex.quote(table.file)
-            hint += f", or let people label the cases: python -m pytest_jrh label {file}"
-        return InputError(table.problem(message, 1, hint=hint))
-    look = "looks like one" if len(alike) == 1 else "look like some"
-    ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]
-    hint = (" " if role == "verdict" else " or ").join(ways)
-    return InputError(table.problem(f"no column of {role}s; {listed(alike)} {look}", 1, hint=hint))
-
-
-def _holding(table: Table, names: Iterable[str], is_one: Callable[[str], object]) -> list[str]:
-    """The columns of these names in which most values are of a kind."""
-    columns = []
-    for name in names:
-        texts = [text.casefold() for text in table.texts(name)[:_LOOKED_AT] if text]
-        if 2 * len([*filter(is_one, texts)]) > len(texts):
-            columns.append(name)
-    return columns
-
-
 class CaseKey(NamedTuple):
     """Which case a row is about; `rubric` is empty where the table has none."""
 
@@ -298,13 +272,23 @@ class CaseKey(NamedTuple):
         return cls(case, texts["rubric"], 1 if epoch is None else epoch)
 
 
+class Verdict(NamedTuple):
+    """What a text means, or somebody said by it: a score, or None for a word that is none.
+
+    A verdict that is a number from 0 to 1 has the `probability` of a violation.
+    """
+
+    score: int | None
+    probability: float | None = None
+    reasoning: str = ""
+
+
 class Values:
     """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
 
     `one` says of columns what 1 means, "violated" or "passed", and under "" of all others; without
-    it their names do. `meanings` are the words of each score that were met, and `dropped` those
-    that are mapped to nothing. From a `threshold` on a verdict that is a number is a 1;
-    `probabilities` of a violation are by column and text.
+    it their names do. `meanings` are the words of each score that were met. From a `threshold` on a
+    verdict that is a number is a 1; `of_numbers` are the columns that have some.
     """
 
     def __init__(
@@ -317,37 +301,27 @@ class Values:
         self.scale = tuple(scale)
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
         self.threshold = threshold
-        self.probabilities: dict[tuple[str, str], float] = {}
-        self.dropped: set[str] = set()
-        self._mapping: dict[str, Any] = {}
+        self.of_numbers: dict[str, None] = {}
+        self._mapping = {tables.as_word(word): value for word, value in mapping.items()}
         self._one = one
         # What 1 means in each column that has bare ones; empty where nothing says it.
         self._ones: dict[str, str] = {}
-        said = one.get("")
-        is_violated = said == "violated"
-        for word, value in mapping.items():
-            key = tables.as_word(word)
-            self._mapping[key] = value
-            bare, score = tables.BARE.get(key), tables.WORDS.get(tables.as_word(value))
-            if said and bare is not None and score is not None and (bare == score) != is_violated:
-                message = f"{word}={value} and --one={said} say different things"
-                raise InputError(message, key="--map")
 
-    def scores(
+    def read(
         self, table: Table, column: str, problems: list[Problem], *, is_verdict: bool
-    ) -> list[int | None]:
-        """The scores of a column's values, None for an empty one or one that is mapped to nothing.
-        What is no score is a problem with the line where it is first.
+    ) -> list[Verdict | None]:
+        """What the values of a column mean, None for an empty one. What means nothing is a problem
+        with the line where it is first.
         """
         texts = table.texts(column)
         lines: dict[str, int] = {}
         for text, line in zip(texts, table.lines, strict=True):
             lines.setdefault(text, line)
-        scores: dict[str, int | None] = {}
+        verdicts: dict[str, Verdict | None] = {}
         hints: set[str] = set()
         for text, line in lines.items():
             try:
-                scores[text] = self._score(text, column, is_verdict=is_verdict)
+                verdicts[text] = self._verdict(text, column, is_verdict=is_verdict)
             except NoLabelError as error:
                 hint = self._way(text, lines, is_verdict=is_verdict)
                 if hint in hints:
@@ -355,35 +329,33 @@ class Values:
                     break
                 hints.add(hint)
                 problems.append(table.problem(str(error), line, column, hint))
-        return [scores.get(text) for text in texts]
+        return [verdicts.get(text) for text in texts]
 
-    def _score(self, text: str, column: str, *, is_verdict: bool) -> int | None:
+    def _verdict(self, text: str, column: str, *, is_verdict: bool) -> Verdict | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
         word = tables.as_word(text)
         value = self._mapping.get(word, text)
-        bare: int | None = None
-        number: float | None = None
+        if tables.as_word(value) in ("", tables.CANNOT_TELL):
+            return None if word in _NO_VALUES else Verdict(None)
+        bare = number = None
         if word not in self._mapping and not self.scale:
             bare = tables.BARE.get(word)
             if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
                 bare = int(number >= self.threshold)
-        if tables.as_word(value) in ("", tables.CANNOT_TELL):
-            if word not in ("", *_NO_VALUES):
-                self.dropped.add(text)
-            return None
         if bare is None:
             score = tables.label_value(value, self.scale)
-        else:
-            one = self._ones[column] = self.meaning_of_one(column)
-            is_pass = one == "passed"
-            score = 1 - bare if is_pass else bare
-            if number is not None:
-                self.probabilities[column, text] = 1 - number if is_pass else number
-                text = f"{'from' if bare else 'below'} {self.threshold}"
-            text = f"{text} ({column})" if is_pass else text
-        self.meanings[score][text] = None
-        return score
+            self.meanings[score][text] = None
+            return Verdict(score)
+        self._ones[column] = self.meaning_of_one(column)
+        is_pass = self._ones[column] == "passed"
+        score = 1 - bare if is_pass else bare
+        if number is not None:
+            self.of_numbers[column] = None
+            number = 1 - number if is_pass else number
+            text = f"{'from' if bare else 'below'} {self.threshold}"
+        self.meanings[score][f"{text} ({column})" if is_pass else text] = None
+        return Verdict(score, number)
 
     def _way(self, text: str, texts: Iterable[str], *, is_verdict: bool) -> str:
         """How to say what a word means, or what scale a number of such texts is on. Nothing that is
@@ -416,41 +388,33 @@ class Values:
             return f"say its score: {way}=SCORE; {missing}"
         return f"say what it means: {way}=0 (satisfied) or {way}=1 (violated); {missing}"
 
-    def refuse_unclear(self, read: VerdictTable) -> None:
+    def refuse_unclear(self, table: Table) -> None:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
-        if self.threshold is not None and not self.probabilities:
-            numbers = _holding(read.table, read.unused, _SHARE.fullmatch)
-            ways = " or ".join(f"--verdict {quoted(name)}" for name in numbers[:_MOST_WAYS])
-            hint = f"name a column of such numbers: {ways or '--verdict COL'}; or leave it out"
+        if self.threshold is not None and not self.of_numbers:
+            hint = "name a column of such numbers: --verdict COL; or leave it out"
             message = "no verdict is a number from 0 to 1"
-            raise InputError(read.table.problem(message, key="--threshold", hint=hint))
-        for column in {column for column, _ in self.probabilities} - self._one.keys():
+            raise InputError(table.problem(message, key="--threshold", hint=hint))
+        for column in self.of_numbers.keys() - self._one.keys():
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 message = f"{column} may say how sure the judge is of its verdict, whichever it is"
                 hint = "--threshold takes the probability of a violation: give it a column of that"
                 hint += f"; if this is one, say --one {quoted(f'{column}=violated')}"
-                raise InputError(read.table.problem(message, key="--threshold", hint=hint))
+                raise InputError(table.problem(message, key="--threshold", hint=hint))
         unclear = [column for column, one in self._ones.items() if not one]
         if unclear:
             values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
-            message = f"{listed(unclear)}: the values are {values}, and nothing says what 1"
-            # What is said of all columns would be said of those, too, whose names say it.
-            of = unclear if any(self._ones.values()) else [""]
-            raise UnclearOneError(read.table, f"{message} means", of)
+            message = f"{listed(unclear)}: the values are {values}, and nothing says what 1 means"
+            prefixes = ["--one="]
+            if any(self._ones.values()):
+                # What is said of all columns would be said of those, too, whose names say it.
+                prefixes = [f"--one={column}=" for column in unclear]
+            ways = [shlex.join(prefix + one for prefix in prefixes) for one in _ONE]
+            hint = f"say it: {' or '.join(ways)}"
+            raise InputError(table.problem(message, key="--one", hint=hint))
 
     def meaning_of_one(self, column: str) -> str:
         """What 1 means in a column: what options say of it or of all, else what its name does."""
         return self._one.get(column) or self._one.get("") or _meaning_of_one(column)
-
-
-class UnclearOneError(InputError):
-    """Nothing says what 1 means in some columns, or "" for all; `ways` are the options that do."""
-
-    def __init__(self, table: Table, message: str, columns: Iterable[str]) -> None:
-        prefixes = [f"--one={column}=" if column else "--one=" for column in columns]
-        self.ways = [[prefix + one for prefix in prefixes] for one in _ONE]
-        hint = f"say it: {' or '.join(map(shlex.join, self.ways))}"
-        super().__init__(table.problem(message, key="--one", hint=hint))
 
 
 def _meaning_of_one(column: str) -> str:
@@ -464,9 +428,8 @@ def _meaning_of_one(column: str) -> str:
 class TableCase:
     """A case of a table: what people said, and the verdicts by judge and repeat.
 
-    `votes` are by annotator, None for a word that is mapped to nothing; `label` is what more than
-    half of all of them say. A verdict is None where its cell is empty. `line` is that of its first
-    row.
+    `votes` are by annotator, None for a word that is no label; `label` is what more than half of
+    all of them say. A verdict is None where its cell is empty. `line` is that of its first row.
     """
 
     key: CaseKey
@@ -474,16 +437,15 @@ class TableCase:
     cluster: str | None = None
     label: int | None = None
     votes: dict[str, int | None] = field(default_factory=dict)
-    probabilities: dict[str, list[float]] = field(default_factory=dict)
-    verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
-    reasonings: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
 
-    def scores(self, judge: str) -> tuple[int, ...]:
+    def verdicts_of(self, judge: str) -> list[Verdict]:
         """The verdicts of a judge that there are, one a repeat."""
-        return tuple(score for score in self.verdicts.get(judge, {}).values() if score is not None)
+        verdicts = self.verdicts.get(judge, {}).values()
+        return [verdict for verdict in verdicts if verdict.score is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VerdictTable:
     """The cases of a `table`, in its order; which columns are `unused`, and how `values` are read.
     `notices` say what counts for nothing. `changed` are the cases, by their ids, whose labels are
@@ -493,10 +455,10 @@ class VerdictTable:
     table: Table
     columns: Columns
     unused: tuple[str, ...]
-    cases: Mapping[CaseKey, TableCase]
+    cases: dict[CaseKey, TableCase]
     values: Values
-    notices: tuple[str, ...] = ()
-    changed: frozenset[str] = frozenset()
+    notices: list[str]
+    changed: Collection[str] = ()
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -518,10 +480,10 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
-    labels = values.scores(table, columns.label, problems, is_verdict=False)
+    labels = values.read(table, columns.label, problems, is_verdict=False)
     verdicts = {}
     for name in filter(None, (*columns.verdicts, columns.baseline)):
-        verdicts[name] = values.scores(table, name, problems, is_verdict=True)
+        verdicts[name] = values.read(table, name, problems, is_verdict=True)
     for row, (line, texts) in enumerate(table.rows(columns._asdict())):
         # Where no column names the case, its line does.
         name = texts["case"] or f"line {line}"
@@ -529,49 +491,48 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
         label, annotator = labels[row], texts["annotator"]
         is_one_more_vote = annotator not in {"", *case.votes}
-        is_vote = label is not None or texts["label"] in values.dropped
-        if is_vote and case.votes.setdefault(annotator, label) != label:
+        if label is not None and case.votes.setdefault(annotator, label.score) != label.score:
             message = f"the label of the case {shown(name)} is another one above"
             hint = "give a case one label, or say in a column annotator whose each label is"
             problems.append(table.problem(message, line, columns.label, hint))
-        for column, scores in verdicts.items():
-            is_baseline = column not in columns.verdicts
-            if columns.judge and not texts["judge"] and scores[row] is None:
+        for column, of_column in verdicts.items():
+            verdict = of_column[row] or Verdict(None)
+            if columns.judge and not texts["judge"] and verdict.score is None:
                 # A row of a label alone.
                 continue
-            judge = texts["judge"] if columns.judge and not is_baseline else column
+            judge = column
+            if column != columns.baseline:
+                judge = texts["judge"] if columns.judge else column
+                verdict = verdict._replace(reasoning=texts["reasoning"])
             of_judge = case.verdicts.setdefault(judge, {})
-            if texts["repeat"] in of_judge:
-                if is_one_more_vote and scores[row] in (None, of_judge[texts["repeat"]]):
+            repeat = texts["repeat"]
+            if repeat in of_judge:
+                if is_one_more_vote and verdict.score in (None, of_judge[repeat].score):
                     # The verdict stands beside the label of each person.
                     continue
                 message = f"the case {shown(name)} is in line {case.line} too"
                 problems.append(table.problem(message, line, columns.case, _TELL_APART))
-            of_judge[texts["repeat"]] = scores[row]
-            cell = column, tables.as_text(table.columns[column][row])
-            if cell in values.probabilities:
-                case.probabilities.setdefault(judge, []).append(values.probabilities[cell])
-            if texts["reasoning"] and not is_baseline:
-                case.reasonings.setdefault(judge, texts["reasoning"])
+            of_judge[repeat] = verdict
     if problems:
         raise InputError(tables.first_problems(problems, table.file))
     disputed = 0
     for case in cases.values():
         if case.votes:
-            [(label, count)] = Counter(case.votes.values()).most_common(1)
-            is_disputed = 2 * count <= len(case.votes)
-            case.label = None if is_disputed else label
-            disputed += is_disputed
+            [(most, count)] = Counter(case.votes.values()).most_common(1)
+            if 2 * count > len(case.votes):
+                case.label = most
+            else:
+                disputed += 1
     notices = list(table.notices)
     if disputed:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
     used = {*columns.taken().values(), *columns.verdicts}
     unused = tuple(column for column in table.columns if column not in used)
-    return VerdictTable(table, columns, unused, cases, values, tuple(notices))
+    return VerdictTable(table, columns, unused, cases, values, notices)
 
 
-def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
-    """The table with the labels of another one, each of the case that it names there.
+def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
+    """Give the cases of a table the labels of another one, each of the case that it names there.
 
     Those of other cases stand alone; raises `InputError` where all are.
     """
@@ -584,12 +545,11 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
         if case.label is not None:
             labelled[key._replace(rubric=min(rubrics)) if is_same else key] = case
     refuse_strangers(table, replace(labels, cases=labelled), "label of a case")
-    cases = dict(table.cases)
-    for key, case in cases.items():
+    for key, case in table.cases.items():
         case.label = labelled.pop(key).label if key in labelled else None
-    columns = table.columns._replace(label=labels.columns.label)
-    notices = (*table.notices, *labels.notices)
-    return replace(table, columns=columns, cases={**cases, **labelled}, notices=notices)
+    table.cases |= labelled
+    table.columns = table.columns._replace(label=labels.columns.label)
+    table.notices += labels.notices
 
 
 def refuse_strangers(table: VerdictTable, other: VerdictTable, what: str) -> None:
@@ -644,27 +604,22 @@ def of_one_question(labels: Table, table: Table) -> Table:
 
     Raises `InputError` where a rubric has labels of several, and nothing says which one is meant.
     """
-    rubrics, digests = labels.texts("rubric_id"), labels.texts("rubric_digest")
+    digests = labels.texts("rubric_digest")
+    asked = [*zip(labels.texts("rubric_id"), digests, strict=True)]
     in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
-    # By rubric, the first line of each wording.
-    wordings: dict[str, dict[str, int]] = {}
-    for rubric, digest, line in zip(rubrics, digests, labels.lines, strict=True):
-        if digest:
-            wordings.setdefault(rubric, {}).setdefault(digest, line)
-    meant = {("", "")}
-    for rubric, lines in wordings.items():
-        of_rubric = lines.keys() if len(lines) == 1 else lines.keys() & in_table
-        if len(of_rubric) != 1:
-            of = f"rubric {shown(rubric)}" if rubric else "a rubric without an id"
+    meant = set()
+    for rubric, of_rubric in grouped(asked).items():
+        wordings = {*of_rubric} - {""}
+        of_table = wordings & in_table if len(wordings) > 1 else wordings
+        if wordings and len(of_table) != 1:
             message = (
-                f"holds labels of {len(lines)} wordings of {of}, the first of each in lines "
-                f"{listed(map(str, lines.values()))}, and nothing says which of them the verdicts "
-                "answer"
+                f"holds labels of {len(wordings)} wordings of the rubric {shown(rubric)}, and "
+                "nothing says which of them the verdicts answer"
             )
             hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
             raise InputError(message, labels.file, hint=hint)
-        meant |= {(rubric, *of_rubric)}
-    are_kept = [not key[1] or key in meant for key in zip(rubrics, digests, strict=True)]
+        meant |= {(rubric, digest) for digest in ("", *of_table)}
+    are_kept = [key in meant for key in asked]
     return _kept_rows(labels, are_kept, "of another wording of the rubric: not used")
 
 

@@ -299,7 +299,7 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     name = table(2)
     for rubric in ("polite: Is it kind?", "polite: Is it polite?"):
         label_here(name, "--rubric", rubric)
-    with pytest.raises(InputError, match=r'2 wordings of rubric "polite".* in lines 2, 4, and'):
+    with pytest.raises(InputError, match='2 wordings of the rubric "polite"'):
         check_table(name, labels="labels.csv", one="violated")
     lines = Path("labels.csv").read_text("utf-8").splitlines(keepends=True)
     write("second.csv", "".join([lines[0], *lines[3:]]))
