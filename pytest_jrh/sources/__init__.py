@@ -315,12 +315,8 @@ class Joined(Source):
                 here = replace(run, run_id=ids[number, run.run_id], cluster=cluster)
             key = (here.run_id, run.epoch)
             if key in rows:
-                message = (
-                    f"two runs would be called {printable(here.run_id)} (epoch {run.epoch}): one "
-                    f"of this file, and one of {self._files[rows[key][0]]}"
-                )
-                hint = "rename one of the two files, or one of the runs"
-                raise InputError(message, file=str(self._files[number]), hint=hint)
+                message = f"has a run that would be called {printable(here.run_id)}, as another is"
+                raise refused(self._files[number], message, "rename the file, or the run")
             rows[key] = (number, run.run_id, here)
         return rows
 
@@ -372,13 +368,10 @@ class Joined(Source):
         The files that say when they were begun come first, by that time: one file more changes the
         order of no others. Where not all say so, or two the same, the name of a run is unclear.
         """
-        times = {}
-        for number, source in self._all():
-            time = source.created()
-            if time is not None:
-                times[number] = time
-        undated = [number for number, _ in self._all() if number not in times]
-        order = [*sorted(times, key=times.__getitem__), *undated]
+        created = {number: source.created() for number, source in self._all()}
+        times = {number: time for number, time in created.items() if time is not None}
+        order = sorted(times, key=times.__getitem__)
+        order += [number for number in created if number not in times]
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
         full_labels = _full_labels(self._files)
         ids: dict[tuple[int, str], str] = {}
@@ -397,12 +390,11 @@ class Joined(Source):
                 if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
                     full_names = [f"{run_id}@{full_labels[number]}" for number in numbers]
                     self._unclear[name] = tuple(full_names)
-        first = min((number for number, _ in ids), key=order.index)
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
-            f"{counted(len(shared), 'id')} of runs in more than one file; those of "
-            f"{self._files[first].name} stay as they are, and those of newer files have the file's "
-            f"name behind them, such as {printable(example)}"
+            f"{counted(len(shared), 'id')} of runs in more than one file; they stay as they are in "
+            "the first one, and have the file's name behind them in newer ones, such as "
+            f"{printable(example)}"
         ] = None
         return ids
 

@@ -18,7 +18,6 @@ from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.chat import (
     as_text,
     data_url,
-    has_results,
     parts_of,
     provider_call,
     read_call,
@@ -253,7 +252,6 @@ def is_claude_code(head: Head) -> bool:
 
 
 class _Said(NamedTuple):
-    number: int
     line: Json
     message: Json
 
@@ -267,18 +265,15 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     """
     all_said: list[_Said] = []
     unknown: dict[str, None] = {}
-    first_lines: dict[str, tuple[int, Any]] = {}
+    by_uuid: dict[Any, Json] = {}
     for index, line in enumerate(lines):
         with inside(index):
-            message = _message_of(line, unknown)
-            uuid = line.get("uuid") or f"line {index}"
-            first_index, first_message = first_lines.setdefault(uuid, (index, line.get("message")))
-            if first_message != line.get("message"):
-                problem = "another line has the same uuid, and another message"
-                raise DamagedError(problem, path=("uuid",))
+            message, uuid = _message_of(line, unknown), line.get("uuid")
             # One that was written twice counts once.
-            if message is not None and first_index == index:
-                all_said.append(_Said(index, line, message))
+            if message is None or (uuid and by_uuid.get(uuid) == message):
+                continue
+            by_uuid[uuid] = message
+            all_said.append(_Said(line, message))
     of_model = [said for said in all_said if said.message.get("model") != _NO_MODEL]
     of_agent = []
     for said in of_model:
@@ -293,11 +288,6 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
         notices.append(
             f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
             "such as errors of the API"
-        )
-    if forks := _forks(chosen):
-        notices.append(
-            f"{counted(forks, 'time')} a prompt was edited, or an answer asked for again; what "
-            "was there before is in the conversation too, in the order of the file"
         )
     metadata: dict[str, str] = {}
     session_id = agent_id = None
@@ -343,7 +333,7 @@ def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
     turns: list[Json] = []
     parts_by_id: dict[str, dict[str, Any]] = {}
-    for _, _, message in all_said:
+    for _, message in all_said:
         content, message_id = message["content"], message.get("id")
         if not isinstance(message_id, str):
             turns.append({"role": message["role"], "content": content})
@@ -360,34 +350,12 @@ def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
     return turns
 
 
-def _forks(all_said: Sequence[_Said]) -> int:
-    """How many prompts, and answers, stand where another one does: after the same line. What a
-    program wrote is neither.
-    """
-    alternatives: dict[tuple[str, bool], set[str | int]] = {}
-    for number, line, message in all_said:
-        name, is_answer = number, message["role"] == "assistant"
-        if is_answer and isinstance(message.get("id"), str):
-            # The lines of one answer share it.
-            name = message["id"]
-        is_written = line.get("isMeta") or line.get("isCompactSummary")
-        is_queued = line.get("type") == "attachment"
-        if not is_answer and (is_written or is_queued or has_results(message["content"])):
-            continue
-        if "parentUuid" in line:
-            parent = line["parentUuid"] or line.get("logicalParentUuid")
-            alternatives.setdefault((str(parent), is_answer), set()).add(name)
-    return sum(len(names) - 1 for names in alternatives.values())
-
-
 CLAUDE_CODE = Form("Claude Code session", LINES, claude_code, is_claude_code, is_whole=True)
 
 _WITH_PAYLOAD = (
     *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
     *("world_state", "inter_agent_communication_metadata"),
 )
-# The first line of sessions of 2025.
-_OLD_HEAD = frozenset({"id", "timestamp", "instructions", "git"})
 _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
 # What Codex says in the user's place: whole texts, as a prompt may begin with `<`, too.
 _SAID_BY_CODEX = re.compile(
@@ -403,10 +371,7 @@ _SAID_BY_CODEX = re.compile(
 def is_codex(head: Head) -> bool:
     """Whether one of the first lines is of Codex."""
     for line in head.lines:
-        kind = line.get("type")
-        if not isinstance(kind, str) and {"id", "timestamp"} <= line.keys() <= _OLD_HEAD:
-            return True
-        if kind in _WITH_PAYLOAD and isinstance(line.get("payload"), dict):
+        if line.get("type") in _WITH_PAYLOAD and isinstance(line.get("payload"), dict):
             return True
     return False
 
@@ -424,14 +389,12 @@ def codex(lines: Sequence[Json]) -> Conversation:
     for index, line in enumerate(lines):
         with inside(index):
             kind, payload = line.get("type"), line.get("payload")
-            if kind == "response_item" or kind in ITEM_TYPES:
-                # Sessions of 2025 have no payload.
-                item = payload if kind == "response_item" else line
-                if _is_prompt(item):
+            if kind == "response_item":
+                if _is_prompt(payload):
                     prompts.append(len(items))
-                items.append(((index, "payload") if item is payload else (index,), item))
-            elif kind == "session_meta" or (kind is None and line.keys() <= _OLD_HEAD):
-                head = head or payload or line
+                items.append(((index, "payload"), payload))
+            elif kind == "session_meta":
+                head = head or payload or {}
             elif kind == "turn_context":
                 metadata |= texts_in(payload, ("model",))
             elif kind == "compacted":
@@ -445,7 +408,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
                 if first < len(prompts):
                     del items[prompts[first] :]
                     del prompts[first:]
-            elif kind not in _WITH_PAYLOAD and "record_type" not in line:
+            elif kind not in _WITH_PAYLOAD:
                 unknown[str(kind or "no type")] = None
     return Conversation(
         messages=turns_of(items),

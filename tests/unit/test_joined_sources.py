@@ -177,8 +177,8 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name_and_that_is_said(
     assert run.messages[0]["content"] == "From claude.jsonl."
     assert source.read("1", 1)[0].messages[0]["content"] == "From gpt.jsonl."
     assert source.notices() == (
-        "2 ids of runs in more than one file; those of gpt.jsonl stay as they are, and those of "
-        "newer files have the file's name behind them, such as 1@claude",
+        "2 ids of runs in more than one file; they stay as they are in the first one, and have the "
+        "file's name behind them in newer ones, such as 1@claude",
     )
 
 
@@ -250,7 +250,7 @@ def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_pat
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
-    with pytest.raises(InputError, match="two runs would be called 1@b"):
+    with pytest.raises(InputError, match="has a run that would be called 1@b"):
         keys(opened(one, two))
 
 

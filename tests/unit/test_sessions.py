@@ -168,14 +168,10 @@ def test_what_else_a_session_has_is_read_in_its_order(
     assert [text.partition(" | ")[2] for text in said(source)] == turns
 
 
-def test_no_prompt_under_one_root_is_lost_and_forks_are_said(tmp_path: Path) -> None:
+def test_no_prompt_under_one_root_is_lost(tmp_path: Path) -> None:
     prompts = [line(f"u{number}", None, f"Prompt {number}") for number in range(2_000)]
     source = written(tmp_path / "s.jsonl", prompts)
     assert len(source.read("s", 1)[0].messages) == 2_000
-    assert source.notices() == (
-        "s.jsonl: 1,999 times a prompt was edited, or an answer asked for again; what was there "
-        "before is in the conversation too, in the order of the file",
-    )
 
 
 def test_calls_side_by_side_are_one_message_with_all_results(tmp_path: Path) -> None:
@@ -274,16 +270,6 @@ def test_the_summary_of_a_compaction_of_codex_is_a_message(tmp_path: Path) -> No
     assert "s.jsonl:2: has 7 as its content; must be text" in mistake
 
 
-def test_older_sessions_of_codex_have_no_payload(tmp_path: Path) -> None:
-    head = {"id": "s", "timestamp": "2025-07-01T10:00:00.000Z"}
-    state = {"record_type": "state"}
-    lines = [head, state, {"type": "message", "role": "user", "content": "Hi."}, state]
-    source = written(tmp_path / "rollout.jsonl", lines)
-    assert source.summaries() == (RunSummary("s", 1),)
-    assert said(source) == ["[0] user | Hi."]
-    assert not source.notices()
-
-
 PNG = "iVBORw0KGgo="
 
 
@@ -367,7 +353,6 @@ CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{
     [
         ({"message": {"role": "user"}}, ":2: message: is of an unknown form (KeyError: 'content')"),
         ({"type": "asistant"}, ':2: type: got "asistant"; must be one of user, assistant'),
-        ({"uuid": "u1"}, ":2: uuid: another line has the same uuid, and another message"),
     ],
 )
 def test_a_mistake_in_a_session_is_named_with_its_line_and_field(

@@ -25,6 +25,7 @@ from pytest_jrh.stats.intervals import grouped
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
 UNKNOWN = "entries of an unknown form"
+_WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sources": "other"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,39 +187,22 @@ class Results:
 
     def without_labels(self, file: str) -> InputError:
         """The error of a file without a verdict beside a label: what it holds, and what to do."""
-        by: dict[By, list[Score]] = {"judge": [], "person": [], "other": []}
-        for score in self.scores:
-            by[score.by].append(score)
         message = f"{self.tool}'s results hold no verdict beside a label of a person"
-        for who, scores in zip(("judges", "people", "unknown sources"), by.values(), strict=True):
+        for who, by in _WHOSE.items():
+            scores = [score for score in self.scores if score.by == by]
             if scores:
                 cases = counted(len({score.case for score in scores}), "case")
                 message += f"\n    of {who}: {_counts(scores)}, on {cases}"
         message += "".join(f"\n    {notice}" for notice in self.notices())
-        check = f"python -m pytest_jrh check {shlex.quote(file)}"
-        judged, people = by["judge"] or by["other"], by["person"] or by["other"]
-        ways = []
-        if by["judge"] and not by["person"]:
-            table = shlex.quote(file) if by["judge"][0].fields else "TABLE (of these cases)"
-            ways.append(f"label cases: python -m pytest_jrh label {table}")
-            ways.append(f"and hold the verdicts against them: {check} --labels labels.csv")
-            columns = (name for score in by["judge"] for name in score.fields if "." in name)
-            if names := listed(dict.fromkeys(columns), 5):
-                ways.append(f"or say which column is the label ({names}): {check} --label COL")
-        if not judged:
-            verdicts = "python -m pytest_jrh check VERDICTS --labels"
-            ways.append(f"hold verdicts against these labels: {verdicts} {shlex.quote(file)}")
-        elif people:
-            if {score.metric for score in by["judge"]} & {score.metric for score in by["person"]}:
-                way = "no case has both under one name: people scored other traces or spans, "
-                ways.append(f"{way}or contradict each other, or the judge failed")
-            verdict = judged[0].metric
-            label = next((one.metric for one in people if one.metric != verdict), "")
-            if label or not ways:
-                named = f"--verdict {quoted(verdict)}"
-                if label or not by["person"]:
-                    named += f" --label {quoted(label or 'NAME')}"
-                ways.append(f"say which score is whose: {check} {named}")
+        name, check = shlex.quote(file), "python -m pytest_jrh check"
+        ways = [
+            f"say which score is the judge's: {check} {name} --verdict NAME",
+            "(and --label NAME where that of people has another name)",
+            f"or label cases: python -m pytest_jrh label {name}",
+            f"and hold the verdicts against them: {check} {name} --labels labels.csv",
+        ]
+        if all(score.by == "person" for score in self.scores):
+            ways = [f"hold verdicts against these labels: {check} VERDICTS --labels {name}"]
         return InputError(message, file, hint="\n    ".join(ways))
 
 
