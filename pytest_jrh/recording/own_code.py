@@ -291,18 +291,15 @@ class KeptRequests:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
         requests = [HttpRequest.of(interaction) for interaction in recorded]
         found = changes(requests, halt.request)
-        new_each_time = [change for change in found or () if change.is_new_each_time]
-        if not new_each_time and not is_same:
+        if not is_same:
             cause = f"{cause}; the nearest recorded request differs."
             return self.tape.missing(JUDGE.name, cause, change_lines(found))
-        if is_same:
-            cause += ", though the code and the case are as they were recorded"
         return Unrecorded(
             outcome="unrepeatable",
             stage=JUDGE.name,
-            cause=f"{cause}.",
+            cause=f"{cause}, though the code and the case are as they were recorded.",
             advice=_NEW_EACH_TIME,
-            difference=change_lines(new_each_time or found),
+            difference=change_lines(found),
             cassette=str(self.tape.path),
         )
 

@@ -1,15 +1,10 @@
-"""What differs between a request and a recorded one of the same judge, and whether it is of a kind
-that is new each time: then nothing that is recorded will answer it.
-"""
+"""What differs between a request of a judge's code and the recorded one that is most like it."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,25 +12,10 @@ from pytest_jrh.core.text import shortened
 from pytest_jrh.recording.recorder import HttpRequest
 
 _LONGEST = 120
-_LONGEST_COMPARED = 20_000
 _CONTEXT = 20
 _MOST = 3
-_DASHES_OF_UUID = 4
-_DAY = 24 * 60 * 60
-# Dates with or without a time, seconds since 1970, and UUIDs.
-_CHANGING = re.compile(
-    r"\b\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?\b|\b1\d{9}(?:\d{3}){0,3}(?:\.\d+)?\b"
-    r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
-)
 # In a path: a number, or a word that is an id by its length.
 _ID = re.compile(r"\b(?:\d+|[\w-]{16,})\b")
-
-
-def _is_of_now(text: str) -> bool:
-    """Whether a date or a time is the present one; a date may also be the version of a service."""
-    if text[:10].isdigit():
-        return abs(int(text[:10]) - time.time()) < _DAY
-    return any(datetime.now(zone).date().isoformat() in text for zone in (None, UTC))
 
 
 class Change(NamedTuple):
@@ -44,16 +24,6 @@ class Change(NamedTuple):
     place: str
     recorded: str
     now: str
-
-    @property
-    def is_new_each_time(self) -> bool:
-        """Whether times of now and UUIDs are all that differs."""
-        if _CHANGING.sub("#", self.recorded) != _CHANGING.sub("#", self.now):
-            return False
-        found = zip(_CHANGING.findall(self.recorded), _CHANGING.findall(self.now), strict=True)
-        return all(
-            old == new or new.count("-") == _DASHES_OF_UUID or _is_of_now(new) for old, new in found
-        )
 
     def lines(self) -> list[str]:
         """The change in three lines, each value from where it begins to differ."""
@@ -77,18 +47,13 @@ def changes(recorded: Sequence[HttpRequest], request: HttpRequest) -> list[Chang
     def address(each: HttpRequest) -> tuple[str, str]:
         return each.method, _ID.sub("#", urlsplit(each.uri).path)
 
-    def likeness(each: HttpRequest) -> float:
-        return SequenceMatcher(
-            None, each.body[:_LONGEST_COMPARED], request.body[:_LONGEST_COMPARED]
-        ).quick_ratio()
-
-    alike = [each for each in recorded if address(each) == address(request)]
+    now = _parts(request)
+    alike = [_parts(each) for each in recorded if address(each) == address(request)]
     if not alike:
         return None
-    nearest = _parts(max(alike, key=likeness))
-    now = _parts(request)
+    nearest = max(alike, key=lambda parts: len(parts.items() & now.items()))
     found: list[Change] = []
-    for place in dict.fromkeys([*nearest, *now]):
+    for place in nearest | now:
         old, new = nearest.get(place, ""), now.get(place, "")
         if old != new:
             found.append(Change(place, old, new))
