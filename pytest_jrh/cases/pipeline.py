@@ -49,7 +49,7 @@ from pytest_jrh.llm.calls import (
     Stage,
     ordinal_guidance,
     scale_values,
-    score_on_offer,
+    value_on_offer,
     with_scale,
 )
 
@@ -414,7 +414,7 @@ def verifier_response(scores: tuple[int, ...], *, of_acts: bool = False) -> type
     """
     if not scores:
         return ActsVerifierResponse if of_acts else VerifierResponse
-    offered = (score_on_offer(scores), ...)
+    offered = (value_on_offer(scores), ...)
     if of_acts:
         bases = (ConsistencyResponse, ScoringVerifierResponse)
         return create_model("ScaledActsVerifierResponse", __base__=bases, score=offered)

@@ -90,11 +90,10 @@ class Unscored(JrhError):
     `outcome` is one of `model.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the
     fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
-    the model with. `same_as` is the id of another case, where this one was not asked because that
-    one had met the same failure. `places` are lines of the user's own code where it raised an
-    error. `happened` is said in place of the outcome's own sentence, where it does not fit. `alike`
-    is what came where other cases will meet the same: the kind of an answer that cannot be read, or
-    of an error that no retry changes.
+    the model with. `places` are lines of the user's own code where it raised an error. `happened`
+    is said in place of the outcome's own sentence, where it does not fit. `alike` is what came
+    where other cases will meet the same: the kind of an answer that cannot be read, or of an error
+    that no retry changes; `ends` that no call to the model can succeed after it.
     """
 
     def __init__(
@@ -107,12 +106,12 @@ class Unscored(JrhError):
         asked: tuple[str, ...] = (),
         keyless: bool = False,
         places: tuple[str, ...] = (),
-        same_as: str = "",
         happened: str = "",
         alike: str = "",
+        ends: bool = False,
     ) -> None:
         self.alike = alike
-        self.same_as = same_as
+        self.ends = ends
         self.happened = happened
         self.asked = asked
         self.places = places

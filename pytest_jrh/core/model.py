@@ -630,7 +630,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
         unanswered=True,
     ),
     "not_asked": UnscoredOutcome(
-        "{stage} was not asked any more, since its first cases all ended alike",
+        "{stage} was not asked any more, since all cases would end alike",
         asked=False,
         unanswered=True,
     ),

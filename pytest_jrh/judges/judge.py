@@ -31,7 +31,6 @@ from pytest_jrh.llm.calls import (
     Stage,
     load_template,
     scale_values,
-    score_on_offer,
     value_on_offer,
     with_scale,
 )
@@ -456,7 +455,7 @@ def judge_response(
 
     A score of another value or type does not validate.
     """
-    offered = score_on_offer(scores) if keys is None else value_on_offer(tuple(map(value_of, keys)))
+    offered = value_on_offer(scores if keys is None else tuple(map(value_of, keys)))
     return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(offered, ...))
 
 

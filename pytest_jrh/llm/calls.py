@@ -64,23 +64,14 @@ class Response(BaseModel):
     )
 
 
-def score_on_offer(scores: tuple[int, ...]) -> Any:
-    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"`."""
-
-    def whole(value: object) -> object:
-        # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
-        if type(value) is not int:
-            raise ValueError(f"must be a whole number, one of {', '.join(map(str, scores))}")
-        return value
-
-    return Annotated[Literal[scores], BeforeValidator(whole)]
-
-
 def value_on_offer(values: tuple[str | int | bool, ...]) -> Any:
-    """The type of a value that must be one of `values`, in its type and as it is written."""
+    """The type of a value that must be one of `values`, in its type and as it is written: where a 1
+    is on offer, no `true`, no `1.0`, no `"1"`.
+    """
     offered = ", ".join(json.dumps(option, ensure_ascii=False) for option in values)
 
     def exact(value: object) -> object:
+        # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
         if not any(type(value) is type(option) and value == option for option in values):
             raise ValueError(f"must be one of {offered}")
         return value
@@ -94,9 +85,8 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     Raises pydantic's `ValidationError`, also for duplicate keys: parsers differ in which value they
     use. Numbers, texts and booleans are never coerced, so that no verdict is invented.
     """
-    inside = _unfenced(text)
-    _refuse_duplicate_keys(inside)
-    return response_model.model_validate_json(_storable_json(inside), strict=True)
+    fenced = _FENCED.fullmatch(text.strip())
+    return response_model.model_validate_json(_checked(fenced[1] if fenced else text), strict=True)
 
 
 def explain(error: ValidationError, text: str, *, cut_off: bool) -> str:
@@ -111,42 +101,29 @@ def explain(error: ValidationError, text: str, *, cut_off: bool) -> str:
     return "; ".join(complaints) + "." + cut
 
 
-def _unfenced(text: str) -> str:
-    """The content of a Markdown code fence around the whole answer; without one the answer."""
-    fenced = _FENCED.fullmatch(text.strip())
-    return fenced[1] if fenced else text
-
-
-def _refuse_duplicate_keys(text: str) -> None:
+def _checked(text: str) -> str:
+    """The answer without characters that cannot be stored, which JSON can write as escapes; raises
+    `ValidationError` for a duplicate key.
+    """
     duplicates: list[str] = []
 
-    def keep(pairs: list[tuple[str, Any]]) -> None:
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         # Compared as they are read: two keys can become equal once characters that cannot be stored
         # are dropped.
         names = Counter(storable(name)[0] for name, _ in pairs)
         duplicates.extend(name for name, count in names.items() if count > 1)
+        return dict(pairs)
 
     try:
-        # Numbers are left as they are: Python refuses long ones that pydantic reads.
-        json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
+        value, changed = storable(json.loads(text, object_pairs_hook=keep))
     except (ValueError, RecursionError):
         # Not JSON, or nested too deeply for pydantic, which reports it.
-        return
+        return text
     if duplicates:
         error = PydanticCustomError(
             "duplicate_key", "duplicate key {key}", {"key": repr(duplicates[0])}
         )
         raise ValidationError.from_exception_data("answer", [{"type": error, "input": text}])
-
-
-def _storable_json(text: str) -> str:
-    """The answer without characters that cannot be stored, which JSON can write as escapes."""
-    if "\\u" not in text:
-        return text
-    try:
-        value, changed = storable(json.loads(text))
-    except (ValueError, RecursionError):
-        return text
     return json.dumps(value) if changed else text
 
 

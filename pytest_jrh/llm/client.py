@@ -19,10 +19,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_jrh.core.errors import Unscored, is_ours
-from pytest_jrh.core.model import UnscoredKind, Usage
+from pytest_jrh.core.model import Usage
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
 from pytest_jrh.llm.limits import (
     EarlyStop,
@@ -138,7 +138,6 @@ class LiteLLMExchange:
         self._slots = Slots(limit)
         self._negotiation = Negotiation()
         self._notices: dict[str, None] = {}
-        self._ended: dict[Server, tuple[Failure, str]] = {}
         self._answers: Counter[Server] = Counter()
 
     @property
@@ -172,10 +171,6 @@ class LiteLLMExchange:
             if isinstance(failure, Answer):
                 self._answers[server] += 1
                 return failure
-            if failure.ends:
-                # No more calls to the model: those in flight that fail the same way say so briefly.
-                self._ended.setdefault(server, (failure, request.case))
-                self._raise_ended(request, "model_error")
             if failure.throttled and self._answers[server] > answers:
                 # The limit lets calls through, and this one's turn comes, too.
                 attempt, answers = 1, self._answers[server]
@@ -207,23 +202,12 @@ class LiteLLMExchange:
         """
         if self._stopping.is_set():
             raise Stopped
-        if server_of(request) in self._ended:
-            self._raise_ended(request, "not_asked")
         self._stops.check(request.case, request.needs)
         turn = Turn(request.stage)
         if wait := self._pace.wait(turn):
             return wait
         most = self._enter(request)
         return _BUDGET_POLL if most is None else await self._send(request, most, turn)
-
-    def _raise_ended(self, request: CallRequest, outcome: UnscoredKind) -> NoReturn:
-        """Raise the failure that has ended a model; a case that is rerun gets its own again."""
-        failure, first = self._ended[server_of(request)]
-        if first in ("", request.case):
-            raise failure.unscored(request, 1)
-        trouble = failure.again(request, first, outcome)
-        self._notices[f"Nothing more was asked of {trouble.cause} {failure.advice}"] = None
-        raise trouble
 
     def _enter(self, request: CallRequest) -> float | None:
         """Enter the call in the budget and return its maximum cost; None means to wait.

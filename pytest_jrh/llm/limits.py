@@ -231,8 +231,9 @@ _FIRST_CASES = 5
 
 
 class EarlyStop:
-    """What is not asked any more, because the first cases of a session ended alike, without one
-    usable answer of their stage; `path` is the same for every process that shares it.
+    """What is not asked any more: a stage whose model has met what ends it, as a rejected key, or
+    of which the first cases of a session ended alike, without one usable answer. `path` is the same
+    for every process that shares it.
 
     A stage is what is asked alike: its model with its server, prompt and settings. What is
     replayed does not count.
@@ -257,8 +258,9 @@ class EarlyStop:
             known = stages.setdefault(digest(repr(stage)), {})
             kinds = known.setdefault("kinds", {})
             kinds[case] = trouble.alike
-            is_enough = list(kinds.values()).count(trouble.alike) >= _FIRST_CASES
-            if is_enough and "usable" not in known and "stop" not in known:
+            number = list(kinds.values()).count(trouble.alike)
+            are_alike = number >= _FIRST_CASES and "usable" not in known
+            if (trouble.ends or are_alike) and "stop" not in known:
                 why = {"stage": trouble.stage, "cause": trouble.cause, "advice": trouble.advice}
                 known["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}
 
@@ -277,8 +279,8 @@ class EarlyStop:
                 raise Unscored(stop["outcome"], **why)
             title = STAGES[why["stage"]].title
             self.notices[
-                f"Nothing more was asked of {title}, since its first {_FIRST_CASES} cases ended "
-                f"alike: {why['cause']} {why['advice']}"
+                f"Nothing more was asked of {title}, since all cases would end alike: "
+                f"{why['cause']} {why['advice']}"
             ] = None
             raise Unscored("not_asked", **why)
 

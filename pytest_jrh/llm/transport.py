@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from pytest_jrh.core.errors import Unscored, error_text, holding
-from pytest_jrh.core.model import UnscoredKind
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.waits import LONGEST_WAIT, asked_wait, duration_text
@@ -336,6 +335,7 @@ class Failure:
             advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
             keyless=self.keyless,
             alike=self._alike,
+            ends=self.ends,
         )
 
     @property
@@ -344,15 +344,6 @@ class Failure:
         if self.retry or self.refused or self.advice == _LENGTH_ADVICE:
             return ""
         return self.cause.partition(":")[0]
-
-    def again(self, request: CallRequest, first: str, outcome: UnscoredKind) -> Unscored:
-        """The same failure of a call after that of the case `first`, or of one that is not made."""
-        return Unscored(
-            outcome,
-            stage=request.stage.stage,
-            cause=f"{request.stage.model}: {self.cause.rstrip('.')}.",
-            same_as=first,
-        )
 
 
 def permanent_failure(status: int | None, words: str) -> Failure | None:

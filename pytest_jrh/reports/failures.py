@@ -207,22 +207,14 @@ def unscored_text(
     """Explain in a paragraph why there is no verdict: the stage, what came back, what to do; and of
     a repeat without one what the `earlier` repeats gave.
 
-    Where another case has met the same failure first, one line names that case. An unrecorded call
-    also shows what differs from the nearest recording, and its cassette; an error of the user's
-    code, where it was raised.
+    An unrecorded call also shows what differs from the nearest recording, and its cassette; an
+    error of the user's code, where it was raised.
     """
     stage = f"the {trouble.stage}"
     if trouble.stage in STAGES:
         stage = STAGES[trouble.stage].title
     outcome = UNSCORED[trouble.outcome]
     happened = trouble.happened or outcome.happened.format(stage=stage)
-    if trouble.same_as:
-        # One line: the case that it names says it all.
-        first = shortened(one_line(trouble.cause), _LONGEST_FIRST)
-        how = "failed as for" if outcome.asked else "was not asked, as"
-        line = f"{stage}'s model {how} case {visible(trouble.same_as)}: {first}"
-        lines = [f"No verdict ({trouble.outcome}): {line}"]
-        return escape_commands("\n".join([*lines, *_last_paragraph(_earlier(earlier))]))
     advice = trouble.advice or outcome.advice
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
     head = f"No verdict ({trouble.outcome}): {happened}."
@@ -241,12 +233,10 @@ def unscored_text(
     if command:
         title = "record it" if trouble.outcome == "unrecorded" else "run it again"
         own.append(f"{title}: {visible(command)}")
-    return escape_commands("\n".join([*lines, *_last_paragraph(own)]))
-
-
-def _last_paragraph(lines: Sequence[str]) -> list[str]:
-    """What is the case's own stands in the last paragraph, so that equal errors can be told."""
-    return ["", *lines] if lines else []
+    if own:
+        # What is the case's own stands in the last paragraph, so that equal errors can be told.
+        lines += ["", *own]
+    return escape_commands("\n".join(lines))
 
 
 def _earlier(verdicts: Sequence[Verdict]) -> list[str]:

@@ -84,11 +84,11 @@ def test_the_client_waits_as_long_as_the_body_asks(bench: Bench, server: ModelSe
 def test_a_quota_of_hours_is_not_waited_for(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3)
     server.faults.add(stage="judge", fault=Fault.status(429, retry_after=18_000), times=None)
-    first, *others = bench.run(max_workers=1).results
+    results = bench.run(max_workers=1).results
     assert server.count("judge") == 1
-    assert "HTTP 429, which asks to wait 5 hours" in " ".join(first.why.text.split())
-    assert "Run again after that time" in " ".join(first.why.text.split())
-    assert all(f"as case {first.case_id}: " in result.why.text for result in others)
+    for result in results:
+        assert "HTTP 429, which asks to wait 5 hours" in " ".join(result.why.text.split())
+        assert "Run again after that time" in " ".join(result.why.text.split())
 
 
 def test_no_call_gives_up_while_the_rate_limit_lets_others_through(

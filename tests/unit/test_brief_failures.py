@@ -92,12 +92,6 @@ def test_an_error_is_five_lines_at_most(trouble: Unscored, last: str) -> None:
     assert len(lines) <= 5
 
 
-def test_an_error_that_another_case_met_first_names_that_case_alone() -> None:
-    trouble = Unscored("model_error", stage="judge", cause="HTTP 400", same_as="a.yml::x[e1]")
-    [line] = error(trouble)
-    assert line.endswith("case a.yml::x[e1]: HTTP 400")
-
-
 def titled(note: str, **changes: Any) -> str:
     return case_title(make_result(make_spec(**changes), edit=note), 72)
 
