@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
@@ -25,7 +24,6 @@ from pytest_jrh.store.people import (
     Decision,
     DecisionStore,
     TurnEdit,
-    holds_acts,
     is_editable,
     obeyed,
     with_edits,
@@ -281,9 +279,6 @@ class ReviewBoard(Board):
     ) -> Reviewed:
         """Give an assistant turn another text, and its calls other arguments and results; None goes
         back to what was made.
-
-        Calls are held to what the tools of the suite's runs take; what the case as made breaks by
-        itself is no mistake of a person's.
         """
         with self._lock:
             entry, decision = self._to_decide(key, digest)
@@ -297,7 +292,6 @@ class ReviewBoard(Board):
             if content is not None and not content.strip() and content != text:
                 message = f"message {message_index} would be empty; reject the case instead"
                 raise InputError(message)
-            self._check_calls(entry.case, message_index, calls)
             turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
@@ -310,31 +304,6 @@ class ReviewBoard(Board):
                 )
             in_order = tuple(turns[index] for index in sorted(turns))
             return self._keep(entry, decision, action="edited", turns=in_order)
-
-    def _check_calls(self, case: Case, message_index: int, calls: Sequence[CallEdit]) -> None:
-        if not calls:
-            return
-        if not holds_acts(case):
-            message = "only words were edited in this case; its calls stay as they are"
-            raise InputError(message)
-        runs = {}
-        for entry in self._entries.values():
-            if entry.case.spec.suite == case.spec.suite:
-                run = entry.case.run
-                runs[run.run_id, run.epoch] = run.messages
-        tools = tools_of([*runs.values(), case.messages])
-        acts = calls_of_turn(case.messages, message_index)
-        for call in calls:
-            if not 0 <= call.call < len(acts):
-                message = f"message {message_index} has no call number {call.call}"
-                raise InputError(message)
-            act = acts[call.call]
-            tool = tools.get(act.name, Tool(act.name))
-            mistake = tool.arguments_mistake(call.arguments)
-            # What the case itself has that is no call of the tool may stay.
-            if mistake and not tool.arguments_mistake(act.call.get("arguments")):
-                message = f"[{message_index}] the call of {act.name}: {mistake}"
-                raise InputError(message)
 
     def get(self, key: str) -> Reviewed:
         """The case with this key; raises `LookupError`."""

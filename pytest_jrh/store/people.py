@@ -8,12 +8,13 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.config.suite import Suite
@@ -25,7 +26,6 @@ from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError, label_value
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import BY_HAND
 
@@ -215,22 +215,15 @@ def with_edits(case: Case, decision: Decision) -> Case:
         changed, dropped = _with_turn(messages, turn)
         if changed == messages:
             continue
-        edits_of_others = []
-        earlier = None
-        for edit in edits:
-            if edit.editor_reason == BY_HAND and edit.message_index == turn.message_index:
-                earlier = edit
-            else:
-                edits_of_others.append(edit)
         by_hand = replace(
-            _edit_by_hand(messages, changed, turn, earlier),
-            round_index=len(edits) if earlier is None else earlier.round_index,
+            _edit_by_hand(messages, changed, turn),
+            round_index=len(edits),
             selector_reason=decision.note,
             dropped_reasoning=dropped,
         )
         if not acts:
             by_hand = replace(by_hand, before=(), after=())
-        edits = (*edits_of_others, by_hand)
+        edits = (*edits, by_hand)
         messages = changed
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     return case if decision.expected is None else replace(case, expected=decision.expected)
@@ -265,29 +258,18 @@ def holds_acts(case: Case) -> bool:
 
 
 def _edit_by_hand(
-    messages: tuple[Message, ...],
-    changed: tuple[Message, ...],
-    turn: TurnEdit,
-    earlier: Edit | None,
+    messages: tuple[Message, ...], changed: tuple[Message, ...], turn: TurnEdit
 ) -> Edit:
-    """The edit of a person, with the messages from the turn to the last that they changed.
-
-    A turn that a person edits once more has one edit, from what the `earlier` one replaced.
-    """
+    """The edit of a person, with the messages from the turn to the last that they changed."""
     index = turn.message_index
-    first, covered = (earlier.before, len(earlier.after)) if earlier is not None else ((), 0)
-    length = max(covered, 1)
+    length = 1
     for position in range(index, len(messages)):
         if changed[position] != messages[position]:
-            length = max(length, position - index + 1)
-    before = (*first, *messages[index + covered : index + length])
-    after = changed[index : index + length]
+            length = position - index + 1
+    before, after = messages[index : index + length], changed[index : index + length]
     original, edited = message_text(messages[index]), turn.content
-    is_call = bool(turn.calls) or (earlier is not None and earlier.kind == "call")
-    if is_call:
+    if turn.calls:
         original, edited = acts_text(before), acts_text(after)
-    elif earlier is not None:
-        original = earlier.original_content
     return Edit(
         message_index=index,
         message_id=str(messages[index].get("id") or index),
@@ -299,7 +281,7 @@ def _edit_by_hand(
         editor_raw_response="",
         summary_snapshot="",
         dropped_reasoning=0,
-        kind="call" if is_call else "say",
+        kind="call" if turn.calls else "say",
         before=before,
         after=after,
     )
@@ -336,35 +318,30 @@ _MERGED_BY_LINE = f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
 _RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
 
 
-class _LabelLine(BaseModel):
-    """A line of the file; `label` may be a word, as in tables of labels."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
-
-    case_digest: Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
-    reviewer: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-    label: int | str | None
-    blind: bool = False
-    time: Any = None
-    note: str | None = None
-    case_id: Any = None
-    withdrawn: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class PersonLabel:
-    """What one person says of one made case; `label` is None where he or she cannot tell.
+    """What one person says of one made case, as a line of the file has it; `label` is None where he
+    or she cannot tell.
 
     `blind` says that the label was given before the case's own label, plan and edits were seen.
     `withdrawn` takes back what the person said of the case before.
     """
 
-    case_digest: str
-    reviewer: str
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+
+    case_digest: Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
+    reviewer: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     label: int | None
     blind: bool = False
     note: str = ""
     withdrawn: bool = False
+    time: str = field(default="", compare=False)
+
+
+@cache
+def _lines() -> TypeAdapter[PersonLabel]:
+    """What reads and writes a label, built where the first one is."""
+    return TypeAdapter(PersonLabel)
 
 
 def labels_path(output_dir: Path) -> Path:
@@ -381,24 +358,20 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     paths = [labels_path(test.output_dir) for test in suite.tests]
     if suite.blind_labels is not None:
         paths.insert(0, suite.blind_labels)
-    scores: set[int] = set()
+    scores = {0, 1}
     if suite.mode == "ordinal":
-        for rubric in suite.rubrics:
-            scores.update(rubric.scores)
+        scores = {score for rubric in suite.rubrics for score in rubric.scores}
     labels: list[PersonLabel] = []
     for path in dict.fromkeys(paths):
-        lines = parsed_lines(path, _LabelLine.model_validate_json, "no label of a person", _RESTORE)
-        for number, line in lines:
-            score, person = None, (line.case_digest, line.reviewer)
-            try:
-                if line.label not in (None, CANNOT_TELL):
-                    score = label_value(line.label, sorted(scores))
-            except NoLabelError as error:
-                message = f"{error}, or {CANNOT_TELL}"
-                raise InputError(message, str(path), number, "label") from None
-            if line.withdrawn:
+        lines = parsed_lines(path, _lines().validate_json, "no label of a person", _RESTORE)
+        for number, label in lines:
+            if label.label is not None and label.label not in scores:
+                message = f"got {label.label}; must be {listed(map(str, sorted(scores)))}, or null"
+                raise InputError(message, str(path), number, "label")
+            if label.withdrawn:
+                person = label.case_digest, label.reviewer
                 labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
-            labels.append(PersonLabel(*person, score, line.blind, line.note or "", line.withdrawn))
+            labels.append(label)
     return tuple(labels)
 
 
@@ -484,7 +457,8 @@ class LabelBook:
         attributes = labels_path(folder).with_name(".gitattributes")
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
-        append_line(labels_path(folder), _line(label))
+        label = replace(label, time=datetime.now(UTC).isoformat(timespec="seconds"))
+        append_line(labels_path(folder), _lines().dump_json(label, exclude_defaults=True))
 
     def _count(self, label: PersonLabel) -> None:
         people = self._labels.setdefault(label.case_digest, {})
@@ -509,21 +483,6 @@ class LabelBook:
 def _blind_one(labels: Sequence[PersonLabel]) -> PersonLabel | None:
     """The last label that was given blind."""
     return next((label for label in reversed(labels) if label.blind), None)
-
-
-def _line(label: PersonLabel) -> bytes:
-    line: dict[str, Any] = {
-        "case_digest": label.case_digest,
-        "reviewer": label.reviewer,
-        "label": label.label,
-        "blind": label.blind,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    if label.note:
-        line["note"] = label.note
-    if label.withdrawn:
-        line["withdrawn"] = True
-    return encoded(json.dumps(line, ensure_ascii=False))
 
 
 def _run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:

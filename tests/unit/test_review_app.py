@@ -180,7 +180,6 @@ def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) 
         ({"lines": '{"sku": 1, "sku": 2}'}, "duplicate key"),
         ({"lines": "[" * 90_000}, "nested more than 100 levels deep"),
         ({"amount": "NaN"}, "not valid JSON"),
-        ({"amount": '"<b>"'}, "amount is text, not a number"),
     ):
         answer = edit(**typed)
         assert (answer.status_code, mistake in answer.json()["error"]) == (409, True), answer.text
