@@ -336,6 +336,8 @@ class PersonLabel:
     note: str = ""
     withdrawn: bool = False
     time: str = field(default="", compare=False)
+    # Who writes a label by hand may name the case for who reads it.
+    case_id: str = field(default="", compare=False)
 
 
 @cache

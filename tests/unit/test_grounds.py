@@ -196,7 +196,7 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         tmp_path,
         {**GOOD, "blind": True, "time": "2026-01-01T00:00:00Z", "note": "clear"},
         {**GOOD, "label": 0},
-        {**GOOD, "label": None},
+        {**GOOD, "label": None, "case_id": "who reads it"},
     )
     labels = [(each.label, each.blind) for each in read_people(suite)]
     assert labels == [(1, True), (0, False), (None, False)]
