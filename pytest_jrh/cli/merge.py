@@ -154,7 +154,7 @@ def _what_differs(ready: ReadySuite, spec: CaseSpec, result: CaseResult, made: R
     A case that people edited, or a probe changed, is another one than the run that it is made of.
     Raises `InputError` where it was made for another text of the rubric.
     """
-    is_disputed = result.skip_kind == "disputed_label"
+    is_disputed = result.why.kind == "disputed_label"
     is_comparable = result.case_digest or is_disputed
     if not is_comparable or spec.variant or result.extra.review == "edited":
         return ""

@@ -179,7 +179,7 @@ class SkipReason:
     advice: str
 
 
-SKIPS: Mapping[SkipKind, SkipReason] = {
+SKIPS: Mapping[str, SkipReason] = {
     "no_messages": SkipReason(
         "the run has no messages", "Nothing: the run ended before its first message."
     ),
@@ -674,12 +674,6 @@ class Judgment:
         score = self.score
         return next(verdict for verdict in self.verdicts if score in (None, verdict.score))
 
-    @property
-    def minority(self) -> Verdict | None:
-        """The first verdict with another score than `shown`; None where all are the same."""
-        shown_score = self.shown.score
-        return next((verdict for verdict in self.verdicts if verdict.score != shown_score), None)
-
 
 def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, tuple[int, ...]]:
     """The different verdicts of repeats, each with the numbers of its repeats, from 1."""
@@ -886,11 +880,6 @@ class CaseResult:
         return self.judgment.shown.reasoning if self.judgment else ""
 
     @property
-    def minority(self) -> Verdict | None:
-        """The first verdict with another score."""
-        return self.judgment.minority if self.judgment else None
-
-    @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of all repeats; of a case without a verdict those before the one that failed."""
         return tuple(map(Verdict, self.scores, self.reasons))
@@ -906,12 +895,6 @@ class CaseResult:
     def is_accepted(self) -> bool:
         """Whether a person accepted the case, as it was made or with edits."""
         return self.extra.review in ("accepted", "edited")
-
-    @property
-    def skip_kind(self) -> SkipKind | None:
-        """Why there is no case, where that is known by a word."""
-        kind = self.why.kind
-        return kind if kind in SKIPS else None  # type: ignore[return-value]
 
     @property
     def base_scores(self) -> tuple[int, ...]:

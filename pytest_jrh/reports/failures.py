@@ -181,7 +181,10 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
     verdicts, judgment = result.verdicts, result.judgment
     assert judgment is not None
     repeats = equal_verdicts(verdicts)
-    distinct = list(filter(None, dict.fromkeys((judgment.shown, judgment.minority, *repeats))))
+    shown = judgment.shown
+    # The minority before further reasons of the majority.
+    others = [verdict for verdict in repeats if verdict.score != shown.score]
+    distinct = list(dict.fromkeys((shown, *others, *repeats)))
     lines: list[str] = []
     for verdict in distinct[:_MOST_VERDICTS]:
         of = f", in {len(repeats[verdict])} of {len(verdicts)}" if len(verdicts) > 1 else ""

@@ -192,8 +192,8 @@ def _why_no_case(session: Session) -> str:
         if result.outcome == "no_case":
             # Without what a model or a person wrote on the one case.
             reason = ": ".join(one_line(result.why.text).split(": ")[:2])
-            kind = result.skip_kind
-            kinds[reason if kind is None else SKIPS[kind].happened] += 1
+            kind = result.why.kind
+            kinds[SKIPS[kind].happened if kind in SKIPS else reason] += 1
     return listed((f"{number:,} {kind}" for kind, number in kinds.most_common()), _MOST_REASONS)
 
 
