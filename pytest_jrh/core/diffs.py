@@ -5,11 +5,11 @@ Texts are compared up to so many equal pieces: difflib is quadratic where many s
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 
 Kind = Literal["same", "gone", "new"]
 
-# White space stays with the word before it: on its own it would match everywhere, and cost the
-# most.
-_WORD = re.compile(r"(?:\w+|[^\w\s])\s*|\s+")
+# White space stays with the word behind it: on its own it would match everywhere, and cost the
+# most, and behind a word it would make another one of the last word before what was appended.
+_WORD = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MOST_PAIRS = 20_000
 _LEAST_ALIKE = 0.3
 _SHORTEST_ISLAND = 3
-_SHORT = 40
 _GAP = "…"
 _MOST_LINES = 400
 
@@ -68,22 +67,14 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
     replaces it.
 
     Compared word by word; by line, or as two wholes, where that would take too long; and as two
-    wholes where the texts have so little in common that a mix of their words could not be read.
+    wholes where a mix of their words could not be read, as they have so little in common.
     """
     head = _common_head(old, new)
     tail = _common_head(old[head:][::-1], new[head:][::-1])
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
-    middle = _middle(before, after)
-    rewritten = all(piece.kind != "same" for piece in middle) and before and after
-    if (
-        rewritten
-        and max(len(old), len(new)) > _SHORT
-        and head + tail < _LEAST_ALIKE * max(len(old), len(new))
-    ):
-        # A first word in common does not make a rewritten text another one with an edit in it.
-        return (Piece("gone", old), Piece("new", new))
-    pieces = [Piece("same", old[:head]), *middle, Piece("same", old[len(old) - tail :])]
-    return tuple(_joined([piece for piece in pieces if piece.text]))
+    ends = Piece("same", old[:head]), Piece("same", old[len(old) - tail :])
+    pieces = [piece for piece in (ends[0], *_middle(before, after), ends[1]) if piece.text]
+    return tuple(piece for piece in _joined(pieces) if piece.text)
 
 
 def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:
@@ -113,9 +104,9 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(None, a, b, autojunk=False)
-    replaced = [Piece("gone", "".join(a)), Piece("new", "".join(b))]
-    if a and b and matcher.ratio() < _LEAST_ALIKE:
-        return replaced
+    alike = sum(block.size for block in matcher.get_matching_blocks())
+    if alike < _LEAST_ALIKE * min(len(a), len(b)):
+        return [Piece("gone", "".join(a)), Piece("new", "".join(b))]
     pieces: list[Piece] = []
     for operation, a_start, a_end, b_start, b_end in matcher.get_opcodes():
         if operation == "equal":
@@ -148,22 +139,9 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
             gone += piece.text
             new += piece.text
         else:
-            yield from _changes(gone, new)
+            yield from (Piece("gone", gone), Piece("new", new), piece)
             gone = new = ""
-            yield piece
-    yield from _changes(gone, new)
-
-
-def _changes(gone: str, new: str) -> Iterator[Piece]:
-    # "it." and "it today.": the word is the same, and only the white space behind it another.
-    shorter = min(gone, new, key=len)
-    if shorter and max(gone, new, key=len).startswith(f"{shorter} "):
-        yield Piece("same", shorter)
-        gone, new = gone[len(shorter) :], new[len(shorter) :]
-    if gone:
-        yield Piece("gone", gone)
-    if new:
-        yield Piece("new", new)
+    yield from (Piece("gone", gone), Piece("new", new))
 
 
 def _common_head(old: str, new: str) -> int:
@@ -205,7 +183,7 @@ def decisive_turns(edits: Iterable[Edit], length: int) -> frozenset[int]:
 
 
 class TurnPair(NamedTuple):
-    """A turn of the run and the same turn of the made transcript, by their positions; None where it
+    """A turn of a transcript and the same turn of another one, by their positions; None where it
     was put in, or left out.
     """
 
@@ -213,74 +191,24 @@ class TurnPair(NamedTuple):
     new: int | None
 
 
-class _Splice(NamedTuple):
-    """Turns of the made transcript, from `start` to before `end`, that stand for so many of the
-    run.
-    """
+def turn_pairs(old: Sequence[Message], new: Sequence[Message]) -> Iterator[TurnPair]:
+    """The turns of two transcripts side by side, those that were left out where they stood."""
+    from difflib import SequenceMatcher
 
-    start: int
-    end: int
-    replaced: int
-
-
-def turn_pairs(
-    run: Sequence[Message], made: Sequence[Message], edits: Sequence[Edit]
-) -> list[TurnPair]:
-    """The turns of a run and of its made transcript side by side, those that were left out where
-    they stood.
-
-    By position where the edits do not lead from one to the other, as in a record that somebody has
-    changed.
-    """
-    by_position = [TurnPair(*pair) for pair in zip_longest(range(len(run)), range(len(made)))]
-    pairs: list[TurnPair] = []
-    old = new = 0
-    for splice in _splices(edits):
-        same = splice.start - new
-        begin, old_end = old + same, old + same + splice.replaced
-        if min(same, splice.replaced) < 0 or old_end > len(run) or splice.end > len(made):
-            return by_position
-        pairs += map(TurnPair, range(old, begin), range(new, splice.start))
-        pairs += _paired(run, range(begin, old_end), made, range(splice.start, splice.end))
-        old, new = old_end, splice.end
-    if len(run) - old != len(made) - new:
-        return by_position
-    return [*pairs, *map(TurnPair, range(old, len(run)), range(new, len(made)))]
+    matcher = SequenceMatcher(None, [*map(_key, old)], [*map(_key, new)], autojunk=False)
+    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        # An edit puts a call in before its turn, which may be edited, too: the last ones are pairs.
+        changed = min(old_end - old_start, new_end - new_start)
+        for index in range(old_start, old_end - changed):
+            yield TurnPair(index, None)
+        for index in range(new_start, new_end - changed):
+            yield TurnPair(None, index)
+        yield from map(
+            TurnPair, range(old_end - changed, old_end), range(new_end - changed, new_end)
+        )
 
 
-def _splices(edits: Iterable[Edit]) -> list[_Splice]:
-    """What the edits replaced, in the order of the transcript; a person's edit of turns that were
-    edited before is one with theirs.
-    """
-    splices: list[_Splice] = []
-    for edit in sorted(edits, key=lambda edit: (edit.message_index, len(edit.after))):
-        start, end = edit.message_index, edit.message_index + len(edit.after)
-        more = len(edit.after) - len(edit.before)
-        if splices and start < splices[-1].end:
-            last = splices.pop()
-            more += last.end - last.start - last.replaced
-            start, end = last.start, max(last.end, end)
-        splices.append(_Splice(start, end, end - start - more))
-    return splices
-
-
-def _paired(
-    run: Sequence[Message], old_turns: range, made: Sequence[Message], new_turns: range
-) -> Iterator[TurnPair]:
-    """Pair the turns of a splice: the same ones, or as many as are left on both sides."""
-    old, new = old_turns.start, new_turns.start
-    while old < old_turns.stop or new < new_turns.stop:
-        left, entered = old_turns.stop - old, new_turns.stop - new
-        if left == entered or (left and entered and _is_same_turn(run[old], made[new])):
-            yield TurnPair(old, new)
-            old, new = old + 1, new + 1
-        elif left > entered:
-            yield TurnPair(old, None)
-            old += 1
-        else:
-            yield TurnPair(None, new)
-            new += 1
-
-
-def _is_same_turn(old: Message, new: Message) -> bool:
-    return all(old.get(key) == new.get(key) for key in ("role", "id", "tool_call_id"))
+def _key(message: Message) -> str:
+    """The same for a turn and what an edit made of it where logs have ids, else for equal ones."""
+    names = [message.get(key) for key in ("role", "id", "tool_call_id")]
+    return json.dumps(message if message.get("id") is None else names, sort_keys=True)

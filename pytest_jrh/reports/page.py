@@ -17,7 +17,6 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -494,7 +493,7 @@ def case_turns(case: Case, made_case: Case | None = None) -> list[JsonValues]:
     `made_case` is the case as the pipeline made it, where `case` has a person's edits.
     """
     turns = []
-    for pair in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
+    for pair in turn_pairs(case.run.messages, case.messages):
         if pair.new is None and pair.old is not None and holds_acts(case):
             message = case.run.messages[pair.old]
             edits = [edit for edit in case.outcome.edits if message in edit.before]
@@ -508,7 +507,7 @@ def case_turns(case: Case, made_case: Case | None = None) -> list[JsonValues]:
 def probe_turns(base: Case, case: Case) -> list[JsonValues]:
     """The turns of a case that a probe made of another one, beside those of that."""
     turns = []
-    for pair in _aligned(base.messages, case.messages):
+    for pair in turn_pairs(base.messages, case.messages):
         if pair.new is None and pair.old is not None:
             turns.append({**_turn(base.messages[pair.old], pair.old), "state": LEFT_OUT})
         elif pair.new is not None:
@@ -530,21 +529,6 @@ def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
     ones have lost, and with the text of each in one part, as an edit leaves it.
     """
     return [_turn(message, index, bare=True) for index, message in enumerate(messages)]
-
-
-def _aligned(old: Sequence[Message], new: Sequence[Message]) -> Iterator[TurnPair]:
-    """Pair the turns of two transcripts by what is the same in both."""
-    old_texts = [json.dumps(message, sort_keys=True) for message in old]
-    new_texts = [json.dumps(message, sort_keys=True) for message in new]
-    matcher = SequenceMatcher(None, old_texts, new_texts, autojunk=False)
-    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        both = min(old_end - old_start, new_end - new_start)
-        for offset in range(both):
-            yield TurnPair(old_start + offset, new_start + offset)
-        for index in range(old_start + both, old_end):
-            yield TurnPair(index, None)
-        for index in range(new_start + both, new_end):
-            yield TurnPair(None, index)
 
 
 def _made_turn(case: Case, made_case: Case, pair: TurnPair) -> JsonValues:

@@ -323,7 +323,7 @@ class Deciding:
         if not is_editable(case.messages, index):
             raise LookupError(index)
         now = before = _turn_texts(case, case.messages, index)
-        for pair in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
+        for pair in turn_pairs(case.run.messages, case.messages):
             if pair.new == index and pair.old is not None:
                 before = _turn_texts(case, case.run.messages, pair.old)
         return {**now, "before": before}
