@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import AgentRun, Preprocessor
 
 
-# RAND's path to its preprocessors, and our own before they moved.
-_BUILT_IN_MODULES = ("agent_helpers.preprocessors", "pytest_jrh.suite.preprocessors")
+# RAND's path to its preprocessors.
+_RANDS_MODULE = "agent_helpers.preprocessors"
 _KEY = "cases.preprocess"
 _IMPORT_PATH = (
     "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's"
@@ -115,7 +115,7 @@ def resolve(name: str) -> Preprocessor:
     module_name, _, attribute = path.rpartition(":" if ":" in path else ".")
     close = nearest_hint(attribute, BUILT_IN, "of the built-in ones")
     hint = close or f"built in: {listed(BUILT_IN)}"
-    if module_name in ("", *_BUILT_IN_MODULES):
+    if module_name in ("", _RANDS_MODULE):
         if attribute not in BUILT_IN:
             message = f"unknown built-in preprocessor {printable(path)!r}"
             raise InputError(message, key=_KEY, hint=hint)

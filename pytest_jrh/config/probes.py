@@ -25,7 +25,7 @@ from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from pytest_jrh.cases.probes.probe import Probe, Variant
     from pytest_jrh.config.schema import Config
@@ -107,23 +107,12 @@ def drawn(
         start, kept_names = rank * number, frozenset[str]()
         if kept is not None:
             kept_names = kept.get(spec, kept_names)
-            start = _start(names, number, kept_names, _rank(settings.seed, spec))
+            start = int(_rank(settings.seed, spec)[-8:], 16)
         dealt = [(start + turn) % len(order) for turn in range(len(order))]
         dealt.sort(key=lambda place: names[place] not in kept_names)
         indexes = sorted(order[place] for place in dealt[:number])
         picked[spec] = tuple(variants[index] for index in indexes)
     return {spec: picked[spec] for spec in bases if spec in picked}
-
-
-def _start(names: Sequence[str], number: int, kept: Collection[str], digest: str) -> int:
-    """Where a case's variants begin: where `kept` ones were dealt, else where its digest says."""
-    own_start = int(digest[-8:], 16)
-    starts: list[int] = [own_start, *range(0, number * len(names), number)]
-    for start in starts:
-        dealt = {names[(start + turn) % len(names)] for turn in range(number)}
-        if dealt.issuperset(kept):
-            return start
-    return own_start
 
 
 def _rank(seed: int, spec: CaseSpec) -> str:

@@ -52,19 +52,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def atomic_write(path: Path, data: bytes | str) -> None:
     """Write a whole file at once, as `replacing` does; text becomes UTF-8 whatever it holds."""
-    content = encoded(data) if isinstance(data, str) else data
-    # Looked at first: reading costs a fraction of a new file, and a rerun finds nearly all as they
-    # were.
-    with contextlib.suppress(OSError):
-        if (
-            not path.is_symlink()
-            and path.is_file()
-            and path.stat().st_size == len(content)
-            and path.read_bytes() == content
-        ):
-            return
     with replacing(path) as file:
-        file.write(content)
+        file.write(encoded(data) if isinstance(data, str) else data)
 
 
 _BOM = b"\xef\xbb\xbf"
@@ -209,14 +198,6 @@ def exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        return False
-
-
-def is_missing(path: Path) -> bool:
-    """Whether there is no such file; where nobody may look, whoever reads it says so."""
-    try:
-        return not path.exists()
-    except OSError:
         return False
 
 

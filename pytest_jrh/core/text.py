@@ -22,7 +22,7 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
     "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -88,7 +88,7 @@ def plain(text: str) -> str:
     text = same_lines(text)
     if not _CONTROL.search(text):
         return text
-    text = _ANSI.sub("", text)
+    text = ANSI.sub("", text)
     return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
 
 
@@ -123,17 +123,6 @@ def shortened(text: str, width: int) -> str:
     return text[:characters] + ELLIPSIS
 
 
-def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Names in at most `width` columns each: cut at the end, or in the middle where that tells more
-    of them apart.
-    """
-    at_end = [shortened(name, width) for name in names]
-    if len(set(at_end)) == len(set(names)):
-        return at_end
-    in_middle = [cut_in_the_middle(name, width) for name in names]
-    return in_middle if len(set(in_middle)) > len(set(at_end)) else at_end
-
-
 def cut_in_the_middle(text: str, width: int) -> str:
     """At most `width` columns of the text, two thirds of them from its end."""
     if columns(text) <= width:
@@ -153,7 +142,8 @@ def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
     names_room = width - sum(widths) - len(GAP) * len(widths)
     room = min(max(map(columns, names)), max(names_room, _NARROWEST_NAME))
     rows = []
-    for name, (_, *cells) in zip(fitted(names, room), lines, strict=True):
+    for long_name, *cells in lines:
+        name = cut_in_the_middle(long_name, room)
         padded = [name + " " * (room - columns(name))]
         for cell, wide in zip(cells, widths, strict=True):
             padded.append(" " * (wide - columns(cell)) + cell)

@@ -177,15 +177,6 @@ def text_to_compare(messages: Sequence[Message]) -> str:
     return "\n".join(lines)
 
 
-def calls_text(message: Message) -> str:
-    """Render the tool calls of one turn: the name of each, with its arguments as JSON below."""
-    lines: list[str] = []
-    for call in message.get("tool_calls") or ():
-        title, arguments = _call_section(call)
-        lines += [title.removeprefix(" calls "), *indented(indented_json(arguments))]
-    return "\n".join(lines)
-
-
 def indented_json(text: str) -> str:
     """JSON with each value on its own line, all characters as they are; any other text as it is."""
     if not text.lstrip().startswith(("{", "[")):

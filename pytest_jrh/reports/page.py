@@ -37,12 +37,12 @@ from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
     block_text,
-    calls_text,
     indented,
     indented_json,
     message_text,
     named,
     reasoning_text,
+    render_tool_calls,
     sources_of,
 )
 from pytest_jrh.judges.judge import IMAGE_DATA
@@ -561,7 +561,7 @@ def _made_turn(case: Case, made_case: Case, pair: TurnPair) -> JsonValues:
 
 
 def _said(message: Message) -> tuple[str, str]:
-    return message_text(message), calls_text(message)
+    return message_text(message), render_tool_calls(message)
 
 
 def _message(messages: Sequence[Message], index: int | None) -> Message:

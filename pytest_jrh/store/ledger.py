@@ -32,7 +32,7 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import LineFile, atomic_write, encoded, is_missing, relative_path
+from pytest_jrh.core.files import LineFile, atomic_write, encoded, exists, relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
@@ -350,7 +350,7 @@ class BaselineFile:
         return self._read()
 
     def _read(self) -> Baseline | None:
-        if self.path is None or (self._update and is_missing(self.path)):
+        if self.path is None or (self._update and not exists(self.path)):
             return None
         return load(self.path, file=self.name)
 
