@@ -40,7 +40,7 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.judges.keys import advice_on_credentials
+from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, supplied_judge
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
@@ -333,8 +333,8 @@ def _judges(
             if not isinstance(judge, OwnCodeJudge) or judge.version is None:
                 # Its verdicts may rest on what was refused.
                 hint = "let it ask while it judges, or set `version` on the judge"
-                for reached in tried:
-                    hint = advice_on_credentials(reached.removeprefix("reach ")) or hint
+                if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
+                    hint = advice_on_credentials()
                 raise InputError(message, key="judge", hint=hint)
             notices.append(f"suite {suite.name}: {message}.")
     return judges, notices

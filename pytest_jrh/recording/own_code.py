@@ -15,7 +15,7 @@ from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import OwnCode, Said
-from pytest_jrh.judges.keys import advice_on_credentials
+from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import no_verdict
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
@@ -274,9 +274,9 @@ class KeptRequests:
             )
             return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
         url = halt.what.rpartition(" ")[2]
-        if advice := advice_on_credentials(url):
+        if asks_for_credentials(url):
             cause = f"{asker} was stopped: it looked for credentials at {url}."
-            return no_verdict("model_error", cause, advice, error)
+            return no_verdict("model_error", cause, advice_on_credentials(), error)
         if halt.why == "network":
             return Unscored(
                 "unrecorded",

@@ -379,8 +379,8 @@ def test_a_client_made_at_import_replays_with_any_key_and_the_error_says_so(
 
 
 BEDROCK = (
-    "import boto3\ndef judge(case):\n    model = boto3.client('bedrock-runtime', {region})\n"
-    "    model.converse(modelId='m', messages=[{{'role': 'user', 'content': [{{'text': 'a'}}]}}])\n"
+    "import boto3\ndef judge(case):\n    model = boto3.client('bedrock-runtime', 'us-east-1')\n"
+    "    model.converse(modelId='m', messages=[{'role': 'user', 'content': [{'text': 'a'}]}])\n"
 )
 MISSING = {
     "environ": ("return os.environ['GATEWAY_NAME']", "GATEWAY_NAME"),
@@ -389,7 +389,6 @@ MISSING = {
         "A_KEY",
     ),
     "said": ("sys.exit('Please set GATEWAY_TOKEN.')", "GATEWAY_TOKEN"),
-    "empty": ("return 'Bearer ' + os.getenv('GATEWAY_TOKEN')", "GATEWAY_TOKEN"),
     "anthropic": (
         "import types\n    anthropic = types.ModuleType('anthropic')\n"
         "    exec(\"def ask(): raise TypeError('Could not resolve authentication method')\","
@@ -400,12 +399,6 @@ MISSING = {
         "from inspect_ai.model import get_model\n    get_model('openai/x')",
         "OPENAI_API_KEY",
     ),
-    "settings": (
-        "from pydantic_settings import BaseSettings\n"
-        "    class Settings(BaseSettings, env_prefix='GATEWAY_'):\n        token: str\n"
-        "    Settings()",
-        "GATEWAY_TOKEN",
-    ),
 }
 
 
@@ -413,8 +406,6 @@ MISSING = {
 def test_a_judge_that_misses_a_variable_is_told_which_and_what_to_set(
     bench: OwnCode, monkeypatch: pytest.MonkeyPatch, body: str, name: str
 ) -> None:
-    if "pydantic_settings" in body:
-        pytest.importorskip("pydantic_settings")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     bench.judge_by(f"import os, sys\ndef judge(case):\n    {body}\n")
     told = bench.judge()
@@ -430,34 +421,28 @@ def test_an_error_that_no_variable_explains_is_not_said_to_miss_one(
     assert "is not set." not in said(bench.judge())
 
 
-AWS = "AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
+MISSING_CLOUD = (
+    "Credentials of a cloud are missing. On replay nothing is sent, so any value will do; in the "
+    "workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
+)
 CLOUDS = {
     "credentials": (
-        BEDROCK.format(region="'us-east-1'"),
-        "AWS credentials are missing. On replay ",
-    ),
-    "region": (
-        BEDROCK.format(region="aws_access_key_id='a', aws_secret_access_key='b'"),
-        "No region is set. On replay",
-    ),
-    "profile": (
-        "import boto3\ndef judge(case):\n    boto3.Session(profile_name='team')\n",
-        "Write the profile into ~/.aws/credentials, with `aws_access_key_id = replay`",
+        BEDROCK,
+        MISSING_CLOUD,
     ),
     "Google": (
         "import urllib.request\ndef judge(case):\n    urllib.request.urlopen("
         "'http://metadata.google.internal/computeMetadata/v1/')\n",
-        "Google credentials are missing. Set GOOGLE_APPLICATION_CREDENTIALS to a file",
+        MISSING_CLOUD,
     ),
     "Azure": (
         "import requests\ndef judge(case):\n    requests.get("
         "'http://169.254.169.254/metadata/identity/oauth2/token')\n",
-        "Azure credentials are missing. Set AZURE_TENANT_ID and AZURE_CLIENT_ID as they were",
+        MISSING_CLOUD,
     ),
     "socket": (
         "import socket\ndef judge(case):\n    socket.create_connection(('169.254.170.2', 80))\n",
-        f"A cloud's credentials are missing. On replay nothing is sent, so any value will do; in "
-        f"the workflow's `env`: {AWS}",
+        MISSING_CLOUD,
     ),
 }
 
