@@ -7,11 +7,12 @@ Nothing is repaired: an answer that cannot stand in the transcript is the reason
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any, Literal
 
 from pytest_jrh.cases.acts import (
@@ -52,7 +53,6 @@ from pytest_jrh.llm.calls import Response, Stage, built_in
 
 _LONGEST_SAMPLE = 300
 _MOST_ARGUMENTS = 40
-_SAME_LENGTH_ATTEMPTS = 100
 _BESIDE = {
     "insert": {"say", "call", "omit"},
     "say": {"insert"},
@@ -608,34 +608,25 @@ def _bare(message: Message) -> dict[str, Any]:
 
 
 def _new_id(example: str, used: set[str]) -> str:
-    """An id like the example, of the same length and kinds of characters, that is not used.
-
-    The same in every session; empty where the example is.
+    """An id that is not used, with characters like those of the example: the same in every session;
+    empty where the example is.
     """
-    if not example:
-        return ""
-    letters = "abcdefghijklmnopqrstuvwxyz"
+    # What stands before the last separator, such as `call_`, says whose id it is.
     start = max(example.rfind(char) for char in "_-:") + 1
-    if start == len(example):
-        start = 0
-    attempt = 0
-    while True:
-        digest = hashlib.sha256(f"{example}:{attempt}:{len(used)}".encode()).digest()
-        made = example[:start]
-        for position, char in enumerate(example[start:]):
-            number = digest[position % len(digest)] + position // len(digest)
-            if char.isdigit():
-                made += str(number % 10)
-            elif char.isalpha():
-                letter = letters[number % len(letters)]
-                made += letter.upper() if char.isupper() else letter
-            else:
-                made += char
-        if attempt >= _SAME_LENGTH_ATTEMPTS:
-            made += str(attempt)
-        if made not in used:
-            return made
-        attempt += 1
+    random = Random(f"{example}:{len(used)}")  # noqa: S311 - reproducible, not secret
+    new_id, longer = example, ""
+    while new_id and new_id in used:
+        characters = [_like(char, random) for char in example[start:]]
+        new_id = f"{example[:start]}{''.join(characters)}{longer}"
+        longer += random.choice(string.digits)
+    return new_id
+
+
+def _like(char: str, random: Random) -> str:
+    for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
+        if char in alphabet:
+            return random.choice(alphabet)
+    return char
 
 
 def _broken(text: str) -> NoVerdictCase:

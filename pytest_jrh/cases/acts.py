@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -29,7 +29,6 @@ from pytest_jrh.core.transcript import (
     message_text,
     render_tool_calls,
     replace_text,
-    storable,
 )
 
 _DEEPEST = 12
@@ -345,11 +344,12 @@ def _with_call(tool: Tool, call: Mapping[str, Any], results: Sequence[Message]) 
     return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples, error)
 
 
-_NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*+")
-_CURRENCY = re.compile(r"[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR|dollars?|euros?)\b", re.IGNORECASE)
+# Digits that are part of a word, an id, a date or a time are none; those of `56.00/month` are one.
+_NUMBER = re.compile(r"(?<![\w/])(?<!\d:)(?<!\w-)\d++(?:[.,'\u00a0\u202f]\d+)*+(?!\w|[-:]\w|/\d)")
+_CURRENCY = re.compile(
+    r"[$€£¥₹]|(?<![^\W\d_])(?:USD|EUR|GBP|CHF|JPY|INR|dollars?|euros?)(?![^\W\d_])", re.IGNORECASE
+)
 _TOKEN = re.compile(r"\w+(?:[-_./:@#+]\w+)*+")
-_UNICODE_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})++")
-_WORD = re.compile(r"[^\W_]++")
 _THOUSANDS = 3
 _SHORTEST_TEXT = 4
 _LONGEST_TEXT = 200
@@ -357,7 +357,6 @@ _LEAST_BARE_NUMBER = 10
 """A smaller whole number is looked for with decimals or a currency alone: else every `1` is one."""
 _MOST_DIGITS = 40
 _CURRENCY_REACH = 8
-_CURRENCY_CODE = 3
 _MOST_VALUES = 1_000
 """Of one edit: a result of megabytes has thousands, each looked for in every later turn."""
 
@@ -413,8 +412,11 @@ def mentioned(values: Values, texts: Sequence[str]) -> Values:
             for number, spelling in _numbers_in(text):
                 if number in values:
                     numbers.setdefault(number, spelling)
-        if words:
-            present |= _words_in(_folded(text), words)
+    said = "\n".join(map(_folded, texts))
+    for word in words:
+        # Most are not there, which is seen sooner without the ends of words.
+        if word in said and re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", said):
+            present.add(word)
     spelled: Values = dict(sorted(numbers.items()))
     for word in sorted(present):
         spelled[word] = values[word]
@@ -436,7 +438,7 @@ def leaf_texts(value: object, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, str):
         inside = result_value(value)
         if isinstance(inside, str):
-            yield _UNICODE_ESCAPES.sub(_without_escapes, value)
+            yield value
         else:
             yield from leaf_texts(inside, depth + 1)
     elif isinstance(value, Mapping):
@@ -448,11 +450,6 @@ def leaf_texts(value: object, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         # Without an exponent, with its decimals: 5.0 may be an amount, 5 a count.
         yield f"{Decimal(repr(value) if isinstance(value, float) else value):f}"
-
-
-def _without_escapes(escapes: re.Match[str]) -> str:
-    """The characters of escapes side by side; half of a pair can be neither sent nor written."""
-    return storable(str(json.loads(f'"{escapes[0]}"')))[0]
 
 
 def _values_in(text: str) -> Iterator[tuple[Decimal | str, str]]:
@@ -467,40 +464,18 @@ def _values_in(text: str) -> Iterator[tuple[Decimal | str, str]]:
 
 
 def _numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
-    """The numbers of a text in every reading, each with how it is written.
-
-    Digits that are part of a word, an id or a date are none.
-    """
+    """The numbers of a text in every reading, each with how it is written."""
+    # `USD56` and `56€` are amounts, `B56` and `7b` are parts of ids.
+    text = _CURRENCY.sub(" $ ", text)
     for match in _NUMBER.finditer(text):
         start, end = match.span()
-        if end - start > _MOST_DIGITS or _touches_word(text, start, end):
+        if end - start > _MOST_DIGITS:
             continue
-        around = text[max(0, start - _CURRENCY_REACH) : end + _CURRENCY_REACH]
+        is_amount = "$" in text[max(0, start - _CURRENCY_REACH) : end + _CURRENCY_REACH]
         for number in _readings(match[0]):
             is_small = number == number.to_integral_value() and number < _LEAST_BARE_NUMBER
-            if is_small and match[0].isdigit() and not _CURRENCY.search(around):
-                continue
-            yield number, match[0]
-
-
-def _touches_word(text: str, start: int, end: int) -> bool:
-    before = text[start - 1] if start else " "
-    after = text[end] if end < len(text) else " "
-    if before.isalnum():
-        return _CURRENCY.fullmatch(text, max(0, start - _CURRENCY_CODE), start) is None
-    if before in "_/" or after == "_":
-        return True
-    # `10:56` is a time; `Total:56.00` and the `"amount":56` of JSON in a sentence are amounts.
-    if before == ":" and start > 1 and text[start - 2].isdigit():
-        return True
-    if before == "-" and start > 1 and text[start - 2].isalnum():
-        return True
-    if after in "-/:" and end + 1 < len(text) and text[end + 1].isalnum():
-        # `56.00/month` is an amount.
-        has_decimals = not text[start:end].isdigit()
-        return not (after == "/" and has_decimals and text[end + 1].isalpha())
-    # `56EUR` and `56€` are amounts, `7b` is part of an id.
-    return after.isalnum() and _CURRENCY.match(text, end) is None
+            if is_amount or not (is_small and match[0].isdigit()):
+                yield number, match[0]
 
 
 def _readings(token: str) -> Iterator[Decimal]:
@@ -519,30 +494,3 @@ def _readings(token: str) -> Iterator[Decimal]:
 
 def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _words_in(text: str, values: frozenset[str]) -> set[str]:
-    """Which values a folded text has as words of their own, in one pass over its words."""
-    values_of_word = _by_longest_word(values)
-    present: set[str] = set()
-    for word in _WORD.finditer(text):
-        for value, offset in values_of_word.get(word[0], ()):
-            start = word.start() - offset
-            end = start + len(value)
-            if value in present or start < 0 or not text.startswith(value, start):
-                continue
-            before = text[start - 1] if start else " "
-            after = text[end] if end < len(text) else " "
-            if not (before.isalnum() or after.isalnum()):
-                present.add(value)
-    return present
-
-
-@lru_cache(maxsize=64)
-def _by_longest_word(values: frozenset[str]) -> dict[str, list[tuple[str, int]]]:
-    """The values under their longest word, each with where in it the word begins."""
-    values_of_word: dict[str, list[tuple[str, int]]] = {}
-    for value in values:
-        longest = max(_WORD.finditer(value), key=lambda word: len(word[0]))
-        values_of_word.setdefault(longest[0], []).append((value, longest.start()))
-    return values_of_word
