@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.errors import InputError
@@ -26,8 +26,6 @@ from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
 _LATE = "without a label when the reviewer finished"
-_LONGEST_NOTE = 2_000
-_MOST_REVIEWERS = 100
 
 
 def draw(
@@ -49,25 +47,14 @@ def in_order(
     """The sample in the order in which a reviewer sees it, which is his or her own.
 
     `case_of` gives the rubric and the run of a digest. Cases of a rubric come together, so that it
-    is read once, and where that can be no two of a run in a row, which would show what was edited.
+    is read once, and of them one of each run in turn: two of a run in a row, which would show what
+    was edited, come only where no other run is left.
     """
     ranked = ((digest, *case_of(digest)) for digest in _ranked(drawn, seed, f"order {reviewer}"))
-    by_rubric = grouped((rubric, (digest, run)) for digest, rubric, run in ranked)
     ordered: list[str] = []
-    last_run = ""
-    for cases in by_rubric.values():
-        runs = Counter(run for _, run in cases)
-        while cases:
-            commonest, number = runs.most_common(1)[0]
-            is_due = 2 * number > len(cases) and commonest != last_run
-            place = 0
-            for index, (_, run) in enumerate(cases):
-                if (run == commonest) if is_due else (run != last_run):
-                    place = index
-                    break
-            digest, last_run = cases.pop(place)
-            runs[last_run] -= 1
-            ordered.append(digest)
+    for of_rubric in grouped((rubric, (run, digest)) for digest, rubric, run in ranked).values():
+        for one_of_each_run in zip_longest(*grouped(of_rubric).values()):
+            ordered += filter(None, one_of_each_run)
     return ordered
 
 
@@ -161,8 +148,6 @@ class LabelBoard(Board):
         with self._lock:
             keys = [key for key, entered in self._reviewers.items() if entered == name]
             if not keys:
-                if len(self._reviewers) >= _MOST_REVIEWERS:
-                    raise InputError(f"a session has at most {_MOST_REVIEWERS} reviewers")
                 keys.append(secrets.token_hex(10))
                 self._reviewers[keys[0]] = name
             return keys[0], name
@@ -219,8 +204,6 @@ class LabelBoard(Board):
             assigned, name = self._find(reviewer, key)
             if label is not None:
                 check_label(assigned.entry.case, label)
-            if len(note) > _LONGEST_NOTE:
-                raise InputError(f"a note has at most {_LONGEST_NOTE:,} characters")
             digest = assigned.entry.digest
             self._book.keep(
                 assigned.entry.case,

@@ -333,7 +333,7 @@ class ReviewBoard(Board):
             message = "the verifier rejected this case, so nothing can be decided about it"
             raise InputError(message)
         blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
-        return entry, self._store(entry.case).valid(entry.case_id, entry.digest) or blank
+        return entry, self._reviewed(entry).decision or blank
 
     def _keep(self, entry: ReviewCase, before: Decision, **changes: Any) -> Reviewed:
         """Change a decision, on the disk first; one that edits nothing is taken back."""

@@ -19,9 +19,9 @@ from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import DamagedError, check_depth, parsed
+from pytest_jrh.core.documents import DamagedError, check_depth, parsed, read_text
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import empty_result, short_digest
 from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview, Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
@@ -285,9 +285,9 @@ class Deciding:
         case, template = "/cases/{key}", "/templates/{key}"
         return (
             ("GET", case, self._case),
-            ("GET", f"{case}/turns/{{index}}", self._turn),
+            ("GET", f"{case}/turns/{{index:int}}", self._turn),
             ("POST", f"{case}/decision", self._decide),
-            ("POST", f"{case}/turns/{{index}}", self._edit),
+            ("POST", f"{case}/turns/{{index:int}}", self._edit),
             ("POST", f"{case}/label", self._label),
             ("POST", "/finish", self._finish),
             ("GET", "/templates", self._list_templates),
@@ -319,7 +319,7 @@ class Deciding:
 
     def _turn(self, request: PageRequest) -> object:
         """A turn to be edited: its text and calls, and those before all edits."""
-        case, index = self._board.get(request.names["key"]).case, request.number("index")
+        case, index = self._board.get(request.names["key"]).case, request.names["index"]
         if not is_editable(case.messages, index):
             raise LookupError(index)
         now = before = _turn_texts(case, case.messages, index)
@@ -335,7 +335,7 @@ class Deciding:
         return self._row(self._board.decide(key, body.digest, body.action, note=body.note))
 
     def _edit(self, request: PageRequest) -> object:
-        body, key, index = request.read(_TurnText), request.names["key"], request.number("index")
+        body, key, index = request.read(_TurnText), request.names["key"], request.names["index"]
         messages = self._board.get(key).entry.case.messages
         made = dict(enumerate(call_texts(messages, index)))
         calls = []
@@ -366,14 +366,10 @@ class Deciding:
         return {"problems": problems}
 
     def _save_template(self, request: PageRequest) -> object:
-        template = self._templates[request.names["key"]]
-        template.save(request.read(_Draft).text)
-        return template.values()
+        return self._templates[request.names["key"]].save(request.read(_Draft).text)
 
     def _revert_template(self, request: PageRequest) -> object:
-        template = self._templates[request.names["key"]]
-        template.revert()
-        return template.values()
+        return self._templates[request.names["key"]].revert()
 
 
 def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValues:
@@ -438,7 +434,9 @@ class AgentTemplate:
         """As JSON values: `text` is what is used now, from `file` where that is an override, and
         `default` what is used without one.
         """
-        default, text, stage = self._default(), self._override_text(), STAGES[self.stage]
+        default, stage, text = self._default(), STAGES[self.stage], None
+        if exists(self._override):
+            text = read_text(self._override, str(self._override))
         module, test = self.suite.module_name, self.test.name
         return {
             "key": self.key,
@@ -457,35 +455,25 @@ class AgentTemplate:
         """Raise `InputError` for a draft that cannot be used."""
         parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
 
-    def save(self, text: str) -> None:
-        """Write the override, whole or not at all; raises `InputError` where it cannot be used, and
-        `OSError` as it comes.
+    def save(self, text: str) -> dict[str, Any]:
+        """Write the override, whole or not at all, and give it as it is then; raises `InputError`
+        where it cannot be used, and `OSError` as it comes.
         """
         self.check(text)
         # One line ending, whatever the browser sent: the file is read, compared and committed on
         # any system.
         lines = same_lines(text)
         atomic_write(self._override, lines if lines.endswith("\n") else f"{lines}\n")
+        return self.values()
 
-    def revert(self) -> None:
-        """Delete the override, and the folders that this leaves empty."""
+    def revert(self) -> dict[str, Any]:
+        """Delete the override, and give what is used without it."""
         self._override.unlink(missing_ok=True)
-        for folder in (self._override.parent, self._override.parent.parent):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
+        return self.values()
 
     @property
     def _override(self) -> Path:
         return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
-
-    def _override_text(self) -> str | None:
-        try:
-            return self._override.read_text(encoding="utf-8-sig", errors="replace")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            message = f"the override cannot be read: {error.strerror}"
-            raise InputError(message, str(self._override)) from error
 
     def _default(self) -> Template:
         path = self.suite.stages[self.stage].prompt_path

@@ -132,14 +132,6 @@ class DecisionStore:
         with self._lock:
             return dict(self._decisions)
 
-    def valid(self, case_id: str, digest: str) -> Decision | None:
-        """The decision about this very version of a case.
-
-        None where there is none, or a void one.
-        """
-        decision = self.get(case_id)
-        return decision if decision is not None and decision.is_about(digest) else None
-
     def append(self, decision: Decision) -> Decision:
         """Put a decision on the disk before it counts; gives it as stored.
 
@@ -187,7 +179,7 @@ def obeyed(case: Case, decision: Decision | None) -> Case:
     """Give the case as it was decided: as made where nobody decided, with a person's edits where
     there are some.
 
-    The caller has made sure that the decision is about this case (`DecisionStore.valid`). Raises
+    The caller has made sure that the decision is about this case. Raises
     `NoVerdictCase` where it was rejected. Doing it twice changes nothing more.
     """
     if decision is None:
