@@ -378,9 +378,7 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
         if settings.scorer:
             settings = settings.model_copy(update={"map": _SCORER_MAP})
     joined = joiner.join(rows, settings, f"{place}: {name}")
-    of_map = f"{place.rpartition('.')[0]}.map"
-    problems = [Problem(one.message, key=of_map, hint=one.hint) for one in joined.problems]
-    joined.problems = list(dict.fromkeys(problems))
+    joined.problems = list(dict.fromkeys(joined.problems))
     if without := len(keys) - len(rows):
         noun = "score of" if settings.scorer else "field"
         joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
@@ -389,13 +387,11 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
 
 def _several_values(value: Any, name: str, source: str, place: str) -> Problem:
     """Refuse a score or a field that is several; a label is one of them."""
-    keys = value if isinstance(value, dict) else range(len(value))
-    ways = []
-    for key in keys:
-        pointer = json.dumps(as_pointer(name) + pointer_to(str(key)), ensure_ascii=False)
-        ways.append(f"labels: {{{source}: {pointer}}}")
+    keys = [*value, "NAME"] if isinstance(value, dict) else [0]
+    pointer = shown(as_pointer(name) + pointer_to(str(keys[0])))
     message = f"{shown(name)} has several values, and a label is one of them"
-    return Problem(message, key=place, hint=f"name it by a pointer: {listed(ways, 5)}")
+    hint = f"name it by a pointer, such as labels: {{{source}: {pointer}}}"
+    return Problem(message, key=place, hint=hint)
 
 
 def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -> Problem | None:
@@ -410,9 +406,5 @@ def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -
     if not values:
         return None
     message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
-    if len(values) == 2:  # noqa: PLR2004 - a violation and its opposite
-        meanings = f"{values[0]}: satisfied, {values[1]}: violated"
-        hint = f"say which are which: map: {{{meanings}}}, or the other way round"
-    else:
-        hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
+    hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
     return Problem(message, key=place, hint=hint)
