@@ -166,11 +166,6 @@ def read_json(text: str, file: str) -> Document:
     return Document(file, storable(data)[0], lambda: _json_nodes(text, file))
 
 
-def line_in_json(text: str, path: KeyPath) -> int:
-    """The line of a key of a JSON text, or of the nearest section around it."""
-    return Document("", None, lambda: _json_nodes(text, "")).line(path)
-
-
 def _json_nodes(text: str, file: str) -> _Nodes:
     """The places in a JSON text; none in the few that are no YAML."""
     nodes = _Nodes(file)

@@ -39,10 +39,6 @@ from pytest_jrh.sources.source import (
 from pytest_jrh.sources.transcripts import Transcripts
 
 KEY = "suite.format"
-# By fields that they have at the top.
-_OTHER_FORMATS = {
-    ("schema_version", "steps"): "an ATIF trajectory, which belongs in a .json file of its own",
-}
 _ANSWER = "/response/choices/0/message"
 _UNREAD_ANSWER = (
     "some conversations have an answer beside the messages that is not read "
@@ -168,10 +164,6 @@ class _Reader:
         problem = f"has {shown(messages)} for messages"
         if messages is MISSING:
             problem = "has no messages"
-        for fields, other_format in _OTHER_FORMATS.items():
-            if isinstance(value, dict) and value.keys() >= {*fields}:
-                how = "write conversations, one a line: {id, messages}"
-                return DamagedError(f"{problem} at {place}; it is {other_format}", how)
         hint = None
         for elsewhere in places_of_messages(value):
             if elsewhere != pointer:

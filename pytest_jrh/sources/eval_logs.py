@@ -28,7 +28,6 @@ from pytest_jrh.sources.source import (
     RunFields,
     Source,
     Thread,
-    at,
     changed_note,
     refused,
     written_time,
@@ -225,15 +224,6 @@ class EvalLog(Source):
                 "conversations are one with `messages`, or a list of them, in a .json file, or "
                 "one a line in a .jsonl file",
             )
-        ids = at(self._header, "/eval/dataset/sample_ids")
-        ids = ids if isinstance(ids, list) else []
-        texts = {name for name in ids if isinstance(name, str)}
-        for number in ids:
-            # An archive holds but one of the samples 1 and "1", under one name.
-            if isinstance(number, int) and str(number) in texts:
-                both = f"{number} and {str(number)!r}"
-                hint = "give the samples ids that differ as text, and run the task again"
-                raise DamagedError(f"the dataset has the sample ids {both}, stored alike", hint)
         if not found:
             status = printable(str(self._header.get("status") or "not said"))
             message = f"holds no sample yet (status: {status})"

@@ -34,8 +34,6 @@ _BLANKS = re.compile(r"[\s-]+")
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _LONGEST_WORD = 1_000
-_VALUES = re.compile(r'"[^"]*"|\d+')
-_MOST_ALIKE = 3
 _PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
@@ -179,25 +177,11 @@ def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:
 
 
 def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
-    """The first problems of a file, as many as a person reads, and how many more there are. Of many
-    that differ in their values alone the first stands for all.
-    """
-    alike: dict[tuple[str, ...], list[Problem]] = {}
-    for problem in problems:
-        kind = problem.hint or _VALUES.sub("", problem.message)
-        alike.setdefault((problem.key or "", kind), []).append(problem)
-    kinds = []
-    for same in alike.values():
-        if len(same) <= _MOST_ALIKE:
-            kinds += same
-        else:
-            count = counted(len(same) - 1, "more line")
-            kinds.append(replace(same[0], message=f"{same[0].message}; so are {count}"))
-    left_out = len(kinds) - MOST_PROBLEMS
+    """The first problems of a file, as many as a person reads, and how many more there are."""
+    left_out = len(problems) - MOST_PROBLEMS
     if left_out <= 0:
-        return kinds
-    more = f"and {counted(left_out, 'more problem')}"
-    return [*kinds[:MOST_PROBLEMS], Problem(more, file)]
+        return [*problems]
+    return [*problems[:MOST_PROBLEMS], Problem(f"and {counted(left_out, 'more problem')}", file)]
 
 
 def _csv_rows(

@@ -26,7 +26,6 @@ from pytest_jrh.core.documents import (
     check_depth,
     dotted,
     inside,
-    line_in_json,
     listed,
     parsed,
     printable,
@@ -55,8 +54,6 @@ from pytest_jrh.sources.source import (
 )
 from pytest_jrh.sources.threads import keys_of, thread_of
 
-# The reader that knows lines is slow, so problems in larger files name none.
-_MOST_BYTES_FOR_LINES = 5_000_000
 _DIGEST = 12
 MOST_NAMED = 5
 """How many runs a notice names."""
@@ -242,11 +239,9 @@ class Transcripts(Source):
 
     def _twice(self, first: _Row, row: _Row) -> DamagedError:
         place, run = self._place(first.item), row.summary
+        message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {place} has"
         if not row.named and not first.named:
             message = f"is the same conversation as {place}, and neither has an id"
-            how = "give each an `id`, or name what makes one with suite.format: {id: /pointer}"
-            return DamagedError(message, how)
-        message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {place} has"
         how = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
         return DamagedError(message, how)
 
@@ -342,10 +337,7 @@ class Transcripts(Source):
             with self._file.open("rb") as file:
                 line = file.read(item.start).count(b"\n") + 1
             key = f"item {item.number}, {key}" if key else f"item {item.number}"
-        elif self._file.suffix.lower() not in LINES:
-            if path and len(data) <= _MOST_BYTES_FOR_LINES:
-                line = line_in_json(data.decode("utf-8-sig"), path)
-        elif path and isinstance(path[0], int):
+        elif self._file.suffix.lower() in LINES and path and isinstance(path[0], int):
             line, key = _numbered(data)[path[0]][0], dotted(path[1:])
         return Problem(str(error), str(self._file), line, key or None, error.hint)
 

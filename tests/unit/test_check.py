@@ -470,11 +470,12 @@ def test_runs_of_equal_cases_are_repeats(run: Run, head: str, taken: str) -> Non
     assert (code, "repeat:" in printed) == (4, False)
 
 
-def test_many_equal_errors_are_one_line(run: Run) -> None:
+def test_of_many_errors_the_first_are_told(run: Run) -> None:
     code, printed = run(written(HEAD + "a,1,1\n" * 21))
     assert code == 4
-    assert 'verdicts.csv:3: case: the case "a" is in line 2 too; so are 19 more lines' in printed
-    assert printed.count("is in line 2 too") == 1
+    assert 'verdicts.csv:3: case: the case "a" is in line 2 too\n' in printed
+    assert printed.count("is in line 2 too") == 10
+    assert "verdicts.csv: and 10 more problems" in printed
 
 
 def test_a_dropped_word_is_a_vote_for_no_label(run: Run) -> None:

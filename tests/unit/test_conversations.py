@@ -305,14 +305,6 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     assert "/reward" in reward
 
 
-def test_a_file_of_another_tool_is_named_with_the_way_in(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_text('{"schema_version": "ATIF-v1.0", "steps": []}', encoding="utf-8")
-    with pytest.raises(InputError, match="is an ATIF trajectory, which belongs in") as caught:
-        open_source(path).summaries()
-    assert "write conversations, one a line" in str(caught.value)
-
-
 def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> None:
     schema = {"type": "object", "properties": {"order": {"type": "string"}}}
     openai = {"type": "function", "function": {"name": "find", "parameters": schema}}

@@ -371,12 +371,11 @@ def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
         ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the log"),
     ],
 )
-def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
+def test_a_mistake_in_an_item_is_named_with_its_place(
     tmp_path: Path, item: Any, problem: str
 ) -> None:
     listed = refusal(written(tmp_path / "run.json", [CALL, item]))
     assert f"[1]{problem}" in listed
-    assert int(listed.split(":")[1]) >= 7  # the line of the second item, or of the field in it
     rows = [{"input": "Hi.", "output": [CALL]}, {"input": "Hi.", "output": [CALL, item]}]
     row = refusal(written(tmp_path / "rows.jsonl", rows))
     assert f":2: output[1]{problem}" in row
