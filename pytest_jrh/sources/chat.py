@@ -106,27 +106,23 @@ def _add(parts: Parts, part: Any) -> None:
 
 
 def _result(part: Block) -> Block:
-    """The AI SDK's part with a result: `result` of version 4 is any JSON, and `output` of later
-    ones says of what type its value is.
+    """The AI SDK's part with a result, as Anthropic writes one: `result` of version 4 is any JSON,
+    and `output` of later ones says of what type its value is.
     """
     content: Any = part.get("result")
     is_error = part.get("isError") is True
-    output = part.get("output")
-    if isinstance(output, dict) and isinstance(output.get("type"), str):
-        kind = output["type"]
+    output = part.get("output", content)
+    kind = output.get("type") if "output" in part and isinstance(output, dict) else None
+    if isinstance(kind, str):
         is_error = kind.startswith("error-") or kind == "execution-denied"
-        content = output.get("value", output.get("reason"))
-        if kind == "content" and isinstance(content, list):
-            return {**sdk_result(part, "", is_error=is_error), "content": content}
-    elif "output" in part:
-        content = output
-    return sdk_result(part, content, is_error=is_error)
-
-
-def sdk_result(call: Block, content: Any, *, is_error: bool) -> Block:
-    """A result of the AI SDK as Anthropic writes it."""
-    names = {"tool_use_id": call.get("toolCallId"), "name": call.get("toolName")}
-    return {"type": "tool_result", **names, "content": as_text(content), "is_error": is_error}
+        output = output.get("value", output.get("reason"))
+    return {
+        "type": "tool_result",
+        "tool_use_id": part.get("toolCallId"),
+        "name": part.get("toolName"),
+        "content": output if kind == "content" else as_text(output),
+        "is_error": is_error,
+    }
 
 
 def provider_call(kind: str, call: Block, name: Any, arguments: Any, result: Any = None) -> Block:
@@ -543,7 +539,7 @@ def _call_in(part: Block) -> Block | None:
 
 
 def _results_in(call: Block) -> list[Block]:
-    """The result that stands in a call, as Anthropic writes it; none where it has none yet."""
+    """The result that stands in a call, as a part; none where it has none yet."""
     content, state = None, call.get("state")
     match state:
         case "result":
@@ -558,4 +554,6 @@ def _results_in(call: Block) -> list[Block]:
             content = content or _DENIED
         case _:
             return []
-    return [sdk_result(call, content, is_error=state in ("output-error", "output-denied"))]
+    is_error = state in ("output-error", "output-denied")
+    names = {key: call.get(key) for key in ("toolCallId", "toolName")}
+    return [{"type": "tool-result", **names, "result": content, "isError": is_error}]

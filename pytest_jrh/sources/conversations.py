@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
-from pytest_jrh.sources.chat import read_message
 from pytest_jrh.sources.source import (
     BRACKET,
     LINES,
@@ -59,7 +58,6 @@ _KEPT_BY_PROVIDER = {
     "conversation": "is kept by the provider, and its items are not here",
 }
 _DEEPEST = 4
-_MOST_LOOKED_AT = 2_000
 
 
 def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
@@ -285,18 +283,18 @@ def _keys(value: Any) -> str:
 
 def places_of_messages(value: Any) -> list[str]:
     """Pointers to what look like lists of messages, the longest list first."""
-    lists: list[tuple[int, str]] = []
-    waiting: list[tuple[Any, tuple[str, ...]]] = [(value, ())]
-    for _ in range(_MOST_LOOKED_AT):
-        if not waiting:
-            break
-        node, path = waiting.pop(0)
-        if isinstance(node, list):
-            if node and all(isinstance(item, dict) and "role" in item for item in node):
-                lists.append((len(node), pointer_to(*path)))
-        elif isinstance(node, dict) and len(path) < _DEEPEST:
-            waiting += [(inner, (*path, key)) for key, inner in node.items()]
-    return [pointer for _, pointer in sorted(lists, key=lambda sized: -sized[0])]
+    sizes = dict(_sizes_of_lists(value, ()))
+    return sorted(sizes, key=sizes.__getitem__, reverse=True)
+
+
+def _sizes_of_lists(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Pointers to lists of what have roles, with their lengths."""
+    if isinstance(node, list):
+        if node and all(isinstance(item, dict) and "role" in item for item in node):
+            yield pointer_to(*path), len(node)
+    elif isinstance(node, dict) and len(path) < _DEEPEST:
+        for key, inner in node.items():
+            yield from _sizes_of_lists(inner, (*path, key))
 
 
 def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
@@ -423,20 +421,11 @@ def _is_list_of_messages(head: Head) -> bool:
     return first.keys() >= {"role", "content"}
 
 
-def _of_items(value: Any) -> Conversation:
-    if not isinstance(value, list):
-        return conversation(value)
-    if any(isinstance(item, dict) and item.get("type") in ITEM_TYPES for item in value):
-        return Conversation(turns_of(((index,), item) for index, item in enumerate(value)))
-    for index, turn in enumerate(value):
-        with inside(index):
-            read_message(turn)
-    return Conversation(value)
-
-
 _SUFFIXES = (*LINES, ".json")
-ITEMS = Form("items of OpenAI's Responses API", _SUFFIXES, _of_items, _is_response, is_whole=True)
-MESSAGES = Form("one conversation", (".json",), _of_items, _is_list_of_messages, is_whole=True)
+ITEMS = Form(
+    "items of OpenAI's Responses API", _SUFFIXES, conversation, _is_response, is_whole=True
+)
+MESSAGES = Form("one conversation", (".json",), conversation, _is_list_of_messages, is_whole=True)
 ONE_CONVERSATION = Form(
     "conversations",
     (".json",),

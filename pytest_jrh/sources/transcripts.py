@@ -523,18 +523,9 @@ class Trial(Transcripts):
 
     def conversation(self, value: Any) -> Conversation:
         """See `Transcripts`; None is a trial that left no trajectory."""
-        result = self._result
-        try:
-            rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
-            exception = dict(result.get("exception_info") or {})
-        except (AttributeError, TypeError, ValueError) as error:
-            message = f"is not as Harbor writes it: {error}"
-            raise refused(self.path / _RESULT, message) from None
+        result, rewards, exception = self._result
         metadata = {name: result[name] for name in _OF_A_TRIAL if result.get(name)}
-        cluster = None
-        if "task_name" in metadata:
-            names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
-            cluster = "/".join(names)
+        names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
         if exception.get("exception_type"):
             metadata["exception_type"] = exception["exception_type"]
         run = Conversation(())
@@ -549,7 +540,7 @@ class Trial(Transcripts):
         return replace(
             run,
             id=str(metadata.get("trial_name") or self.path.resolve().name),
-            cluster=cluster,
+            cluster="/".join(names) or None,
             metadata={**metadata, **run.metadata},
             scores=rewards,
             created=result.get("started_at") or run.created,
@@ -557,20 +548,22 @@ class Trial(Transcripts):
         )
 
     @cached_property
-    def _result(self) -> dict[str, Any]:
+    def _result(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """What the trial came to, with its rewards, and with what ended it."""
         file = self.path / _RESULT
         if not file.is_file():
-            return {}
+            return {}, {}, {}
         try:
-            result = parsed(self._bytes_of(file))
-            check_depth(result)
+            with inside():
+                result = parsed(self._bytes_of(file))
+                check_depth(result)
+                rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
+                exception = dict(result.get("exception_info") or {})
         except DamagedError as error:
             raise refused(file, str(error), "copy the file again, whole") from None
-        if not isinstance(result, dict):
-            raise refused(file, "is no JSON object")
         if result.get("step_results"):
             raise refused(file, "is of a trial of several steps; name their trajectory.json")
-        return result
+        return result, rewards, exception
 
 
 ATIF = Form(

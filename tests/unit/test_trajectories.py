@@ -171,7 +171,7 @@ def test_a_trial_of_several_steps_is_said_to_be_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
-        ("result.json", '{"verifier_result": {"rewards": [1]}}', "is not as Harbor writes it"),
+        ("result.json", '{"verifier_result": {"rewards": [1]}}', "is of an unknown form"),
         ("agent/trajectory.json", "", "agent/trajectory.json: is empty"),
     ],
 )
