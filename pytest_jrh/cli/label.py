@@ -131,8 +131,6 @@ def _runs(path: Path) -> Iterator[_Item]:
 def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     """The rows of a table, each with a turn for every text, whose role is its column."""
     table = tables.with_rows(table, (), ("verdict",))
-    if table.results and not table.lines:
-        raise table.results.without_labels(table.file)
     names = options.text or table.named(verdicts.TEXTS)
     epoch = verdicts.only_column(table, "epoch", names)
     # No option names this column.

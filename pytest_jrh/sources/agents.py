@@ -9,7 +9,6 @@ out, as messages of chats have none.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -357,15 +356,6 @@ _WITH_PAYLOAD = (
     *("world_state", "inter_agent_communication_metadata"),
 )
 _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
-# What Codex says in the user's place: whole texts, as a prompt may begin with `<`, too.
-_SAID_BY_CODEX = re.compile(
-    r"# agents\.md instructions.*</instructions>"
-    r"|<(environment_context|extension_context|goal_context|hook_prompt|recommended_plugins|skill"
-    r"|subagent_notification|turn_aborted|user_instructions|user_shell_command"
-    r"|codex_internal_context|external_\w+)\b.*</\1>"
-    r"|warning: (apply_patch was requested via |the maximum number of unified exec processes ).*",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def is_codex(head: Head) -> bool:
@@ -377,12 +367,12 @@ def is_codex(head: Head) -> bool:
 
 
 def codex(lines: Sequence[Json]) -> Conversation:
-    """Read a session of Codex: items of OpenAI's Responses API, without the turns that were rolled
-    back. Raises DamagedError with the index of the line, and the path in it.
+    """Read a session of Codex: items of OpenAI's Responses API, those of turns that were rolled
+    back, too, as the agent did what it did before.
+
+    Raises DamagedError with the index of the line, and the path in it.
     """
     items: list[tuple[KeyPath, Any]] = []
-    # Where in `items` each turn of the user begins.
-    prompts: list[int] = []
     head: Json = {}
     metadata: dict[str, str] = {}
     unknown: dict[str, None] = {}
@@ -390,8 +380,6 @@ def codex(lines: Sequence[Json]) -> Conversation:
         with inside(index):
             kind, payload = line.get("type"), line.get("payload")
             if kind == "response_item":
-                if _is_prompt(payload):
-                    prompts.append(len(items))
                 items.append(((index, "payload"), payload))
             elif kind == "session_meta":
                 head = head or payload or {}
@@ -402,12 +390,6 @@ def codex(lines: Sequence[Json]) -> Conversation:
                 summary = line["payload"].get("message")
                 if summary:
                     items.append(((index,), {"role": "user", "content": summary}))
-            elif kind == "event_msg" and line["payload"].get("type") == "thread_rolled_back":
-                # The last turns go, each of which begins with a prompt.
-                first = max(0, len(prompts) - line["payload"]["num_turns"])
-                if first < len(prompts):
-                    del items[prompts[first] :]
-                    del prompts[first:]
             elif kind not in _WITH_PAYLOAD:
                 unknown[str(kind or "no type")] = None
     return Conversation(
@@ -421,23 +403,6 @@ def codex(lines: Sequence[Json]) -> Conversation:
         },
         notices=_unknown_notices(unknown),
     )
-
-
-def _is_prompt(item: Any) -> bool:
-    """Whether a turn begins with it: the user said it, and not the program in the user's place, or
-    another agent did.
-    """
-    if not isinstance(item, dict):
-        return False
-    if item.get("type") == "agent_message":
-        return True
-    content = item.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    for part in parts:
-        text = part.get("text") if isinstance(part, dict) else None
-        if isinstance(text, str) and _SAID_BY_CODEX.fullmatch(text.strip()):
-            return False
-    return item.get("role") == "user"
 
 
 CODEX = Form("Codex session", LINES, codex, is_codex, is_whole=True)

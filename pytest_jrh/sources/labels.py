@@ -83,8 +83,6 @@ class LabelFile(NamedTuple):
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
     table = tables.with_rows(tables.read_table(path, file), (), ("label",))
-    if table.results and not table.lines:
-        raise table.results.without_labels(file)
     columns: dict[str, str] = {}
     problems = []
     for role in _COLUMNS:

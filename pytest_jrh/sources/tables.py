@@ -135,10 +135,9 @@ def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collecti
     results = table.results
     if results is None:
         return table
-    if not results.scores:
-        message = f"{results.tool}'s results hold no verdict and no label"
-        raise InputError(message, table.file, hint="\n    ".join(results.notices()))
     places, notices = results.rows(named, needed)
+    if not places:
+        raise results.without_labels(table.file)
     rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
     path = None if results.lines else results.path
     return replace(table_of(rows, table.file), path=path, results=results, notices=tuple(notices))

@@ -227,26 +227,11 @@ def codex_line(role: str, content: Any) -> dict[str, Any]:
     return {"type": "response_item", "payload": payload}
 
 
-@pytest.mark.parametrize(
-    ("content", "is_prompt"),
-    [
-        ("<div> is not closed: why?", True),
-        ("# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>", False),
-        (" <turn_aborted>\nThe user interrupted.\n</turn_aborted>\n", False),
-        ([{"type": "input_text", "text": "Hi."}], True),
-        ([{"type": "input_text", "text": t} for t in ("Hi.", "<skill>x</skill>")], False),
-    ],
-)
-def test_what_codex_says_in_the_users_place_begins_no_turn(
-    tmp_path: Path, content: Any, is_prompt: bool
-) -> None:
+def test_what_codex_rolled_back_is_read_as_the_agent_did_it(tmp_path: Path) -> None:
     rollback = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
-    said = [("user", "One"), ("assistant", "1"), ("user", content)]
-    lines = [codex_line(role, text) for role, text in said]
-    source = written(tmp_path / "s.jsonl", [SESSION, *lines, rollback])
-    (run,) = source.summaries()
-    assert (run.skip is None) == is_prompt
-    assert len(source.read(run.run_id, 1)[0].messages) == (2 if is_prompt else 0)
+    lines = [codex_line("user", "One"), codex_line("assistant", "1"), rollback]
+    source = written(tmp_path / "s.jsonl", [SESSION, *lines])
+    assert said(source) == ["[0] user | One", "[1] assistant | 1"]
 
 
 def test_the_instructions_of_codex_and_its_agents_messages_are_turns(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
 
 def test_promptfoo_as_csv_is_no_table_of_verdicts(check: Check) -> None:
     said = check("n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n")
-    assert "promptfoo's results hold no verdict and no label" in said
+    assert "promptfoo's results hold no verdict beside a label" in said
     assert "rows of CSV: write .json in its place (1)" in said
 
 
