@@ -89,12 +89,11 @@ class SharedWorks(Generic[T]):
     def work(
         self,
         key: Hashable,
-        asker: CaseSpec,
         attempt: Attempt,
         begin: Callable[[], Coroutine[Any, Any, T]],
     ) -> SharedWork[T]:
         """The work of a key, which is begun by an attempt where there is none yet."""
-        work = self._works.get(key)
+        work, asker = self._works.get(key), attempt.asked_by or attempt.spec
         if work is None or work.is_spent(asker):
             work = SharedWork(attempt, asyncio.create_task(begin()))
             self._works[key] = work
@@ -236,15 +235,19 @@ class CaseMaker:
         if len(ready.suite.judges) == 1:
             return await make()
         key = generation_id(attempt.spec)
-        generation = self.generations.work(key, attempt.spec, attempt, make)
+        generation = self.generations.work(key, attempt, make)
         if generation.attempt is not attempt:
             attempt.maker = generation.attempt
         return await generation.task
 
     async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        make = self._unedited if attempt.spec.natural else self._edited
+        spec = attempt.spec
         try:
-            case = await make(attempt, ready)
+            run = await self._read(spec, ready)
+            if spec.natural:
+                case = unedited_case(ready, spec, run)
+            else:
+                case = held_to_label(await self._edited(attempt, ready, run), ready)
         except NoVerdictCase as reason:
             if reason.rejected is not None:
                 self.settings.on_case(reason.rejected)
@@ -253,9 +256,9 @@ class CaseMaker:
             self.settings.on_case(case)
         return case
 
-    async def _edited(self, attempt: Attempt, ready: ReadySuite) -> Case:
+    async def _edited(self, attempt: Attempt, ready: ReadySuite, run: AgentRun) -> Case:
         """The run edited by the suite's stages towards the test's objective."""
-        spec, run = attempt.spec, await self._read(attempt, ready)
+        spec = attempt.spec
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
         async with self.calls.tape(attempt, ready, judging=False) as tape:
@@ -272,19 +275,15 @@ class CaseMaker:
                 )
                 pipeline = replace(pipeline, tools=tools)
             work = partial(make, pipeline)
-            case = await to_its_end(tape, renewing(tape, self.settings, work))
-        return held_to_label(case, ready)
+            return await to_its_end(tape, renewing(tape, self.settings, work))
 
-    async def _unedited(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        return unedited_case(ready, attempt.spec, await self._read(attempt, ready))
-
-    async def _read(self, attempt: Attempt, ready: ReadySuite) -> AgentRun:
+    async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:
         try:
             # In a thread where calls go on meanwhile, or user code takes part in it.
             if self.asks or ready.preprocessors:
-                run = await asyncio.to_thread(ready.read, attempt.spec)
+                run = await asyncio.to_thread(ready.read, spec)
             else:
-                run = ready.read(attempt.spec)
+                run = ready.read(spec)
             return without_labels(run, ready.suite)
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
@@ -522,8 +521,7 @@ class Calls:
         live: Exchange | None = None
         http: HttpRecorder | None = None
         if settings.ask and mode != "none":
-            runs_code = judging and ready.judges[attempt.spec.judge].runs_code
-            live = self._late_live if runs_code else self._live()
+            live = self._live
             http = self._recorder() if settings.complete is None else None
         recording = Recording(
             redactor=settings.redactor,
@@ -587,7 +585,7 @@ class Calls:
     def _admit(self, tape: Tape) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
         try:
-            admit(JUDGE.name, tape.case, tape.needs, self._settings.stops, self._settings.ledger)
+            admit(JUDGE.name, tape.case, tape.needs, self._settings)
         except Unscored as trouble:
             return Halt("unasked", trouble.cause, trouble=trouble)
         return None
@@ -608,18 +606,12 @@ class Calls:
             self._http.install()
         return self._http
 
-    async def _late_live(self, request: CallRequest) -> Answer:
-        """Ask a model for a judge that need not ask any: importing litellm takes seconds."""
-        return await self._live()(request)
-
-    def _live(self) -> Exchange:
-        """The way to the models, made when needed: importing litellm takes seconds."""
+    async def _live(self, request: CallRequest) -> Answer:
+        """Ask a model; the client is made when needed, since importing litellm takes seconds."""
         settings = self._settings
         if settings.complete is not None:
-            ledger, ends_session = settings.ledger, settings.ends_session
-            return SuppliedExchange(
-                settings.complete, ledger, self._slots, ends_session, self._stopping, settings.stops
-            )
+            supplied = SuppliedExchange(settings.complete, settings, self._slots, self._stopping)
+            return await supplied(request)
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=settings.max_workers,
@@ -629,7 +621,7 @@ class Calls:
                 ledger=settings.ledger,
                 redact=settings.redactor.text,
             )
-        return self._client
+        return await self._client(request)
 
 
 def _needs(spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> list[list[StageModel]]:
@@ -649,15 +641,11 @@ def _asked_as(judge: SuiteJudge) -> StageModel:
 
 
 def admit(
-    stage: str,
-    case: str,
-    needs: Sequence[Sequence[StageModel]],
-    stops: EarlyStop,
-    ledger: Ledger | None,
+    stage: str, case: str, needs: Sequence[Sequence[StageModel]], settings: EngineSettings
 ) -> None:
     """Count a call whose price is not known; raises `Unscored` where it must not be made."""
-    stops.check(case, needs)
-    refusal = ledger.enter(0.0) if ledger is not None else None
+    settings.stops.check(case, needs)
+    refusal = settings.ledger.enter(0.0) if settings.ledger is not None else None
     if refusal is not None:
         raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
 
@@ -666,23 +654,21 @@ def admit(
 class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
-    What it raises is a `model_error` of the case. Only `ends_session` ends the session,
-    and `Unscored` is passed on as the outcome that it names. How long it waits, and whether it
-    tries again, is its own matter.
+    What it raises is a `model_error` of the case. Only `ends_session` of the settings ends the
+    session, and `Unscored` is passed on as the outcome that it names. How long it waits, and
+    whether it tries again, is its own matter.
     """
 
     complete: Complete
-    ledger: Ledger | None
+    settings: EngineSettings
     slots: Slots
-    ends_session: tuple[type[BaseException], ...]
     stopping: Callable[[], bool]
-    stops: EarlyStop
 
     async def __call__(self, request: CallRequest) -> Answer:
         async with self.slots.one(request.stage.stage):
             if self.stopping():
                 raise Stopped
-            admit(request.stage.stage, request.case, request.needs, self.stops, self.ledger)
+            admit(request.stage.stage, request.case, request.needs, self.settings)
             # What a failed client has sent may be billed.
             request.attempts.sent += 1
             try:
@@ -701,7 +687,7 @@ class SuppliedExchange:
             text: object = completion.text
             if not isinstance(text, str):
                 raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
-        except self.ends_session as error:
+        except self.settings.ends_session as error:
             raise SessionEnd(error) from error
         except (Stopped, SessionEnd):
             raise

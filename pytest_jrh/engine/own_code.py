@@ -20,7 +20,7 @@ from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
 from pytest_jrh.core.model import UNSCORED, Complete, Verdict
 from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.keys import advice_on_keys
-from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict
+from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict, said_by
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
 from pytest_jrh.recording.recorder import Halted
@@ -66,7 +66,7 @@ class TapedCalls:
 def _judged(code: OwnCode, value: object) -> Judged:
     """What the code says by its value, which may be an object that raises when it is looked at."""
     try:
-        said = code.read(value)
+        said = said_by(value)
         return Judged(said, code.verdict(said))
     except Unscored:
         raise

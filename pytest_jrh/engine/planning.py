@@ -47,7 +47,7 @@ class Survey:
     made for it, by the model of each stage.
 
     `letters` is the length of its transcript. `stays_unrecorded` says that the record modes do not
-    let a missing call be made, and `unreadable` what of its input cannot be read.
+    let a missing call be made.
     """
 
     spec: CaseSpec
@@ -55,7 +55,6 @@ class Survey:
     to_make: Mapping[StageModel, Bounds]
     letters: int
     stays_unrecorded: bool
-    unreadable: str
 
 
 async def surveyed(
@@ -70,7 +69,7 @@ async def surveyed(
     # Of a case that is made and not judged a panel has no judge.
     evaluates = ready.test(spec.test).evaluate or spec in ready.bases
     judge = ready.judges[spec.judge] if evaluates else None
-    ended, letters, unreadable = True, 0, ""
+    ended, letters = True, 0
     try:
         await judging
     except Unrecorded:
@@ -78,13 +77,9 @@ async def surveyed(
         ended, letters = False, len(render_transcript(messages))
         if judge is not None and judge.settings.sends_images and has_media(messages):
             say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
-    except Unscored as trouble:
-        if trouble.outcome == "input_error":
-            unreadable = trouble.cause
-    except NoVerdictCase:
+    except (NoVerdictCase, Unscored, InputError):
+        # It comes to its end without another call.
         pass
-    except InputError as error:
-        unreadable = str(error)
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
     can_be_judged = True
     if judge is not None:
@@ -107,7 +102,6 @@ async def surveyed(
         to_make={model: to_make.get(model.stage, NO_CALL) for model in models},
         letters=letters,
         stays_unrecorded=not (ended or (can_be_made and can_be_judged)),
-        unreadable=unreadable,
     )
 
 
@@ -202,12 +196,6 @@ def plan_lines(
         sentences.append(
             f"{counted(unrecorded, 'case')} would be unrecorded: the record mode does not make "
             "their missing calls (once does not add to a complete recording; new_episodes does)."
-        )
-    unreadable = [survey.unreadable for survey in surveys if survey.unreadable]
-    if unreadable:
-        sentences.append(
-            f"{counted(len(unreadable), 'case')} with an invalid input (input_error), about which "
-            f"nothing is asked, such as: {unreadable[0]}"
         )
     if asks and all(pair == ("none", "none") for pair in modes.values()):
         sentences.append(

@@ -9,7 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -272,15 +280,21 @@ class CaseRunner:
             attempt.case = await self._case_to_judge(attempt, ready)
             return await self._judgment(attempt, ready)
 
-        return self._bases.work(base, asker, attempt, judged)
+        return self._bases.work(base, attempt, judged)
 
     async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
         """Wait for a shared verdict; in a review without this case's place, which others need."""
         if self._settings.review is None:
             return await verdict.task
+        async with self._place_lent():
+            return await verdict.task
+
+    @contextlib.asynccontextmanager
+    async def _place_lent(self) -> AsyncIterator[None]:
+        """Leave a case's place among those at work to others, which it may wait for."""
         self._places.release()
         try:
-            return await verdict.task
+            yield
         finally:
             await self._places.acquire()
 
@@ -323,7 +337,7 @@ class CaseRunner:
         for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, ready, spec.judge, repeat)
             try:
-                verdict = await renewing(tape, self._settings, partial(judge, case, repeat, calls))
+                verdict = await renewing(tape, self._settings, partial(judge, case, calls))
             except Unscored as trouble:
                 if self._settings.ask or not isinstance(trouble, Unrecorded):
                     attempt.earlier_verdicts = tuple(verdicts)
@@ -361,7 +375,9 @@ class CaseRunner:
         if review.awaits(case):
             if self._settings.mode(ready, judging=True) == "none":
                 await self._look_ahead(case, ready, review)
-            await self._until_finalized(review, placed=attempt.asked_by is None)
+            is_placed = attempt.asked_by is None
+            async with self._place_lent() if is_placed else contextlib.nullcontext():
+                await self._until_finalized(review)
         attempt.human_reviewed, decision = review.said(case)
         if decision is None:
             return case
@@ -380,19 +396,13 @@ class CaseRunner:
         with contextlib.suppress(NoVerdictCase, Unscored, InputError):
             await self._judgment(Attempt(case.spec, review.obeyed(case)), ready)
 
-    async def _until_finalized(self, review: ReviewDesk, *, placed: bool) -> None:
-        """Wait for the end of a review without the case's place, which others need, if `placed`."""
+    async def _until_finalized(self, review: ReviewDesk) -> None:
+        """Wait for the end of a review."""
         if self._finalized is None:
             # One for all: every change of the review wakes all listeners.
             self._finalized = asyncio.create_task(review.board.until_finalized())
-        if placed:
-            self._places.release()
-        try:
-            if not self._stopping:
-                await asyncio.wait([self._finalized])
-        finally:
-            if placed:
-                await self._places.acquire()
+        if not self._stopping:
+            await asyncio.wait([self._finalized])
         if self._stopping:
             raise Stopped
 
@@ -400,8 +410,7 @@ class CaseRunner:
         """Replay a case as far as its cassettes reach."""
         attempt, judging = self._begun(spec)
         ready = self._suites[spec.suite]
-        survey = await surveyed(attempt, ready, judging, self.calls, self._say)
-        return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))
+        return await surveyed(attempt, ready, judging, self.calls, self._say)
 
     def _say(self, spec: CaseSpec, sentence: str) -> None:
         self._said[f"suite {spec.suite}: {sentence}"] = None
@@ -409,13 +418,12 @@ class CaseRunner:
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:
     """The case as it may be shown; what models wrote has been cleaned on its way in."""
-    # Edits of acts say in `follows`, and keep in `edited_content`, what the log has.
-    edits = tuple(map(redactor.value, case.outcome.edits))
-    rubric = replace(case.rubric, instructions=redactor.text(case.rubric.instructions))
-    outcome = replace(case.outcome, edits=edits)
-    if not edits:
-        outcome = replace(outcome, messages=redactor.value(outcome.messages))
-    return replace(case, rubric=rubric, outcome=outcome, label=redactor.value(case.label))
+    return replace(
+        case,
+        rubric=redactor.value(case.rubric),
+        outcome=redactor.value(case.outcome),
+        label=redactor.value(case.label),
+    )
 
 
 class Engine:

@@ -4,7 +4,6 @@ any call; and the suites of a session, of which none shares its places with anot
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -222,7 +221,6 @@ def make_ready(
         own_judge=judge is not None,
     )
     places = Places(cwd, rootdir, path.parent)
-    _refuse_closed_folders(suite)
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
@@ -281,24 +279,6 @@ def make_ready(
     return ready
 
 
-def _refuse_closed_folders(suite: Suite) -> None:
-    """Refuse folders in which nothing can be looked at, before anything is asked for."""
-    folders = [suite.results_dir, *(test.output_dir for test in suite.tests), suite.cassette_dir]
-    problems = []
-    for folder in dict.fromkeys(folders):
-        try:
-            # A path of pathlib would leave the dot out.
-            os.stat(f"{folder}{os.sep}.")  # noqa: PTH116
-        except PermissionError as error:
-            hint = "fix the permissions of the folder, or name another one"
-            problems.append(Problem(f"cannot be opened: {error.strerror}", str(folder), hint=hint))
-        except OSError:
-            # It is not there yet, or whoever writes into it says what is wrong.
-            continue
-    if problems:
-        raise InputError(problems)
-
-
 def _judges(
     suite: Suite,
     supplied: Callable[..., object] | None,
@@ -346,14 +326,8 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     misfit = misfit_of(suite, cases.entries.values())
     problems = [] if misfit is None else [misfit]
     if not problems and next(ready.specs(), None) is None:
-        other_suites = sorted({entry.spec.suite for entry in cases.entries.values()} - {suite.name})
-        hint = None
-        if other_suites:
-            hint = (
-                f"It holds cases of {listed(other_suites)}; a suite is named after its config "
-                f"file: to judge them, name this one {other_suites[0]}{suite.config_file.suffix}, "
-                "in a folder of its own."
-            )
+        other_suites = sorted({entry.spec.suite for entry in cases.entries.values()})
+        hint = f"It holds cases of {listed(other_suites)}; a suite is named after its config file."
         problems = [
             Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
         ]

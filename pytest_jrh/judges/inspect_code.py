@@ -87,18 +87,15 @@ class ScorerJudge(OwnCodeJudge):
             "target": None,
         }
 
-    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
+    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Score a case; raises `Unscored` where no score on offer comes back."""
-        del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
         scale = self.scale(None if judged.levels else _BINARY_MAP, one_passes=True)
-        return await self.judged(
-            judged,
-            calls,
-            lambda _submit: self._score(judged, case),
-            lambda value: self._said(value, scale),
-            scale,
-        )
+
+        async def said() -> Said:
+            return self._said(await self._score(judged, case), scale)
+
+        return await self.judged(judged, calls, lambda _submit: said(), scale)
 
     async def _score(self, judged: JudgedCase, case: Case) -> object:
         """What the scorer gives for a case, asking the models that the config names."""

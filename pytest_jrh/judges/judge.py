@@ -56,17 +56,15 @@ class OwnCode:
 
     `who` is the judge in messages. `call` is the code: `is_async` says that it is to run in the
     session's loop for such code, else it has a thread of its own; what it returns is awaited where
-    it can be. `read` takes from that what the judge says, which is recorded, and `verdict` makes a
-    verdict of it; both are strict, and raise `Unscored`. `timeout` is for the whole of it, in
-    seconds. `key` says what a recorded verdict rests on, each part as a short text; `files`
-    is what names the judge in it without a version; with
-    `from_head` that verdict is taken where the key is the same, and the code not run.
+    it can be. What the judge says by that is recorded, and `verdict` makes a verdict of it, or
+    raises `Unscored`. `timeout` is for the whole of it, in seconds. `key` says what a recorded
+    verdict rests on, each part as a short text; `files` is what names the judge in it without a
+    version; with `from_head` that verdict is taken where the key is the same, and the code not run.
     """
 
     who: str
     call: Callable[[Submit], object]
     is_async: bool
-    read: Callable[[Any], Said]
     verdict: Callable[[Said], Verdict]
     timeout: float
     key: Mapping[str, str] = field(default_factory=dict)
@@ -120,11 +118,11 @@ class SuiteJudge(ABC):
         return False
 
     @abstractmethod
-    def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
-        """Judge a case for the `repeat`th time, from 1.
+    def __call__(self, case: Case, calls: JudgeCalls) -> Awaitable[Verdict]:
+        """Judge a case once.
 
-        What it asks goes through `calls`, which records it as of that repeat. Raises `Unscored`
-        where no score on offer comes back.
+        What it asks goes through `calls`, which records it, each repeat by itself. Raises
+        `Unscored` where no score on offer comes back.
         """
 
 
@@ -401,9 +399,8 @@ class PromptJudge(SuiteJudge):
         system_prompt = self.settings.stage.system_prompt
         return {**texts, _SYSTEM: system_prompt} if system_prompt else texts
 
-    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
+    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""
-        del repeat  # `calls` records each repeat by itself
         settings, template = self.settings, self.template
         score_map = settings.section.score_map
         names = None if score_map is None else _names(score_map)

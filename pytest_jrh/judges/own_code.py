@@ -257,15 +257,13 @@ class OwnCodeJudge(SuiteJudge):
         case: JudgedCase,
         calls: JudgeCalls,
         call: Callable[[Submit], object],
-        read: Callable[[Any], Said],
         scale: Scale,
         *,
         is_async: bool = True,
     ) -> Verdict:
         """Have `calls` run the code; raises `Unscored` where it gives no score on offer.
 
-        `call` runs it, `read` takes from what it gives what it says, or raises `Unscored`, and the
-        scale makes a verdict of that.
+        `call` runs it, and the scale makes a verdict of what it says.
         """
         parts = asdict(case)
         # Where a verdict is recorded says of which run it is.
@@ -275,7 +273,6 @@ class OwnCodeJudge(SuiteJudge):
             who=scale.who,
             call=call,
             is_async=is_async,
-            read=read,
             verdict=lambda said: scale.verdict(said, case),
             timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
             key={
@@ -405,9 +402,8 @@ class PythonJudge(OwnCodeJudge):
         """The function, as the config names it."""
         return {"kind": _KEY, "path": self.path}
 
-    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
+    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Run the function on a case; raises `Unscored` where it gives no score on offer."""
-        del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
 
         def call(submit: Submit) -> object:
@@ -416,7 +412,7 @@ class PythonJudge(OwnCodeJudge):
             return self.function(judged, complete=self._asking(calls, submit))
 
         is_async = _is_async(self.function)
-        return await self.judged(judged, calls, call, said_by, self.scale(), is_async=is_async)
+        return await self.judged(judged, calls, call, self.scale(), is_async=is_async)
 
     def _asking(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
         """The `complete` of the function, which asks the judge's model, or a named one."""

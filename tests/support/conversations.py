@@ -128,4 +128,4 @@ def verdict_of(asked: Stage, case: Case, *, instruction: str = "", **section: An
     """The verdict of the judge of a stage, with these keys in its section."""
     judge = PromptJudge(judge_settings(asked.model, **section), asked.template, instruction)
     calls: Any = SimpleNamespace(complete=asked.complete)
-    return wait_for(judge(case, 1, calls))
+    return wait_for(judge(case, calls))

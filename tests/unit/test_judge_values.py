@@ -13,7 +13,7 @@ from pytest_jrh.core.model import Verdict
 from pytest_jrh.engine.own_code import _judged
 from pytest_jrh.judges.inspect_code import ScorerJudge
 from pytest_jrh.judges.judge import OwnCode, Said, judged_case
-from pytest_jrh.judges.own_code import Scale, said_by
+from pytest_jrh.judges.own_code import Scale
 from tests.support.made_cases import make_case
 
 CASE = judged_case(make_case(), show_reasoning=True)
@@ -34,7 +34,6 @@ def test_a_value_that_cannot_be_read_is_an_outcome(score_map: dict[str, int] | N
         "The judge j",
         lambda _: None,
         is_async=False,
-        read=said_by,
         verdict=lambda said: scale.verdict(said, CASE),
         timeout=1,
     )

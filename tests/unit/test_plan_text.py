@@ -29,7 +29,7 @@ def _prices(monkeypatch: pytest.MonkeyPatch) -> None:
 def survey(stage: str = "judge", calls: int = 4, model: str = "openai/x", **more: object) -> Survey:
     spec = CaseSpec("tiny", "agent_perturbation", "rubric", "run", 1)
     to_make = {StageModel(stage, model): Bounds(calls, calls)}
-    made = Survey(spec, 3, to_make, LETTERS, stays_unrecorded=False, unreadable="")
+    made = Survey(spec, 3, to_make, LETTERS, stays_unrecorded=False)
     return replace(made, **more)  # type: ignore[arg-type]
 
 

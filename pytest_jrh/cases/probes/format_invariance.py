@@ -35,16 +35,11 @@ class Layout(NamedTuple):
 
     indent: str | None
     separators: tuple[str, str]
-    ensure_ascii: bool = False
 
 
 ONE_LINE = Layout(None, (", ", ": "))
 INDENTED = Layout("    ", (",", ": "))
-_LAYOUTS: list[Layout] = []
-for _ensure_ascii in (False, True):
-    _LAYOUTS += [Layout(None, (comma, ":" + comma[1:]), _ensure_ascii) for comma in (", ", ",")]
-    for _indent in ("  ", "    ", "\t", " ", "   ", "        "):
-        _LAYOUTS.append(Layout(_indent, (",", ": "), _ensure_ascii))
+_LAYOUTS = (ONE_LINE, Layout(None, (",", ":")), Layout("  ", (",", ": ")), INDENTED)
 # What no transcript has in it stands around a number, which is kept as it is written.
 _MARK = uuid4().hex
 _NUMBER = re.compile(f'"{_MARK}([^"]*)"')
@@ -121,7 +116,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _written(value: Any, layout: Layout) -> str:
     """A JSON value in a layout; half of a surrogate pair can be written as an escape alone."""
-    text = _NUMBER.sub(r"\1", json.dumps(value, **layout._asdict()))
+    text = _NUMBER.sub(r"\1", json.dumps(value, ensure_ascii=False, **layout._asdict()))
     return _HALF.sub(lambda half: json.dumps(half[0])[1:-1], text)
 
 
