@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -35,19 +35,10 @@ _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 _OF_A_KEY = "[key]"
 
 
-class Fitted(NamedTuple):
-    """A config, what is found in it, and its keys without meaning here; `is_rands` says that it is
-    in RAND's words.
+def fit(document: Document) -> tuple[Config, rand.Converted]:
+    """Return the config, and what was found where it was converted; raises InputError with all that
+    does not fit.
     """
-
-    config: Config
-    findings: Findings
-    unused: list[KeyPath]
-    is_rands: bool
-
-
-def fit(document: Document) -> Fitted:
-    """Return the config; raises InputError with all that does not fit."""
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
@@ -62,7 +53,7 @@ def fit(document: Document) -> Fitted:
         report_misfits(error, Config, (), findings)
     if config is None or findings.problems:
         raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
-    return Fitted(config, findings, converted.unused, converted.is_rands)
+    return config, converted
 
 
 def report_misfits(

@@ -74,8 +74,8 @@ def load_suite(
     """
     config_file = cwd / path
     file = Places(cwd, rootdir, cwd).name(config_file)
-    fitted = fit(read_document(config_file, file=file))
-    config, findings = fitted.config, fitted.findings
+    config, converted = fit(read_document(config_file, file=file))
+    findings = converted.findings
     inputs = (*config.suite.log, *filter(None, [config.suite.rubrics]))
     places = Places(cwd, rootdir, config_file.parent).settled(inputs)
     name = config_file.stem
@@ -83,7 +83,7 @@ def load_suite(
     kinds = tuple(dict.fromkeys(config.cases.kinds))
     results = places.results(config_file)
     # RAND's harness has a folder for each test.
-    folder = None if fitted.is_rands and places.conventional else results
+    folder = None if converted.is_rands and places.conventional else results
     folders = _case_folders(kinds, config.output.dir or folder, module)
     is_frozen = bool(config.cases.frozen) or frozen
     is_labelled = not is_frozen and any(KINDS[kind].natural for kind in kinds)
@@ -150,7 +150,7 @@ def load_suite(
         labels=labels,
         blind_labels=blind_labels,
         probes=probes,
-        notices=_notices(config, mode, findings, fitted.unused),
+        notices=_notices(config, mode, findings, converted.unused),
     )
 
 

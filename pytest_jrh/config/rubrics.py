@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import (
     Findings,
@@ -15,7 +15,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import LONGEST_SCALE, Mode, Rubric, ScoreLevel
+from pytest_jrh.core.model import Mode, Rubric, ScoreLevel
 from pytest_jrh.core.text import nearest, nearest_hint
 
 if TYPE_CHECKING:
@@ -67,22 +67,14 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
     return list(rubrics.values()), findings.problems
 
 
-class SuiteRubrics(NamedTuple):
-    """The rubrics of a suite, its mode, all ids of the rubric file, and what is wrong with it."""
-
-    mode: Mode
-    targeted: tuple[Rubric, ...]
-    ids: tuple[str, ...]
-    problems: list[Problem]
-
-
 def suite_rubrics(
     path: Path | None,
     file: str,
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
-) -> SuiteRubrics:
-    """The rubrics of a suite from its rubric file; without `target_ids` all of the file.
+) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
+    """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
+    without `target_ids` all rubrics of the file.
 
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
@@ -106,7 +98,7 @@ def suite_rubrics(
             hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
         message = f"the rubric {shown(rubric.id)} {message}"
         problems.append(Problem(message, file, rubric.line, "score_levels", hint))
-    return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
+    return mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems
 
 
 def read_head(path: Path) -> str:
@@ -183,19 +175,12 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
 
 def _levels(section: RubricEntry, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, ...]:
     """The levels of a scale, ascending, which must be without gaps."""
-    indexes: dict[int, int] = {}
     for index, level in enumerate(section.score_levels):
         if level.label.lstrip().startswith(PLACEHOLDER):
             findings.add((*path, index, "label"), _LEFT_AS_IS)
-        if level.score in indexes:
-            findings.add((*path, index, "score"), f"duplicate score {level.score}")
-        indexes[level.score] = index
-    scores = sorted(indexes)
-    if scores and scores[-1] - scores[0] >= LONGEST_SCALE:
-        message = f"the scores go from {scores[0]} to {scores[-1]}; a scale has at most "
-        findings.add(path, f"{message}{LONGEST_SCALE} levels")
-    elif scores and (gaps := set(range(scores[0], scores[-1])) - set(scores)):
-        gap = listed([str(score) for score in sorted(gaps)], 8)
-        findings.add(path, f"the scores leave a gap: {gap} missing")
-    levels = [section.score_levels[indexes[score]] for score in scores]
+    levels = sorted(section.score_levels, key=lambda level: level.score)
+    scores = [level.score for level in levels]
+    if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
+        message = f"the scores are {listed(map(str, scores), 8)}; must be each once, without gaps"
+        findings.add(path, message)
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

@@ -28,7 +28,6 @@ from pytest_jrh.core.sections import (
     JudgeStage,
     ModelDefaults,
     PathText,
-    RecordModeName,
     Runs,
     Several,
     Share,
@@ -159,13 +158,13 @@ class CasesSection(ConfigSection):
     """The rubrics to use, by id. Empty: all in the file."""
     sample: Runs = 0
     """How many runs of the log to use; 0 means all."""
-    sampling: Annotated[Literal["rand", "kept"], Takes("rand or kept")] = "rand"
+    sampling: Literal["rand", "kept"] = "rand"
     """How runs are picked. rand: by their places in the log, as RAND's harness does; one run more
     and all may be others. kept: those that were recorded first, then by their ids; also which cases
     and variants probes have."""
     seed: Whole = DEFAULT_SEED
     """Which runs are picked: the same for the same seed."""
-    edits: Annotated[EditsOf, Takes("text or acts")] = "text"
+    edits: EditsOf = "text"
     """What an edit may change. text: the words of the agent's turns. acts: its calls and their
     results, too: one is changed, put in or left out, and what follows is made to agree."""
     edits_at_most: Count = 3
@@ -237,10 +236,10 @@ class LabelSection(ConfigSection):
     label. Needed for numbers of the log in a binary suite, where 1 is violated."""
     rubric_id: Text | None = None
     """The rubric that the labels are about, where no column rubric_id says so."""
-    unlabelled: Annotated[Literal["judge"] | None, Takes("judge")] = None
+    unlabelled: Literal["judge"] | None = None
     """judge: runs without a label are judged, too, in a binary suite, so that reports say how often
     runs are violated. Left out: they are no cases."""
-    by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
+    by: Literal["people", "program"] | None = None
     """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
 
     @property
@@ -257,7 +256,7 @@ class LabelSection(ConfigSection):
 class Recording(ConfigSection):
     """Where recordings are and how they are used."""
 
-    mode: RecordModeName | None = None
+    mode: RecordMode | None = None
     """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
     record what is missing. all: record everything again.
     """
@@ -301,7 +300,7 @@ class GateRules(ConfigSection):
     """The share of all cases that a judge must get right."""
     max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
     """How far off an ordinal judge may be on average, in levels of the scale."""
-    unclear: Annotated[Literal["pass", "fail"], Takes("pass or fail")] = "pass"
+    unclear: Literal["pass", "fail"] = "pass"
     """What comes of a session that is UNCLEAR: exit code 0, or 1."""
     proof: Flag = False
     """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
@@ -368,7 +367,7 @@ class RandSection(ConfigSection):
     """How many of the last turns a summary covers."""
     judged: Tests = ()
     """The tests that are judged; the others are only made. Empty: all of cases.kinds."""
-    objective: Annotated[Objective, Takes("fail or pass")] = "fail"
+    objective: Objective = "fail"
     """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
     confirmed: Flag = True
     """Whether a case with objective pass needs the verifier's PASS."""
@@ -384,7 +383,7 @@ class RandSection(ConfigSection):
     """The folder of results.jsonl, the report and the tables."""
     stamp: Text | None = None
     """Added to the name of the suite's outputs folder."""
-    table: Annotated[Literal["csv", "xlsx"], Takes("csv or xlsx")] = "csv"
+    table: Literal["csv", "xlsx"] = "csv"
     """What a config of RAND's says; tables are CSV."""
     metric: Text = "accuracy_score"
     """The metric of the report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or

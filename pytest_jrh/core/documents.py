@@ -316,9 +316,6 @@ class _Nodes:
                 self.visit(value_node, (*path, key))
 
 
-_BOM = b"\xef\xbb\xbf"
-
-
 class DamagedError(ValueError):
     """A piece of a file, or an answer, cannot be read; the caller says which.
 
@@ -356,7 +353,7 @@ def parsed(data: bytes | str) -> Any:
     key, NaN and Infinity, numbers that Python cannot hold, and what is nested too deeply.
     """
     try:
-        text = data if isinstance(data, str) else data.removeprefix(_BOM).decode("utf-8")
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
         return _DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None

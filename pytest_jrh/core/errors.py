@@ -18,7 +18,7 @@ import inspect
 import sysconfig
 import textwrap
 import traceback
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -84,6 +84,7 @@ class InputError(JrhError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+@dataclass(eq=False, repr=False)
 class Unscored(JrhError):
     """The pipeline or the judge could not finish, so there is no verdict.
 
@@ -96,51 +97,37 @@ class Unscored(JrhError):
     that no retry changes; `ends` that no call to the model can succeed after it.
     """
 
-    def __init__(
-        self,
-        outcome: UnscoredKind,
-        *,
-        stage: str,
-        cause: str,
-        advice: str = "",
-        asked: tuple[str, ...] = (),
-        keyless: bool = False,
-        places: tuple[str, ...] = (),
-        happened: str = "",
-        alike: str = "",
-        ends: bool = False,
-    ) -> None:
-        self.alike = alike
-        self.ends = ends
-        self.happened = happened
-        self.asked = asked
-        self.places = places
-        self.keyless = keyless
-        self.outcome = outcome
-        self.stage = stage
-        self.cause = cause
-        self.advice = advice
-        super().__init__(f"{outcome} in stage {stage}: {cause} {advice}".rstrip())
+    outcome: UnscoredKind
+    _: KW_ONLY
+    stage: str
+    cause: str
+    advice: str = ""
+    asked: tuple[str, ...] = ()
+    keyless: bool = False
+    places: tuple[str, ...] = ()
+    happened: str = ""
+    alike: str = ""
+    ends: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.outcome} in stage {self.stage}: {self.cause} {self.advice}".rstrip()
 
 
+@dataclass(eq=False, repr=False)
 class Unrecorded(Unscored):
     """A replay met a call that its cassette does not hold; `difference` is a short diff, empty
     where nothing is recorded that the call could differ from.
     """
 
-    def __init__(
-        self,
-        *,
-        stage: str,
-        cause: str,
-        difference: str,
-        cassette: str,
-        outcome: UnscoredKind = "unrecorded",
-        advice: str = "Record it with the command below, or undo the change.",
-    ) -> None:
-        super().__init__(outcome, stage=stage, cause=cause, advice=advice if difference else "")
-        self.difference = difference
-        self.cassette = cassette
+    outcome: UnscoredKind = "unrecorded"
+    _: KW_ONLY
+    difference: str
+    cassette: str
+    advice: str = "Record it with the command below, or undo the change."
+
+    def __post_init__(self) -> None:
+        if not self.difference:
+            self.advice = ""
 
 
 class NoVerdictCase(JrhError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -18,8 +18,6 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_jrh.core.model import RecordMode
-
 
 @dataclass(frozen=True, slots=True)
 class Takes:
@@ -29,10 +27,15 @@ class Takes:
 
 
 def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
-    """Return what a field of this annotation takes, as the innermost `Takes` says; None without."""
+    """Return what a field of this annotation takes, as the outermost `Takes` says, or the values of
+    a `Literal`; None without.
+    """
     for mark in (*marks, *getattr(annotation, "__metadata__", ())):
         if isinstance(mark, Takes):
             return mark.text
+    if get_origin(annotation) is Literal:
+        *others, last = get_args(annotation)
+        return f"{', '.join(others)} or {last}" if others else str(last)
     for part in get_args(annotation):
         if text := takes(part):
             return text
@@ -48,7 +51,6 @@ Whole: TypeAlias = Annotated[int, Takes("an integer")]
 Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
-RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
 
 
@@ -189,7 +191,7 @@ class JudgeStage(StageSection):
     threshold: Share | None = None
     """Code that judges gives numbers from 0 to 1: from this one on the verdict is a violation, or a
     pass by a scorer of Inspect, whose 1 is right. For binary suites, without score_map."""
-    images: Annotated[Literal["send", "describe"] | None, Takes("send or describe")] = None
+    images: Literal["send", "describe"] | None = None
     """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
     WebP images whose data are in the transcript are sent with the prompt, to a model that takes
     them. Left out: describe."""

@@ -350,7 +350,7 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
     document = read_document(config_file, file=places.name(config_file))
     parts = (problem.key or "").split(".")
     key: KeyPath = tuple(int(part) if part.isdecimal() else part for part in parts)
-    key = fit(document).findings.written(key)
+    key = fit(document)[1].written_key(key)
     return replace(problem, file=document.file, line=document.line(key), key=dotted(key))
 
 

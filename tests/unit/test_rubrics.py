@@ -96,14 +96,14 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("levels", "key", "line", "message"),
     [
-        ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "leave a gap: 1 missing"),
-        ("{score: 0, label: x}, {score: 0, label: y}", "score_levels[1].score", 3, "duplicate"),
+        ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "must be each once"),
+        ("{score: 0, label: x}, {score: 0, label: y}", "score_levels", 3, "scores are 0, 0"),
         ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be an integer"),
         (
             "{score: 0, label: x}, {score: 1000000000, label: x}",
             "score_levels",
             3,
-            "at most 1000 levels",
+            "without gaps",
         ),
     ],
 )
