@@ -47,8 +47,8 @@ def changes(recorded: Sequence[HttpRequest], request: HttpRequest) -> list[Chang
     def address(each: HttpRequest) -> tuple[str, str]:
         return each.method, _ID.sub("#", urlsplit(each.uri).path)
 
-    now = _parts(request)
-    alike = [_parts(each) for each in recorded if address(each) == address(request)]
+    now = parts_of(request)
+    alike = [parts_of(each) for each in recorded if address(each) == address(request)]
     if not alike:
         return None
     nearest = max(alike, key=lambda parts: len(parts.items() & now.items()))
@@ -70,7 +70,7 @@ def change_lines(found: Sequence[Change] | None) -> str:
     return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
 
 
-def _parts(request: HttpRequest) -> dict[str, str]:
+def parts_of(request: HttpRequest) -> dict[str, str]:
     """The texts that a request consists of, by their places."""
     url = urlsplit(request.uri)
     parts = {"path": url.path}

@@ -242,31 +242,19 @@ class _Search:
         return query if self._case_text.count(query) <= 1 else _spaced(words)
 
     def _state_of_text(self, text: str) -> _State:
-        """Whether it was sent as often as it stands in the case, or a request goes on with it."""
+        """Whether it was sent as often as it stands in the case, or cut between two requests: of
+        "refunded order 17 in full" one ends in "refunded ord", and another goes on with "er 17".
+        """
         sent = max((inner.count(text) for inner in self._texts), default=0)
         if sent:
             return "shown" if sent >= self._case_text.count(text) else "unknown"
-        state: _State = "shown" if len(text) >= _SURE_PIECE else "unknown"
-        holders: list[str] = []
-        gap = 0
-        while text:
-            length = self._length_held(text)
-            next_holders = self._holders(text[:length])
-            goes_on = not gap and length == len(text) and next_holders != holders
-            if length and (not holders or length >= _SURE_PIECE or goes_on):
-                holders = next_holders
-                gap = 0
-            else:
-                # Such as a name that the judge has made unreadable.
-                state = "unknown"
-                gap += max(1, length)
-                if gap >= _SURE_PIECE or length == len(text):
-                    return "missing"
-            text = text[max(1, length) :]
-        return state
+        sizes = range(1, len(text) + 1)
+        begin = bisect_left(sizes, 1, key=lambda size: not self._is_sent(text[:size]))
+        end = bisect_left(sizes, 1, key=lambda size: not self._is_sent(text[-size:]))
+        if len(self._texts) > 1 and begin + end >= len(text):
+            return "shown" if len(text) >= _SURE_PIECE else "unknown"
+        # Where its end is there, the judge may have made a name in it unreadable.
+        return "unknown" if end >= _SURE_PIECE else "missing"
 
-    def _length_held(self, text: str) -> int:
-        return bisect_left(range(len(text)), 1, key=lambda n: not self._holders(text[: n + 1]))
-
-    def _holders(self, text: str) -> list[str]:
-        return [inner for inner in self._texts if text in inner]
+    def _is_sent(self, text: str) -> bool:
+        return any(text in inner for inner in self._texts)

@@ -32,7 +32,8 @@ from pytest_jrh.recording.cassettes import (
     snapshot_change,
     writing,
 )
-from pytest_jrh.recording.recorder import HttpRecorder
+from pytest_jrh.recording.recorder import HttpRecorder, HttpRequest
+from pytest_jrh.recording.repeats import parts_of
 from pytest_jrh.recording.shown import SentTexts, is_cut
 
 # About two lines of a terminal.
@@ -500,11 +501,15 @@ def difference(
     lines: list[str] = []
     recorded, asked = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
     digests = recorded.pop("messages", [])
+    # Whatever the provider's wire format.
+    texts: list[str] = []
+    for interaction in entry.exchanges:
+        texts += parts_of(HttpRequest.of(interaction)).values()
     for number, message_digest in enumerate(asked.pop("messages")):
         if message_digest not in digests[number : number + 1]:
             message = request.messages[number]
             lines.append(f"message {number + 1} ({message['role']}):")
-            lines += first_change(_texts_of(entry), redact(message_text(message)))
+            lines += first_change(texts, redact(message_text(message)))
     if len(digests) > len(request.messages):
         lines.append(f"messages: {len(digests)} recorded, {len(request.messages)} now")
     return "\n".join([*lines, *changed_parts(recorded, asked)])
@@ -517,24 +522,6 @@ def changed_parts(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> list
         if recorded.get(name) != now:
             lines += [f"{name}:", f"-{json.dumps(recorded.get(name))}", f"+{json.dumps(now)}"]
     return lines
-
-
-def _texts_of(entry: RecordedCall) -> list[str]:
-    """Every text inside the recorded request, whatever the provider's wire format."""
-    texts: list[str] = []
-    pending: list[object] = []
-    for interaction in entry.exchanges:
-        with contextlib.suppress(ValueError, RecursionError):
-            pending.append(json.loads(interaction["request"]["body"] or ""))
-    while pending:
-        value = pending.pop()
-        if isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, dict):
-            pending.extend(value.values())
-        elif isinstance(value, list):
-            pending.extend(value)
-    return texts
 
 
 def first_change(recorded: Sequence[str], text: str) -> list[str]:
