@@ -8,26 +8,24 @@ of a case.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import DamagedError, check_depth, parsed, read_text
+from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import empty_result, short_digest
-from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview, Message
+from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import same_lines, visible
-from pytest_jrh.core.transcript import brief, message_text
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.reports.page import (
     BODIES,
@@ -47,7 +45,7 @@ from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import edit_note, labelled_by
-from pytest_jrh.store.people import CallEdit, Grounds, PersonLabel, holds_acts, is_editable
+from pytest_jrh.store.people import Grounds, PersonLabel, is_editable
 
 
 def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
@@ -236,16 +234,9 @@ class _Decision(RequestBody):
     note: str = ""
 
 
-class _CallText(RequestBody):
-    call: int
-    arguments: dict[str, str]
-    result: str | None
-
-
 class _TurnText(RequestBody):
     digest: str
     content: str | None
-    calls: tuple[_CallText, ...] = ()
 
 
 class _Expected(RequestBody):
@@ -318,15 +309,15 @@ class Deciding:
         return printable(self._cases(reviewed).body(reviewed.entry.case_id))
 
     def _turn(self, request: PageRequest) -> object:
-        """A turn to be edited: its text and calls, and those before all edits."""
+        """A turn to be edited: its text, and that before all edits."""
         case, index = self._board.get(request.names["key"]).case, request.names["index"]
         if not is_editable(case.messages, index):
             raise LookupError(index)
-        now = before = _turn_texts(case, case.messages, index)
+        text = before = message_text(case.messages[index])
         for pair in turn_pairs(case.run.messages, case.messages):
             if pair.new == index and pair.old is not None:
-                before = _turn_texts(case, case.run.messages, pair.old)
-        return {**now, "before": before}
+                before = message_text(case.run.messages[pair.old])
+        return {"text": text, "before": before}
 
     def _decide(self, request: PageRequest) -> object:
         body, key = request.read(_Decision), request.names["key"]
@@ -336,15 +327,7 @@ class Deciding:
 
     def _edit(self, request: PageRequest) -> object:
         body, key, index = request.read(_TurnText), request.names["key"], request.names["index"]
-        messages = self._board.get(key).entry.case.messages
-        made = dict(enumerate(call_texts(messages, index)))
-        calls = []
-        for call in body.calls:
-            texts = made.get(call.call, {})
-            # What is as it was made is no edit, and stays as it is to the digit.
-            if (call.arguments, call.result) != (texts.get("arguments"), texts.get("result")):
-                calls.append(_call_edit(messages, index, call))
-        return self._row(self._board.edit_turn(key, body.digest, index, body.content, calls))
+        return self._row(self._board.edit_turn(key, body.digest, index, body.content))
 
     def _label(self, request: PageRequest) -> object:
         body, key = request.read(_Expected), request.names["key"]
@@ -370,50 +353,6 @@ class Deciding:
 
     def _revert_template(self, request: PageRequest) -> object:
         return self._templates[request.names["key"]].revert()
-
-
-def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValues:
-    calls = call_texts(messages, index) if holds_acts(case) else []
-    return {"text": message_text(messages[index]), "calls": calls}
-
-
-def call_texts(messages: Sequence[Message], index: int) -> list[dict[str, Any]]:
-    """The calls of a turn to be edited: the name, each argument as text (words as they are, else
-    JSON), and the result; None of a call without one.
-    """
-    calls: list[dict[str, Any]] = []
-    for act in calls_of_turn(messages, index):
-        arguments = act.call.get("arguments")
-        texts = {}
-        for key, value in arguments.items() if isinstance(arguments, dict) else ():
-            is_text = isinstance(value, str)
-            texts[key] = value if is_text else json.dumps(value, ensure_ascii=False, default=str)
-        result = message_text(messages[act.results[0]]) if act.results else None
-        calls.append({"name": visible(act.name), "arguments": texts, "result": result})
-    return calls
-
-
-def _call_edit(messages: Sequence[Message], index: int, typed: _CallText) -> CallEdit:
-    """A call as a person typed it; raises `InputError` for an argument that is no JSON.
-
-    What was words stays words, and an emptied field of anything else leaves the argument out.
-    """
-    acts = calls_of_turn(messages, index)
-    before = acts[typed.call].call.get("arguments") if 0 <= typed.call < len(acts) else {}
-    if not isinstance(before, dict):
-        message = f"the arguments of the call are {brief(before)}, no object: it stays as it is"
-        raise InputError(message)
-    arguments = {}
-    for key, text in typed.arguments.items():
-        if isinstance(before.get(key), str):
-            arguments[key] = text
-        elif text.strip():
-            try:
-                arguments[key] = parsed(text)
-                check_depth(arguments[key])
-            except DamagedError as error:
-                raise InputError(f"what you typed {error}", key=key) from error
-    return CallEdit(call=typed.call, arguments=arguments, result=typed.result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
-from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, parsed_lines
 from pytest_jrh.core.errors import InputError, NoVerdictCase
@@ -53,22 +52,11 @@ class _Line(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-class CallEdit(_Line):
-    """One call of a turn, by its number there from 0, with the arguments and the result that a
-    person gave it; None for a result that is as it was.
-    """
-
-    call: int
-    arguments: dict[str, Any]
-    result: str | None = None
-
-
 class TurnEdit(_Line):
-    """One assistant turn with the text that a person gave it, and the calls that they changed."""
+    """One assistant turn with the text that a person gave it."""
 
     message_index: int
     content: str
-    calls: tuple[CallEdit, ...] = ()
 
 
 class Decision(_Line):
@@ -196,87 +184,36 @@ def with_edits(case: Case, decision: Decision) -> Case:
     Each changed turn becomes an `Edit` of the outcome, so that every report shows it.
     """
     messages, edits = case.messages, case.outcome.edits
-    acts = holds_acts(case)
-    turns = decision.turns
-    if not acts:
-        # As on the page: what a case of words stores of its edits cannot hold calls.
-        turns = tuple(turn.model_copy(update={"calls": ()}) for turn in turns)
-    for turn in turns:
-        if not is_editable(messages, turn.message_index):
+    are_acts = holds_acts(case)
+    for turn in decision.turns:
+        index = turn.message_index
+        if not is_editable(messages, index) or message_text(messages[index]) == turn.content:
             continue
-        changed, dropped = _with_turn(messages, turn)
-        if changed == messages:
-            continue
-        by_hand = replace(
-            _edit_by_hand(messages, changed, turn),
+        before = messages[index]
+        after, dropped = replace_text(before, turn.content)
+        by_hand = Edit(
+            message_index=index,
+            message_id=str(before.get("id") or index),
             round_index=len(edits),
+            original_content=message_text(before),
+            edited_content=turn.content,
             selector_reason=decision.note,
+            editor_reason=BY_HAND,
+            editor_raw_response="",
+            summary_snapshot="",
             dropped_reasoning=dropped,
+            before=(before,) if are_acts else (),
+            after=(after,) if are_acts else (),
         )
-        if not acts:
-            by_hand = replace(by_hand, before=(), after=())
         edits = (*edits, by_hand)
-        messages = changed
+        messages = (*messages[:index], after, *messages[index + 1 :])
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     return case if decision.expected is None else replace(case, expected=decision.expected)
 
 
-def _with_turn(messages: tuple[Message, ...], turn: TurnEdit) -> tuple[tuple[Message, ...], int]:
-    """The transcript with a turn, its calls and their results as a person has them; also count the
-    reasoning blocks that went.
-    """
-    index, dropped = turn.message_index, 0
-    changed = list(messages)
-    if message_text(messages[index]) != turn.content:
-        changed[index], dropped = replace_text(messages[index], turn.content)
-    calls = list(messages[index].get("tool_calls") or ())
-    acts = {act.number: act for act in calls_of_turn(messages, index)}
-    for edited in turn.calls:
-        act = acts.get(edited.call)
-        if act is None:
-            continue
-        if act.call.get("arguments") != edited.arguments:
-            calls[edited.call] = with_arguments(act.call, edited.arguments)
-            changed[index] = {**changed[index], "tool_calls": list(calls)}
-        for position in act.results[:1]:
-            if edited.result not in (None, message_text(messages[position])):
-                changed[position], _ = replace_text(messages[position], str(edited.result))
-    return tuple(changed), dropped
-
-
 def holds_acts(case: Case) -> bool:
-    """Whether a case was made with edits of acts, so that people may edit its calls, too."""
+    """Whether a case was made with edits of acts."""
     return any(edit.is_splice for edit in case.outcome.edits)
-
-
-def _edit_by_hand(
-    messages: tuple[Message, ...], changed: tuple[Message, ...], turn: TurnEdit
-) -> Edit:
-    """The edit of a person, with the messages from the turn to the last that they changed."""
-    index = turn.message_index
-    length = 1
-    for position in range(index, len(messages)):
-        if changed[position] != messages[position]:
-            length = position - index + 1
-    before, after = messages[index : index + length], changed[index : index + length]
-    original, edited = message_text(messages[index]), turn.content
-    if turn.calls:
-        original, edited = acts_text(before), acts_text(after)
-    return Edit(
-        message_index=index,
-        message_id=str(messages[index].get("id") or index),
-        round_index=0,
-        original_content=original,
-        edited_content=edited,
-        selector_reason="",
-        editor_reason=BY_HAND,
-        editor_raw_response="",
-        summary_snapshot="",
-        dropped_reasoning=0,
-        kind="call" if turn.calls else "say",
-        before=before,
-        after=after,
-    )
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:

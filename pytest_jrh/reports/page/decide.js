@@ -109,10 +109,10 @@ async function undo() {
   if (after && view.row?.key === row.key) await open(after);
 }
 
-// ---- Editing a turn: its text, each argument of its calls, their results
+// ---- Editing the text of a turn
 
 let editing = null;
-const isTyping = () => editing !== null && editing.fields.some((one) => one.input.value !== one.kept);
+const isTyping = () => editing !== null && editing.input.value !== editing.kept;
 look.mayLeave = () => {
   if (isTyping()) toast("Save or cancel the text that you are editing first.");
   return !isTyping();
@@ -133,35 +133,18 @@ async function edit(index) {
   if (editing) showTurns();
   toTurn(index);
   openEditor(row, index, turn);
-  editing.fields[0].input.focus({ preventScroll: true });
+  editing.input.focus({ preventScroll: true });
 }
 
-function openEditor(row, index, turn) {
-  const fields = [];
-  const field = (name, label, text, before, isLine) => {
-    const input = make(isLine ? "input" : "textarea", { id: `edit-${fields.length}`, "aria-label": visible(label), dir: "auto", autocomplete: "off" });
-    input.value = text;
-    // A browser keeps line ends in its own way: what nobody typed into is sent as it was.
-    const kept = input.value;
-    if (!isLine) input.rows = Math.min(20, Math.max(2, text.split("\n").length + text.length / 70));
-    fields.push({ ...name, input, kept, before, value: () => (input.value === kept ? text : input.value) });
-    return make("label", { for: input.id }, make("span", {}, visible(name.key ?? label)), input);
-  };
-  const parts = [field({}, `What the assistant says in [${index}]`, turn.text, turn.before.text, false)];
-  turn.calls.forEach((call, number) => {
-    const before = turn.before.calls[number] ?? call;
-    parts.push(make("p", { class: "call" }, "→ ", make("b", {}, call.name)));
-    for (const [name, text] of Object.entries(call.arguments)) {
-      const was = Object.hasOwn(before.arguments, name) ? before.arguments[name] : "";
-      parts.push(field({ call: number, key: name }, `${name} of ${call.name}`, text, was, !/[\n\r]/.test(text) && text.length < 80));
-    }
-    if (call.result !== null) parts.push(field({ call: number }, `Result of ${call.name}`, call.result, before.result ?? "", false));
-  });
+function openEditor(row, index, { text, before }) {
+  const label = `What the assistant says in [${index}]`;
+  const input = make("textarea", { id: "edit", "aria-label": label, dir: "auto", autocomplete: "off" });
+  input.value = text;
+  // A browser keeps line ends in its own way: what nobody typed into is sent as it was.
+  const kept = input.value;
+  input.rows = Math.min(20, Math.max(2, text.split("\n").length + text.length / 70));
   const preview = make("div", { class: "text" }), problem = make("p", { class: "problem", role: "alert", id: "edit-problem" });
-  const compare = () => preview.replaceChildren(...fields.flatMap(({ key, before, value }, place) => {
-    if (place && before === value()) return [];
-    return [make("p", { dir: "auto" }, key ? `${visible(key)}: ` : null, marked(differences(visible(before), visible(value()))))];
-  }));
+  const compare = () => preview.replaceChildren(make("p", { dir: "auto" }, marked(differences(visible(before), visible(input.value)))));
   const submit = (event) => {
     event.preventDefault();
     inTurn(save)();
@@ -176,32 +159,25 @@ function openEditor(row, index, turn) {
   const isByPerson = body.turns.some((other) => other.index === index && other.state === "edited by a person");
   const steps = [make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", ["Cancel", make("kbd", {}, "Esc")], inTurn(cancel))];
   if (isByPerson) steps.push(button("asMade", "As made", inTurn(() => send({ content: null }))));
-  editing = { row, index, fields, problem };
+  editing = { row, index, input, kept, problem };
   compare();
   $(`turn-${index}`).querySelector(".said").replaceChildren(make("form", { class: "editor", input: compare, submit, keydown },
-    parts, make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" }, steps)));
+    make("label", { for: input.id }, make("span", {}, label), input), make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" }, steps)));
 }
 
 async function save() {
   if (!isTyping()) return cancel();
-  const calls = [];
-  for (const { call, key, value } of editing.fields.slice(1)) {
-    calls[call] ??= { call, arguments: {}, result: null };
-    if (key === undefined) calls[call].result = value();
-    else calls[call].arguments[key] = value();
-  }
-  await send({ content: editing.fields[0].value(), calls: calls.filter(Boolean) });
+  await send({ content: editing.input.value });
 }
 
 // Sends what was typed; what is refused stands at its field, and nothing that was typed is lost.
 async function send(change) {
-  const { row, index, fields, problem } = editing;
+  const { row, index, input, problem } = editing;
   const after = await tell(row, `turns/${index}`, change, ({ error }) => {
     problem.textContent = `Nothing was saved. ${error}`;
-    const refused = fields.find((one) => one.key !== undefined && error.match(/[\p{L}\p{N}_]+/gu)?.includes(one.key)) ?? fields[0];
-    for (const one of fields) one.input.setAttribute("aria-invalid", String(one === refused));
-    refused.input.setAttribute("aria-describedby", problem.id);
-    refused.input.focus();
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", problem.id);
+    input.focus();
   });
   if (!after) return;
   editing = null;
