@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, Vali
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, parsed_lines
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.files import append_line, atomic_write, encoded, lines_of
+from pytest_jrh.core.files import append_line, atomic_write, encoded
 from pytest_jrh.core.model import Case, CaseResult, Edit, Label, LabelKey, Message
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.stages import VERIFIER
@@ -240,11 +240,8 @@ def _parsed(line: bytes) -> Decision | _Withdrawn:
 
 
 _RESTORE = "restore the line from git, or delete it"
-RUN_LABELS = "run_labels.jsonl"
-"""Beside the labels: those of natural runs, in the form that `labels: {path: ...}` reads."""
-_MERGED_BY_LINE = f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
+_MERGED_BY_LINE = "labels.jsonl merge=union\n"
 """So that git keeps the lines of both sides, where two people label in a clone each."""
-_RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +331,8 @@ class LabelBook:
     """The labels of the suites on a page: on the disk before they count, and read again by later
     sessions.
 
-    `people` are those that the files hold already; `redact` is applied to what people type. Raises
-    `InputError` where the labels of natural runs cannot be read. Of several threads one at a time
-    may use it.
+    `people` are those that the files hold already; `redact` is applied to what people type. Of
+    several threads one at a time may use it.
     """
 
     def __init__(
@@ -353,9 +349,6 @@ class LabelBook:
         for suite in suites:
             for test in suite.tests:
                 self._folders[suite.name, test.name] = test.output_dir
-        for folder in dict.fromkeys(self._folders.values()):
-            # What cannot be read is said before anybody labels.
-            _run_rows(labels_path(folder).with_name(RUN_LABELS))
         for label in people:
             self._count(label)
 
@@ -380,8 +373,6 @@ class LabelBook:
         label = replace(label, note=self._redact(storable(label.note.strip())[0]))
         self._write(case, label)
         self._count(label)
-        if case.spec.natural:
-            self._write_run_label(case, label)
 
     def _write(self, case: Case, label: PersonLabel) -> None:
         folder = self._folders[case.spec.suite, case.spec.test]
@@ -397,39 +388,10 @@ class LabelBook:
             people.pop(label.reviewer, None)
         people.setdefault(label.reviewer, []).append(label)
 
-    def _write_run_label(self, case: Case, label: PersonLabel) -> None:
-        """Bring the file of natural runs' labels up to date: with the blind one, or none."""
-        path = labels_path(self._folders[case.spec.suite, case.spec.test]).with_name(RUN_LABELS)
-        key = (case.spec.run_id, case.spec.epoch, case.spec.rubric_id, label.reviewer)
-        rows = _run_rows(path)
-        # With what people added to it.
-        row = rows.pop(key, dict(zip(_RUN_KEYS, key, strict=True)))
-        blind = _blind_one(self._labels[label.case_digest][label.reviewer])
-        if blind is not None and blind.label is not None:
-            rows[key] = {**row, "label": blind.label}
-        lines = [json.dumps(rows[key], ensure_ascii=False) for key in sorted(rows, key=repr)]
-        atomic_write(path, "".join(f"{line}\n" for line in lines))
-
 
 def _blind_one(labels: Sequence[PersonLabel]) -> PersonLabel | None:
     """The last label that was given blind."""
     return next((label for label in reversed(labels) if label.blind), None)
-
-
-def _run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The lines of a file with labels of natural runs, by run, rubric and annotator.
-
-    Raises `InputError` for the first that is none: it would be lost.
-    """
-    rows = {}
-    for line in lines_of(path):
-        try:
-            row = json.loads(line.data)
-            rows[tuple(row[name] for name in _RUN_KEYS)] = row
-        except (ValueError, TypeError, KeyError):
-            message = f"must be a JSON object with {listed(_RUN_KEYS)}"
-            raise InputError(message, str(path), line.number, hint=_RESTORE) from None
-    return rows
 
 
 class Kinship(NamedTuple):

@@ -20,8 +20,7 @@ from pytest_jrh.review.blind import LabelBoard, draw, in_order
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.review.pages import Labelling
 from pytest_jrh.review.serving import PageRequest, reply
-from pytest_jrh.sources.labels import read_rows
-from pytest_jrh.store.people import RUN_LABELS, blind_labels, labels_path, open_stores, read_people
+from pytest_jrh.store.people import blind_labels, labels_path, open_stores, read_people
 from pytest_jrh.store.records import case_digest
 from tests.support.blind import (
     COMMON,
@@ -171,12 +170,9 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
     [line] = [json.loads(each) for each in path.read_text("utf-8").splitlines()]
     kept = {"reviewer": "ann", "label": 1, "blind": True, "note": "sure"}
     assert line.items() >= kept.items()
-    [row] = read_rows(path.with_name(RUN_LABELS), file="x").rows
-    assert (row.run_id, row.epoch, row.rubric_id) == ("support-002", 1, "refund_window")
-    assert (row.label, row.annotator) == (1, "ann")
-    # Git merges these files line by line, as those of two people.
+    # Git merges this file line by line, as those of two people.
     attributes = path.with_name(".gitattributes").read_text("utf-8")
-    assert attributes == f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
+    assert attributes == "labels.jsonl merge=union\n"
     again = labelling(suite, cases, people)
     assert open_for(again, "ann") == []
     assert len(open_for(again, "ben")) == 1
@@ -228,8 +224,6 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     people = read_people(suite)
     assert [(each.label, each.withdrawn) for each in people] == [(None, True)]
     assert blind_labels(people) == {}
-    path = labels_path(tmp_path / "cases" / "agent_labels").with_name(RUN_LABELS)
-    assert path.read_text("utf-8") == ""
     board.give(ann, key, 0)
     # No report was made, so it is blind as before.
     assert blind_labels(read_people(suite)) == {case_digest(natural(0)): (0,)}
@@ -326,25 +320,6 @@ def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:
         bodies.append([sent[address].replace(key, "KEY") for address in addresses])
     assert bodies[0] == bodies[1]
     assert "Thought" not in bodies[0][0]
-
-
-def test_what_people_added_to_the_labels_of_runs_stays(tmp_path: Path) -> None:
-    suite = blind_suite(tmp_path)
-    board = labelling(suite, [natural(0), natural(1)])
-    ann, _ = board.enter("ann")
-    one, other = board.assigned(ann)
-    board.give(ann, one.key, 1)
-    path = labels_path(tmp_path / "cases" / "agent_labels").with_name(RUN_LABELS)
-    [row] = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    path.write_text(json.dumps({**row, "split": "test"}) + "\n", encoding="utf-8")
-    board.give(ann, one.key, 0)
-    board.give(ann, other.key, 1)
-    rows = read_rows(path, file="x").rows
-    assert sorted((row.label, row.split) for row in rows) == [(0, "test"), (1, "")]
-    path.write_text('{"run_id": "x"}\nnonsense\n', encoding="utf-8")
-    with pytest.raises(InputError) as raised:
-        labelling(suite, [])
-    assert [problem.line for problem in raised.value.problems] == [1]
 
 
 def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged(
