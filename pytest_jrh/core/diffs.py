@@ -43,7 +43,7 @@ def unified(old: Sequence[str], new: Sequence[str], context: int = 3) -> list[st
     return list(unified_diff(old, new, lineterm="", n=context))[2:]
 
 
-def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
     """How many pieces both begin with, and how many of the others both end with."""
     shorter = min(len(old), len(new))
     start = next((index for index in range(shorter) if old[index] != new[index]), shorter)

@@ -5,7 +5,6 @@ Texts of blocks may hold names from outside: each renderer escapes every one of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,13 +14,6 @@ from pytest_jrh.stats.figures import NONE
 
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
 Level: TypeAlias = Literal["rubric", "variant", "total"]
-
-WEIGHTS: Mapping[Word, Weight] = {
-    "PASS": "good",
-    "UNCLEAR": "warning",
-    "FAIL": "bad",
-    "": "strong",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +25,6 @@ class Headline:
     word: Word
     text: str
     suite: str = ""
-
-    @property
-    def weight(self) -> Weight:
-        """The colour of the word."""
-        return WEIGHTS[self.word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +92,6 @@ class Row:
     level: Level = "rubric"
     about: tuple[str, str, str] = ("", "", "")
 
-    @property
-    def is_part(self) -> bool:
-        """Whether it is one of the parts of the row above it."""
-        return self.level == "variant"
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -122,7 +104,6 @@ class Table:
     first: str
     titles: tuple[str, ...]
     rows: tuple[Row, ...]
-    caption: str = ""
     meanings: tuple[str, ...] = ()
     most: int = 200
 
@@ -184,14 +165,12 @@ class Cases:
 class WorstCase:
     """A case that is judged wrong, in the words of a line.
 
-    `case_id` is its result's, `name` its node id, and `key` its place in the page. `done` says what
-    was done to the run, `mistake` what is wrong with the verdict, `label` what is right, `basis`
-    what that rests on, `judge` who said otherwise, and `reason` why.
+    `case_id` is its result's. `done` says what was done to the run, `mistake` what is wrong with
+    the verdict, `label` what is right, `basis` what that rests on, `judge` who said otherwise, and
+    `reason` why.
     """
 
     case_id: str
-    name: str
-    key: str
     run: str
     rubric: str
     done: str
@@ -218,14 +197,6 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """Blocks that are to be seen where somebody asks for them: in the terminal with `-v`."""
-
-    title: str
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """Blocks under a heading."""
 
@@ -233,9 +204,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = (
-    Headline | Sentence | Line | Points | Table | Cases | ReadFirst | Diff | Fold | Section
-)
+Block: TypeAlias = Headline | Sentence | Line | Points | Table | Cases | ReadFirst | Diff | Section
 
 
 def is_warning(block: Block) -> bool:

@@ -4,17 +4,16 @@ label is wrong. The ledger has all that is known of a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from pytest_jrh.core.diffs import Piece, differences, edited_turns
+from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import (
     UNSCORED,
     Case,
     CaseResult,
     Edit,
-    Message,
     ScoreLevel,
     Verdict,
     equal_verdicts,
@@ -45,8 +44,8 @@ def score_name(session: Session, result: CaseResult, score: int | None) -> str:
     """
     if score is None:
         return "a tie"
-    text = meant(score, session.levels(result))
-    return MEANINGS[score] if score in MEANINGS and text == meant(score, ()) else text
+    levels = session.levels(result)
+    return meant(score, levels) if levels else MEANINGS.get(score, str(score))
 
 
 def reason_text(reasoning: str) -> str:
@@ -61,21 +60,14 @@ def repeats_text(numbers: Sequence[int]) -> str:
     return f"{len(numbers)} repeats ({listed(map(str, numbers), _MOST_NUMBERS)})"
 
 
-def case_basis(case: Case) -> str:
-    """Say what a label rests on."""
-    if case.altered:
-        return "of a case that was changed on the disk since it was made"
-    label = case.label
-    if label is not None:
-        by = "people" if label.by == "people" else "a program"
-        if len(label.votes) > 1:
-            by += f" ({label.votes.count(case.expected)} of {len(label.votes)})"
-        return f"labelled by {by}"
-    if case.verified:
-        return "confirmed by the verifier"
-    if case.outcome.verification is not None:
-        return "although the verifier did not confirm it"
-    return "an unverified label"
+def label_reason(case: Case) -> str:
+    """Why a label is right: in the words of a verifier that confirms it, else the votes of people,
+    or what the edit was planned for.
+    """
+    verification, plan = case.outcome.verification, case.outcome.plan
+    if verification is not None and verifier_score(case) == case.expected:
+        return verification.rationale
+    return "\n".join(label_votes(case)) or (plan.thesis if plan is not None else "")
 
 
 def label_votes(case: Case) -> list[str]:
@@ -96,18 +88,6 @@ def verifier_score(case: Case) -> int | None:
         return None
     failed = int(verification.verdict == "FAIL")
     return failed if verification.score is None else verification.score
-
-
-def about_edits(text: str, case: Case | None, room: int) -> str:
-    """A reason, begun where it first names an edited turn if that lies beyond half of `room`
-    characters: so that the part that decides is seen where the rest is cut.
-    """
-    turns = edited_turns(case.outcome.edits) if case is not None else ()
-    places = [place for turn in turns if (place := text.find(f"[{turn}]")) >= 0]
-    if not places or min(places) < room // 2:
-        return text
-    start = max(text.rfind(mark, 0, min(places)) + len(mark) for mark in (". ", ", ", "; "))
-    return f"… {text[start:]}"
 
 
 class ShownEdit(NamedTuple):
@@ -157,23 +137,16 @@ def act_note(edit: Edit) -> str:
     earlier, later = edit.before, edit.after
     if edit.kind == "omit":
         earlier, later = later, earlier
-    old_calls, old_messages = _calls(earlier), list(earlier)
-    names = [str(call.get("function", "")) for call in _calls(later) if call not in old_calls]
-    if not names:
-        # The same call with another result.
-        changed = [message for message in later if message not in old_messages]
-        names = [str(message.get("function", "")) for message in changed]
+    known = list(earlier)
+    changed = [message for message in later if message not in known]
+    # A call whose result is the same is named by the turn that makes it.
+    names = [str(message["function"]) for message in changed if message.get("function")]
+    for message in changed if not names else ():
+        names += (str(call.get("function", "")) for call in message.get("tool_calls") or ())
     shown_names = shortened(", ".join(map(one_line, names)), _LONGEST_LABEL)
     # Where the turn stays, the call stood in it.
     place = " before it" if edit.kind == "omit" and not edit.after else ""
     return f"call of {shown_names} {_DONE[edit.kind]}{place}"
-
-
-def _calls(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
-    calls: list[Mapping[str, Any]] = []
-    for message in messages:
-        calls += message.get("tool_calls") or ()
-    return calls
 
 
 class Voice(NamedTuple):
@@ -203,17 +176,13 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         word = score_name(session, results[0], score)
         heard.append(Voice(who, word, reason_text(why), by, label is not None and score != label))
 
-    checked = rationale = None
-    why = ""
-    if case is not None:
-        checked, plan = verifier_score(case), case.outcome.plan
-        rationale = case.outcome.verification.rationale if case.outcome.verification else ""
-        why = rationale if checked == label else ""
-        why = why or "\n".join(label_votes(case)) or (plan.thesis if plan else "")
     if label is not None:
+        why = "" if case is None else label_reason(case)
         add("label", label, why, label_basis(session, results[0]).text)
-    if checked is not None and checked != label:
-        add(VERIFIER.name, checked, rationale or "")
+    if case is not None and case.outcome.verification is not None:
+        checked = verifier_score(case)
+        if checked != label:
+            add(VERIFIER.name, checked, case.outcome.verification.rationale)
     for person in session.blind_labels.get((results[0].suite, results[0].case_digest), ()):
         if person.label not in (None, label):
             add(f"{_person(person.reviewer)}, blind", person.label, person.note)

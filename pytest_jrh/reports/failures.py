@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from pytest_jrh.core.diffs import unified
@@ -36,12 +37,11 @@ from pytest_jrh.core.text import (
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
     act_note,
-    case_basis,
     compared_texts,
     decided_text,
     edited_role,
     label_giver,
-    label_votes,
+    label_reason,
     meant,
     reason_text,
 )
@@ -55,8 +55,7 @@ _MOST_PROSE_LINES = 24
 _MOST_VERDICTS = 12
 _MOST_EDITS = 6
 _MOST_DIFF_LINES = 40
-_LONGEST_UNIT = 2_000
-_MOST_TURN_LINES = 12
+_MOST_TURNS = 3
 _MOST_LINES_OF_TURN = 5
 _LONGEST_TURN = 2_000
 _LONGEST_FIRST = 100
@@ -82,10 +81,9 @@ def disagreement_text(
     base: Path | None = None,
 ) -> str:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
-    command. Of repeats each verdict, equal ones once: first one of the majority, and of the
-    minority.
+    command. Of repeats each verdict, equal ones once.
 
-    Of a case without edits it shows where its label stands, and the turns around what decides.
+    Of a case without edits it shows where its label stands, and the last turns.
     Paths under `base` (default: the working folder) are shown relative to it.
     """
     folder = Path.cwd() if base is None else base
@@ -95,7 +93,7 @@ def disagreement_text(
     rubric = case.rubric
     place = f" ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else ""
     lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
-    lines += ["", *_label(case)]
+    lines += ["", *_label(case, result)]
     lines += _verdicts(case, result)
     lines.append("")
     spec = case.spec
@@ -157,45 +155,32 @@ def _first_lines(result: CaseResult, levels: Sequence[ScoreLevel]) -> list[str]:
     return lines
 
 
-def _label(case: Case) -> list[str]:
+def _label(case: Case, result: CaseResult) -> list[str]:
     """What is right, what that rests on, and why."""
     assert case.expected is not None
-    why = _why_label(case)
-    expected = f"expected: {meant(case.expected, case.levels)}, {case_basis(case)}"
+    why = label_reason(case)
+    expected = f"expected: {meant(case.expected, case.levels)}"
+    expected += f", by its label ({label_giver(result).text})"
     lines = [f"{expected}:" if why else expected]
     if case.reworded:
         lines += wrapped(_REWORDED, WIDTH, _INDENT)
     return [*lines, *_prose(why)]
 
 
-def _why_label(case: Case) -> str:
-    """Why a label is right: in the verifier's words, or the votes of people, a line each."""
-    verification = case.outcome.verification
-    if case.label is None and verification is not None:
-        return verification.rationale
-    return "\n".join(label_votes(case))
-
-
 def _verdicts(case: Case, result: CaseResult) -> list[str]:
     """The different verdicts of the repeats, with their reasons."""
-    verdicts, judgment = result.verdicts, result.judgment
-    assert judgment is not None
-    repeats = equal_verdicts(verdicts)
-    shown = judgment.shown
-    # The minority before further reasons of the majority.
-    others = [verdict for verdict in repeats if verdict.score != shown.score]
-    distinct = list(dict.fromkeys((shown, *others, *repeats)))
+    different = equal_verdicts(result.verdicts)
     lines: list[str] = []
-    for verdict in distinct[:_MOST_VERDICTS]:
-        of = f", in {len(repeats[verdict])} of {len(verdicts)}" if len(verdicts) > 1 else ""
+    for verdict, repeats in islice(different.items(), _MOST_VERDICTS):
+        of = f", in {len(repeats)} of {len(result.verdicts)}" if result.repeated else ""
         lines += ["", f"given: {meant(verdict.score, case.levels)}{of}, because"]
         lines += _prose(verdict.reasoning or _NO_REASON)
         stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
         if stated not in (None, verdict.score):
             contradiction = f"{REASONING_DISAGREES}: the reasoning ends in {stated}"
             lines.append(f"{_INDENT}({contradiction}; the score counts)")
-    if len(distinct) > _MOST_VERDICTS:
-        more = counted(len(distinct) - _MOST_VERDICTS, "more verdict")
+    if len(different) > _MOST_VERDICTS:
+        more = counted(len(different) - _MOST_VERDICTS, "more verdict")
         lines += ["", f"{more} in {LEDGER_FILE}"]
     return lines
 
@@ -293,39 +278,31 @@ def _edits(case: Case) -> list[str]:
 
 
 def _turns(case: Case) -> list[str]:
-    """The last turns, as many as there is room for."""
+    """The last turns, some lines of each."""
     messages = case.messages
+    head = ["no edits: the judge saw the transcript as it was recorded"]
+    head += wrapped(f"the last of {counted(len(messages), 'turn')}:", WIDTH)
     turn_lines: list[str] = []
-    first = len(messages)
-    while first > 0:
-        text = render_transcript(messages[:first], start=first - 1)
+    for index in range(max(0, len(messages) - _MOST_TURNS), len(messages)):
+        text = render_transcript(messages[: index + 1], start=index)
         lines: list[str] = []
         for line in text[:_LONGEST_TURN].split("\n"):
             # What a turn says is indented, which tells it from the header of a turn.
             if line.startswith(" "):
                 lines += wrapped(line.strip(), WIDTH, f"{_INDENT}  ")
             else:
-                lines.append(f"{_INDENT}{shortened(one_line(line), WIDTH - len(_INDENT))}")
+                lines.append(_in_a_line(line))
         if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
-            lines = lines[: _MOST_LINES_OF_TURN - 1]
-            lines.append(f"{_INDENT}  ... (of {len(text):,} characters)")
-        if turn_lines and len(turn_lines) + len(lines) > _MOST_TURN_LINES:
-            break
-        turn_lines = lines + turn_lines
-        first -= 1
-    numbers = ", ".join(f"[{index}]" for index in range(first, len(messages)))
-    head = ["no edits: the judge saw the transcript as it was recorded"]
-    head += wrapped(f"turns {numbers} of {len(messages):,}, the last:", WIDTH)
+            cut = f"{_INDENT}  ... (of {len(text):,} characters)"
+            lines[_MOST_LINES_OF_TURN - 1 :] = [cut]
+        turn_lines += lines
     return head + turn_lines
 
 
 def _units(text: str) -> list[str]:
     units: list[str] = []
     for line in visible(text).split("\n") if text else ():
-        for sentence in _SENTENCE_END.split(line):
-            more = len(sentence) - _LONGEST_UNIT
-            cut = f"{sentence[:_LONGEST_UNIT]}… ({more:,} more characters)"
-            units.append(cut if more > 0 else sentence)
+        units += _SENTENCE_END.split(line)
     return units
 
 

@@ -1,12 +1,10 @@
-"""What the labels of a session rest on, and what follows for its figures: sentences that all
-reports share, and figures one by one for reports without texts.
-"""
+"""What the labels of a session rest on, and what follows for its figures, as all reports say it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from pytest_jrh.core.ids import generation_id
@@ -16,8 +14,8 @@ from pytest_jrh.reports.blocks import Block, Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
-from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.intervals import Estimate, grouped
+from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     AgainstPeople,
@@ -32,47 +30,20 @@ from pytest_jrh.stats.people import (
 from pytest_jrh.store.people import Grounds, Kinship, blind_labels, untold
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleLevel:
-    """What people say of one rubric of a suite, or, where `rubric` is empty, of all.
-
-    `judges` are by name, each None where people labelled none of its cases; `verifier` likewise.
+def held_against_people(
+    results: Iterable[CaseResult], grounds: Grounds
+) -> tuple[dict[str, AgainstPeople], VerifierAgainstPeople | None]:
+    """The judges of a suite by name, and its verifier, against the blind labels of people; without
+    those of whom people labelled no case.
     """
-
-    rubric: str
-    judges: Mapping[str, AgainstPeople | None]
-    verifier: VerifierAgainstPeople | None
-
-    @property
-    def labelled(self) -> int:
-        """How many cases people labelled, of what a judge judged or the verifier looked at."""
-        counts = [against.labelled for against in self.judges.values() if against is not None]
-        if self.verifier is not None:
-            counts.append(self.verifier.labelled)
-        return max(counts, default=0)
-
-
-def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[PeopleLevel]:
-    """The total of a suite, then each of several rubrics; nothing without labels of people."""
-    if not grounds.people:
-        return []
     people, untold_digests = blind_labels(grounds.people), untold(grounds.people)
     every_result = grounds.with_rejected(result for result in results if not result.spec.derived)
-    judges = dict.fromkeys(result.judge for result in every_result if result.extra.rejected is None)
-    rubrics = dict.fromkeys(result.spec.rubric_id for result in every_result)
-    levels = []
-    for rubric in ("", *(rubrics if len(rubrics) > 1 else ())):
-        of_rubric = [result for result in every_result if rubric in ("", result.spec.rubric_id)]
-        by_judge = {}
-        for judge in judges:
-            of_judge = (result for result in of_rubric if result.judge == judge)
-            by_judge[judge] = against_people(
-                of_judge, people, ordinal=grounds.ordinal, untold=untold_digests
-            )
-        verifier = verifier_against_people(of_rubric, people, ordinal=grounds.ordinal)
-        if verifier is not None or any(by_judge.values()):
-            levels.append(PeopleLevel(rubric, by_judge, verifier))
-    return levels
+    judges = {}
+    for judge, of_judge in grouped((result.judge, result) for result in every_result).items():
+        against = against_people(of_judge, people, ordinal=grounds.ordinal, untold=untold_digests)
+        if against is not None:
+            judges[judge] = against
+    return judges, verifier_against_people(every_result, people, ordinal=grounds.ordinal)
 
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
@@ -96,7 +67,7 @@ def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
     sentences: list[str] = []
     for suite, grounds in session.grounds.items():
-        results = _made_results(session, suite)
+        results = _of_suite(session, suite)
         of = f"{suite}: " if len(session.grounds) > 1 else ""
         annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
         if annotators.units:
@@ -122,30 +93,23 @@ def _violated(session: Session, suite: str) -> Iterator[str]:
                 yield by + sentence
 
 
-def _made_results(session: Session, suite: str) -> list[CaseResult]:
-    """The results of a suite but for those of probes, which say nothing of labels."""
-    results: list[CaseResult] = []
-    for (of_suite, _), of_judge in session.by_judge.items():
-        results += of_judge if of_suite == suite else ()
-    return results
+def _of_suite(session: Session, suite: str) -> list[CaseResult]:
+    return [result for result in session.results if result.suite == suite]
 
 
-def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, int]:
+def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]:
     """How many made cases have a label that a verifier confirmed, that people or a program gave,
     and that nobody confirmed, or not as the case is on the disk now; those that people labelled
     blind too are counted apart.
     """
     blind = blind_labels(grounds.people)
     made_results = [result for result in results if result.outcome in MADE]
-    # The judges of a panel look at the same cases; those of probes have their base's labels.
-    made_cases = {}
-    for result in made_results:
-        if not result.spec.derived:
-            made_cases[made_case_id(result)] = result
-    for result in made_results if not made_cases else ():
-        made_cases[generation_id(result.spec.base_case)] = result
+    # The judges of a panel look at the same cases. Probes alone have the labels of their bases.
+    made_cases = by_made_case(result for result in made_results if not result.spec.derived)
+    if not made_cases:
+        made_cases = grouped((generation_id(one.spec.base_case), one) for one in made_results)
     counts: Counter[str] = Counter()
-    for result in made_cases.values():
+    for result, *_ in made_cases.values():
         if result.extra.altered and not result.is_accepted:
             counts["altered"] += 1
         elif result.labelled_by in ("people", "program", "column"):
@@ -155,9 +119,8 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
         else:
             counts["confirmed" if result.verified else "unverified"] += 1
     # Cases that are equal have one label of a person.
-    counts["blind"] = len({result.case_digest for result in made_cases.values()} & blind.keys())
-    names = ("confirmed", "people", "program", "column", "unverified", "altered", "blind")
-    return {name: counts[name] for name in names}
+    counts["blind"] = len({result.case_digest for result, *_ in made_cases.values()} & blind.keys())
+    return counts
 
 
 def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
@@ -191,7 +154,7 @@ def found_wrong(results: Iterable[CaseResult], grounds: Grounds) -> list[CaseRes
 def wrong_labels(session: Session, suite: str) -> list[Block]:
     """The labels that people found wrong, with whose they are and who said so."""
     grounds = session.grounds.get(suite)
-    wrong = found_wrong(_made_results(session, suite), grounds) if grounds is not None else []
+    wrong = found_wrong(_of_suite(session, suite), grounds) if grounds is not None else []
     if not wrong:
         return []
     named = []
@@ -202,8 +165,8 @@ def wrong_labels(session: Session, suite: str) -> list[Block]:
         rubric = f", {one_line(result.rubric_id)}" if session.has_rubrics else ""
         # What people say is more than what was done to the run.
         named.append(replace(case, title=f"{run_title(result, with_judge=False)}{rubric}"))
-    verb = "label is" if len(wrong) == 1 else "labels are"
-    title = f"{len(wrong):,} {verb} wrong, say people who did not see the answer."
+    labels = counted(len(wrong), "wrong label")
+    title = f"{labels}, say people who did not see the answer."
     return [Cases(title, tuple(named), "bad", most=3)]
 
 
@@ -213,9 +176,7 @@ def labels_line(session: Session) -> list[Line]:
     """
     lines = []
     for suite, grounds in session.grounds.items():
-        results = _made_results(session, suite)
-        if not results:
-            results = [result for result in session.results if result.spec.suite == suite]
+        results = _of_suite(session, suite)
         counts = rest_counts(results, grounds)
         text, wrong = _basis_text(counts, grounds), len(found_wrong(results, grounds))
         if not text:
@@ -278,31 +239,20 @@ _NOT_DRAWN = (
 
 
 def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
-    """The judges and the verifier of a suite against the blind labels of people: in total, and of
-    several rubrics for each with enough of them; nothing without any label.
-    """
-    levels = people_levels(results, grounds)
-    if grounds.people and not levels:
+    """The judges and the verifier of a suite against the blind labels of people."""
+    judges, verifier = held_against_people(results, grounds)
+    if grounds.people and not judges and verifier is None:
         yield "No judged case has a blind label of a person, so no figure is held against people."
-    few = [level for level in levels[1:] if level.labelled < FEWEST_LABELS]
-    for level in levels:
-        if level in few:
-            continue
-        of = f"{level.rubric}: " if level.rubric else ""
-        for judge, against in level.judges.items():
-            if against is not None:
-                yield of + (f"judge {judge}: " if judge else "") + _against(against)
-        verifier = level.verifier
-        if verifier is not None and verifier.false_confirmations.n:
+    for judge, against in judges.items():
+        yield (f"judge {judge}: " if judge else "") + _against(against)
+    if verifier is not None:
+        if verifier.false_confirmations.n:
             rate = _rate(verifier.false_confirmations)
-            yield f"{of}The verifier confirmed wrong labels in {rate}."
-        if verifier is not None and verifier.false_rejections.n:
-            yield f"{of}The verifier rejected right labels in {_rate(verifier.false_rejections)}."
-        if verifier is not None and verifier.reviewers.units:
-            yield f"{of}Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
-    if few:
-        rubrics = ", ".join(f"{level.rubric} ({level.labelled:,})" for level in few)
-        yield f"Too few blind labels for figures by rubric: {rubrics}."
+            yield f"The verifier confirmed wrong labels in {rate}."
+        if verifier.false_rejections.n:
+            yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
+        if verifier.reviewers.units:
+            yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
     missing = unmatched(results, grounds)
     if missing:
         yield (

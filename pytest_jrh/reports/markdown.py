@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from pytest_jrh.core.diffs import Piece, near_changes
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
@@ -19,7 +18,6 @@ from pytest_jrh.reports.blocks import (
     Block,
     Cases,
     Diff,
-    Fold,
     Headline,
     Line,
     Points,
@@ -31,13 +29,12 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     is_warning,
 )
-from pytest_jrh.reports.case_facts import about_edits, shown_edits, voices
+from pytest_jrh.reports.case_facts import shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
-from pytest_jrh.stats.figures import NONE
 from pytest_jrh.stats.panels import made_case_id
 
 
@@ -126,13 +123,13 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
         # Of a table a fold would hold two bare verdicts.
         folded = tuple(case for case in folded if case.reason)
     yield f"**Read first: {prose(_case_title(first))}**\n"
-    whole = "".join(_case(first, session, _WHOLE, _WHOLE))
-    opened = "".join(_case(first, session, _OPEN_EDIT, _OPEN_REASON))
+    whole = "".join(_case(first, session, is_whole=True))
+    opened = "".join(_case(first, session, is_whole=False))
     yield f"{opened}\n"
     if whole != opened:
         yield f"<details><summary>whole</summary>{whole}</details>"
     for case in folded:
-        body = "".join(_case(case, session, _WHOLE, _WHOLE))
+        body = "".join(_case(case, session, is_whole=True))
         summary = inert(shortened(_case_title(case), _LONGEST_NAME))
         yield f"<details><summary>{summary}</summary>{body}</details>"
     if more := len(block.cases) - 1 - len(folded):
@@ -150,15 +147,16 @@ def _case_title(case: WorstCase) -> str:
     return f"{case.run}{rubric}: {case.mistake}"
 
 
-def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> Iterator[str]:
+def _case(case: WorstCase, session: Session, *, is_whole: bool) -> Iterator[str]:
     """What tells whether the judge or the label is wrong: what was edited, and what everybody says
     of it, on one line of an HTML block.
     """
     clean = session.redactor.text
+    edit_room, why_room = (_WHOLE, _WHOLE) if is_whole else (_OPEN_EDIT, _OPEN_REASON)
     result = session.results_by_id[case.case_id]
     made = session.records.read(made_case_id(result))
     edits = [] if made is None else list(shown_edits(session.redactor.value(made)))
-    shown = edits[: _MOST_EDITS if edit_room == _WHOLE else 1]
+    shown = edits[: _MOST_EDITS if is_whole else 1]
     for edit in shown:
         yield f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
     if made is not None and not edits:
@@ -170,24 +168,23 @@ def _case(case: WorstCase, session: Session, edit_room: int, why_room: int) -> I
         yield f"<p>{inert(f'The judge was {not_shown}.')}</p>"
     rows = []
     heard = voices(session, session.panel_results.get(made_case_id(result), [result]), made)
-    if edit_room != _WHOLE:
+    if not is_whole:
         # The label, and who is likeliest to have said otherwise: the judge before, and now.
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
     for voice in heard:
         # Secrets go first: once a text is cut and escaped they could not be found.
-        reason = about_edits(visible(clean(voice.why)).strip(), made, why_room)
-        why = inert(_cut(reason, why_room, counts=why_room == _WHOLE))
+        reason = visible(clean(voice.why)).strip()
+        why = inert(_cut(reason, why_room, counts=is_whole))
         who = f"{voice.who} ({voice.by})" if voice.by else voice.who
         who, word = inert(clean(who)), inert(clean(voice.word))
         rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
     yield f"<table>{''.join(rows)}</table>"
     rubric = session.rubrics.get((result.suite, result.rubric_id))
-    if edit_room == _WHOLE and rubric is not None and rubric.instructions.strip():
+    if is_whole and rubric is not None and rubric.instructions.strip():
         instructions = _cut(visible(clean(rubric.instructions)).strip(), _WHOLE)
         yield f"<p>the rubric:</p><blockquote>{inert(instructions)}</blockquote>"
-    if edit_room == _WHOLE and case.case_id in session.commands:
-        command = entities(one_line(session.commands[case.case_id]))
-        yield f"<p>run it again:<br><code>{command}</code></p>"
+    if is_whole and case.case_id in session.commands:
+        yield f"<p>run it again:</p>{preformatted(session.commands[case.case_id])}"
 
 
 def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
@@ -215,25 +212,12 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from _table(block)
             case Cases():
                 yield from _cases(block)
-            case Fold(title, folded):
-                yield f"{prose(title)}:\n"
-                yield from markdown_parts(folded)
             case Section(title, parts):
                 yield f"#### {prose(title)}\n"
                 yield from markdown_parts(parts)
 
 
 def _table(table: Table) -> Iterator[str]:
-    if table.caption:
-        yield f"{prose(table.caption)}\n"
-    # Where nothing was wrong before, nothing is said of it.
-    kept = []
-    for at, title in enumerate(table.titles):
-        if title != "before" or any(row.cells[at].text not in _NOTHING for row in table.rows):
-            kept.append(at)
-    titles = tuple(table.titles[at] for at in kept)
-    rows = tuple(replace(row, cells=tuple(row.cells[at] for at in kept)) for row in table.rows)
-    table = replace(table, titles=titles, rows=rows)
     yield _table_row([prose(table.first), *map(prose, table.titles)])
     yield _table_row(["---", *("---:" for _ in table.titles)])
     worst = [row for row in table.rows if row.level != "total"]
@@ -242,15 +226,12 @@ def _table(table: Table) -> Iterator[str]:
         name = code(row.name, cell=True)
         if row.level == "total":
             name = f"**{prose(row.name)}**"
-        elif row.is_part:
+        elif row.level == "variant":
             name = f"&nbsp;&nbsp;{name}"
         yield _table_row([name, *(prose(cell.whole) for cell in row.cells)])
     yield ""
     if len(worst) > table.most:
         yield f"{len(worst) - table.most:,} more rows are in the report.\n"
-
-
-_NOTHING = ("0", NONE)
 
 
 def _table_row(cells: Iterable[str]) -> str:
@@ -300,9 +281,9 @@ def prose(text: str) -> str:
     return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
 
 
-def preformatted(text: str) -> str:
-    """Give a command as `<pre>` on a single line, so that no line of it is read as Markdown."""
-    return f"<pre>{entities(_cut(visible(text).strip(), _WHOLE))}</pre>"
+def preformatted(command: str) -> str:
+    """Give a command as a block on a single line, so that nothing of it is read as Markdown."""
+    return f"<pre>{html.escape(one_line(command))}</pre>"
 
 
 def marked(pieces: Iterable[Piece], longest: int) -> str:
@@ -340,8 +321,3 @@ def _cut(text: str, longest: int, *, counts: bool = True) -> str:
         # Never in the middle of a word.
         else f"{text[: longest + 1].rpartition(' ')[0] or text[:longest]} {ELLIPSIS}"
     )
-
-
-def entities(text: str) -> str:
-    """Give the text as entities on one line of an HTML block."""
-    return html.escape(text).replace("\n", "&#10;")

@@ -23,16 +23,7 @@ from typing import Any, TypeAlias
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import (
-    SHORT_NAMES,
-    UNSCORED,
-    Case,
-    CaseResult,
-    Edit,
-    Message,
-    Rubric,
-    total_spending,
-)
+from pytest_jrh.core.model import UNSCORED, Case, CaseResult, Edit, Message, Rubric, total_spending
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
@@ -48,9 +39,10 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voices
+from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.said import said, worst_results
-from pytest_jrh.reports.session import Session, case_key, spending_line
+from pytest_jrh.reports.said import said
+from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id
@@ -267,31 +259,22 @@ class SessionCases:
         self._doubted: set[str] = set()
         for contradicting in contradicting_cases(session.results):
             self._doubted.update(result.case_id for result in contradicting)
-        ranks: dict[str, int] = {}
-        for rank, result in enumerate(worst_results(session)):
-            ranks.setdefault(made_case_id(result), rank)
-        turned: dict[str, int] = {}
-        for table in session.probes:
-            for case in table.cases:
-                turned.setdefault(made_case_id(session.results_by_id[case]), len(turned))
+        groups = by_made_case(session.results)
+        ranks = {made: rank for rank, made in enumerate(by_made_case(worst_results(session)))}
 
-        def urgency(group: tuple[str, Sequence[CaseResult]]) -> tuple[int, int]:
+        def urgency(made: str) -> tuple[int, int]:
             """What is to be looked at first: wrong verdicts in the order in which to read them,
             those that a probe turned, doubtful labels, cases without a verdict.
             """
-            made, results = group
             if made in ranks:
                 return 0, ranks[made]
-            kind, tags = self._kind(results), self._tags(results)
-            if kind == "turned":
-                return 1, turned.get(made, len(turned))
-            if "label in doubt" in tags:
-                return 2, 0
-            if "no verdict" in tags:
-                return 3, 0
-            return (5 if kind == "not judged" else 4), 0
+            signs = {self._kind(groups[made]), *self._tags(groups[made])}
+            for place, sign in enumerate(("turned", "label in doubt", "no verdict"), 1):
+                if sign in signs:
+                    return place, 0
+            return (5 if "not judged" in signs else 4), 0
 
-        self.groups = dict(sorted(by_made_case(session.results).items(), key=urgency))
+        self.groups = {made: groups[made] for made in sorted(groups, key=urgency)}
 
     def rubrics(self) -> dict[str, JsonValues]:
         """The rubrics that rows name, with the levels of their scales."""
@@ -385,12 +368,11 @@ class SessionCases:
         case, turns = self.case_and_turns(first)
         rubric = session.rubrics.get((first.suite, first.rubric_id))
         other = None
-        made_for = "" if case is None else case.rubric.instructions
-        if first.extra.reworded and rubric is not None:
-            text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{made_for}"
-            other = {"text": text}
-        elif case is not None and (rubric is None or made_for != rubric.instructions):
-            other = {"id": case.rubric.id, "text": made_for}
+        if case is not None and (rubric is None or case.rubric.instructions != rubric.instructions):
+            text = case.rubric.instructions
+            if first.extra.reworded and rubric is not None:
+                text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{text}"
+            other = {"id": case.rubric.id, "text": text}
         return {
             "turns": turns,
             "voices": [voice._asdict() for voice in voices(session, results, case)],
@@ -464,17 +446,9 @@ def _rubric_key(result: CaseResult) -> str:
 
 def _title(result: CaseResult) -> str:
     """What was done to a case, as far as the editor says it; of a run as it is, the run."""
-    spec = result.spec
     if result.outcome == "no_case" and not result.extra.edit:
         return shortened(one_line(common_part(result.why.text)), _LONGEST_TITLE)
-    if spec.derived:
-        return f"{spec.test}: {spec.variant}".replace("_", " ")
-    if spec.natural:
-        return one_line(spec.run_id)
-    return one_line(result.extra.edit) or SHORT_NAMES[spec.test]
-
-
-# ---- Turns
+    return one_line(result.run_id) if result.spec.natural else what_was_done(result)
 
 
 EDITED = "edited"
@@ -487,11 +461,8 @@ BY_PROBE = "changed by the probe"
 # ---- Turns
 
 
-def case_turns(case: Case, made_case: Case | None = None) -> list[JsonValues]:
-    """The turns of a transcript beside those of its run, those that were left out where they stood.
-
-    `made_case` is the case as the pipeline made it, where `case` has a person's edits.
-    """
+def case_turns(case: Case) -> list[JsonValues]:
+    """The turns of a transcript beside those of its run; what was left out is where it stood."""
     turns = []
     for pair in turn_pairs(case.run.messages, case.messages):
         if pair.new is None and pair.old is not None and holds_acts(case):
@@ -500,7 +471,7 @@ def case_turns(case: Case, made_case: Case | None = None) -> list[JsonValues]:
             why = list(_why(case, pair.old, edits))
             turns.append({**_turn(message, pair.old), "state": LEFT_OUT, "why": why})
         else:
-            turns.append(_made_turn(case, made_case or case, pair))
+            turns.append(_made_turn(case, pair))
     return turns
 
 
@@ -531,7 +502,7 @@ def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
     return [_turn(message, index, bare=True) for index, message in enumerate(messages)]
 
 
-def _made_turn(case: Case, made_case: Case, pair: TurnPair) -> JsonValues:
+def _made_turn(case: Case, pair: TurnPair) -> JsonValues:
     before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
     # In a record that somebody has changed the transcripts may differ in length.
     index = pair.new if pair.new is not None else pair.old or 0
@@ -546,14 +517,10 @@ def _made_turn(case: Case, made_case: Case, pair: TurnPair) -> JsonValues:
     is_other = before != after and any(edit.is_splice for edit in edits)
     if _said(before) == _said(after) and not is_other:
         return turn
-    why = list(_why(case, pair.old, edits))
-    if dropped := sum(edit.dropped_reasoning for edit in edits):
-        why.append(["Reasoning", f"{dropped} of its parts went with the old text"])
-    turn["why"] = why
+    turn["why"] = list(_why(case, pair.old, edits))
     if pair.old is None and holds_acts(case):
         return {**turn, "state": INSERTED}
-    by_person = _said(_message(made_case.messages, index)) != _said(after)
-    by_person = by_person or any(edit.editor_reason == BY_HAND for edit in edits)
+    by_person = any(edit.editor_reason == BY_HAND for edit in edits)
     has_reasoning = any(part["kind"] == "reasoning" for part in turn["parts"])
     # The text of an edited turn is in one part, and its reasoning is gone.
     was = list(_parts(before, bare=not has_reasoning))

@@ -15,8 +15,6 @@ NOTE = (
     "turned: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
     "intervals, row by row."
 )
-_MOST_NAMED = 3
-_TWICE = 2
 _STEPS = 5
 
 
@@ -38,7 +36,8 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
     return ["No probe turns verdicts more often than by chance (5%, by Holm's method)."]
 
 
-def _turned(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
+def turned_sentence(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
+    """What a probe turned, one of all `tables`."""
     of = heading(table, tables)
     return (
         f"{f'{of}: ' if of else ''}{table.probe} turns {table.total.turned:,} of "
@@ -59,24 +58,11 @@ def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
 def _finding(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     total = table.total
     rate = f"{percent(total.rate.value)}, 95% interval {range_text(total.rate)}"
-    text = f"{_turned(table, tables)} ({rate})"
+    text = f"{turned_sentence(table, tables)} ({rate})"
     if towards := _towards(total):
         text += f", {towards}" if table.ordinal else f", towards {towards}"
     if table.flicker.value is not None:
         text += f"; the judge's flicker is {percent(table.flicker.value)}"
-    # The parts of variants' names that turn most, of those that turn more than the whole.
-    parts: dict[str, tuple[int, int]] = {}
-    for row in table.rows:
-        for part in row.axes:
-            turned, n = parts.get(part, (0, 0))
-            parts[part] = (turned + row.turned, n + row.n)
-    above = []
-    for part, (turned, n) in parts.items() if len(parts) >= _TWICE else ():
-        if turned and total.rate.value is not None and turned / n > total.rate.value:
-            above.append((-turned / n, -n, f"{part} ({turned} of {n})"))
-    above.sort(key=lambda ranked: ranked[:2])
-    if above:
-        text += f"; most by {', '.join(words for *_, words in above[:_MOST_NAMED])}"
     return f"{text}."
 
 

@@ -4,7 +4,6 @@ the page render types of blocks and places, and know of no topic.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,17 +11,14 @@ from pathlib import Path
 
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import CaseResult
-from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
     Block,
     Cases,
     Cell,
     Diff,
-    Fold,
     Headline,
-    Level,
     Line,
     Points,
     ReadFirst,
@@ -30,41 +26,30 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
-    Weight,
-    WorstCase,
 )
-from pytest_jrh.reports.case_facts import label_basis, score_name
+from pytest_jrh.reports.counts import Share, count_blocks
 from pytest_jrh.reports.grounds import (
     label_sentences,
     labels_line,
     violated_sentences,
     wrong_labels,
 )
-from pytest_jrh.reports.probes import finding_sentences, probe_blocks, turned_table
+from pytest_jrh.reports.probes import finding_sentences, probe_blocks
 from pytest_jrh.reports.provenance import origin_lines
+from pytest_jrh.reports.reading import next_lines, worst_cases
 from pytest_jrh.reports.session import (
+    WORST_FIRST,
     Session,
-    case_key,
     dollars_text,
-    run_title,
     spending_line,
     suite_names,
-    what_was_done,
 )
 from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.baseline import Pair, PromptChange
+from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
-from pytest_jrh.stats.intervals import Estimate, grouped
-from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
-from pytest_jrh.stats.probes import ProbeTable
-from pytest_jrh.stats.statistics import (
-    Statistics,
-    accuracy_of,
-    bias_of,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +73,10 @@ def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
     """All that there is to say of a session, without its secrets; with `bars` what is missed is a
     table also where nothing is, and without `skips` nothing is said of why there is no case.
     """
-    headlines = [_headline(session, suite) for suite in _worst_first(session)]
+    headlines = {suite: _headline(session, suite) for suite in _worst_first(session)}
     blocks = Said(
         word=session.word,
-        headline=_session_headline(session, headlines),
+        headline=_session_headline(session, [*headlines.values()]),
         answer=tuple(_answer(session, headlines, bars=bars)),
         doubts=tuple(_doubts(session, skips=skips)),
         details=tuple(_details(session)),
@@ -100,18 +85,7 @@ def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
     return clean
 
 
-_ORDER: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
-_VERBS: Mapping[Word, tuple[str, str]] = {
-    "FAIL": ("fails", "fail"),
-    "UNCLEAR": ("is unclear", "are unclear"),
-    "PASS": ("passes", "pass"),
-}
 _MOST_SUITES = 3
-# So many rows still fit a glance.
-_MOST_ROWS = 8
-# More than a person reads at once.
-_MOST_READ = 30
-_LONGEST_RUBRIC = 40
 _MOST_RATES = 2
 _CONTEXT = 400
 
@@ -119,7 +93,7 @@ _CONTEXT = 400
 def _worst_first(session: Session) -> list[str]:
     def place(suite: str) -> int:
         decision = session.decisions.get(suite)
-        return len(_ORDER) if decision is None else _ORDER.index(decision.word)
+        return WORST_FIRST.index(decision.word if decision is not None else "")
 
     return sorted(dict.fromkeys([*session.decisions, *suite_names(session)]), key=place)
 
@@ -159,14 +133,12 @@ def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
     names = listed(suites, _MOST_SUITES)
     if not session.word:
         return names
-    one, many = _VERBS[session.word]
-    verb = one if len(suites) == 1 else many
-    return f"{len(suites):,} of {counted(len(headlines), 'suite')} {verb}: {names}"
+    return f"{len(suites):,} of {counted(len(headlines), 'suite')}: {names}"
 
 
-def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> Iterator[Block]:
+def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) -> Iterator[Block]:
     interrupted = _interrupted(session)
-    for suite, headline in zip(_worst_first(session), headlines, strict=True):
+    for suite, headline in headlines.items():
         yield headline
         yield from interrupted
         interrupted = []
@@ -174,13 +146,13 @@ def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> I
         decision = session.decisions.get(suite)
         if decision is not None:
             yield from map(Sentence, _beside(decision))
-        yield from _figures(session, suite, bars=bars)
+        yield from count_blocks(session, suite, bars=bars)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
     yield from _probability_table(session)
-    if cases := worst_cases(session):
-        yield ReadFirst(tuple(cases))
+    if cases := tuple(worst_cases(session)):
+        yield ReadFirst(cases)
     for sentence in islice(violated_sentences(session), _MOST_RATES):
         yield Line("violated", sentence)
     yield from labels_line(session)
@@ -214,173 +186,6 @@ def _interrupted(session: Session) -> list[Block]:
     return [Sentence(text, "warning")]
 
 
-def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
-    """What is missed and what is a false alarm: of several judges a row each, of one its rubrics,
-    or the levels of its scale; what probes turned.
-    """
-    of_suite = [section for section in sections(session.table) if section.suite == suite]
-    judged = [section for section in of_suite if section.total.counts.n]
-    findings = [table for table in session.probes if table.suite == suite and table.is_finding]
-    if len(judged) > 1:
-        yield _judges_table(session, judged, () if bars else findings)
-        findings = []
-    elif not judged and not bars:
-        # Cases of probes alone.
-        yield from turned_table([table for table in session.probes if table.suite == suite])
-        findings = []
-    for section in judged if len(judged) == 1 else ():
-        pairs = _pairs(session, section)
-        rows = sorted(_section_rows(section, pairs), key=lambda row: -row.worst)
-        total = rows[0] if len(rows) == 1 else _counts("all", section.total, pairs)
-        # Of a case that is looked at again the headline says it all.
-        is_alone = section.total.counts.n == 1 and session.decisions
-        if bars or (section.total.counts.disagree and not is_alone):
-            shown = rows if len(rows) == 1 else [*rows, total]
-            first = "level" if section.mode == "ordinal" else "rubric"
-            yield _counts_table(first, shown)
-        elif not is_alone:
-            yield Sentence(total.sentence)
-    if bars:
-        yield from turned_table([table for table in session.probes if table.suite == suite])
-        return
-    for table in findings:
-        turned = f"{table.total.turned:,} of {counted(table.total.n, 'right verdict')}"
-        of = f" of judge {one_line(table.judge)}" if table.judge else ""
-        yield Sentence(f"{table.probe} turns {turned}{of}", "warning")
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """How many cases of one label are judged wrong, of how many, now and before.
-
-    Of an ordinal judge `missed` are wrong levels, and there are no `alarms`. `before` are those of
-    the baseline, None where nothing is compared.
-    """
-
-    name: str
-    missed: Estimate
-    alarms: Estimate | None
-    missed_before: int | None
-    alarms_before: int | None
-    bias: Estimate | None
-    about: tuple[str, str, str]
-    level: Level = "rubric"
-
-    @property
-    def worst(self) -> float:
-        """The larger one of its shares, by which rows are sorted."""
-        alarms = self.alarms.value if self.alarms is not None else None
-        return max(self.missed.value or 0, alarms or 0)
-
-    @property
-    def has_other_alarms(self) -> bool:
-        """Whether there were more or fewer false alarms before."""
-        return self.alarms is not None and self.alarms_before not in (None, self.alarms.count)
-
-    @property
-    def sentence(self) -> str:
-        """What is wrong, where there is little: `0 of 25 violations missed`."""
-        parts = []
-        if self.missed.n:
-            text = f"{self.missed.count:,} of {counted(self.missed.n, 'violation')} missed"
-            if self.alarms is None:
-                text = f"{self.missed.count:,} of {self.missed.n:,} given another level"
-            parts.append(text)
-        if self.alarms is not None and self.alarms.n:
-            alarms = counted(self.alarms.count or 0, "false alarm")
-            parts.append(f"{alarms} on {counted(self.alarms.n, 'satisfied case')}")
-        return ", ".join(parts)
-
-
-def _pairs(session: Session, section: figures.Section) -> list[Pair]:
-    """The cases of a judge that are compared with the baseline."""
-    of_judge = []
-    for pair in session.pairs.values():
-        if (pair.now.spec.suite, pair.now.judge) == (section.suite, section.judge):
-            of_judge.append(pair)
-    return of_judge
-
-
-def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
-    """The rubrics of a judge; of an ordinal one the levels of its scale."""
-    if section.mode == "binary":
-        for statistics in section.rubrics or [section.total]:
-            of_rubric = [pair for pair in pairs if pair.now.rubric_id == statistics.rubric]
-            name = statistics.rubric or section.total.name
-            yield _counts(name, statistics, of_rubric if statistics.rubric else pairs)
-        return
-    judged = section.total.judged
-    by_level = grouped((result.label, result) for result in judged if result.label is not None)
-    scale = section.total.matrices["ordinal"].labels
-    for level, results in sorted(by_level.items()):
-        of_level = [pair for pair in pairs if pair.now.label == level]
-        yield _Counts(
-            f"level {level}",
-            accuracy_of(results).complement(),
-            None,
-            _wrong_before(of_level),
-            None,
-            bias_of(results, scale),
-            (section.suite, section.judge, ""),
-        )
-
-
-def _counts(
-    name: str, statistics: Statistics, pairs: Sequence[Pair], level: Level = "rubric"
-) -> _Counts:
-    about = (statistics.suite, statistics.judge, statistics.rubric)
-    total: Level = "total" if name == "all" else level
-    if statistics.mode == "ordinal":
-        wrong = statistics.figures["exact"].complement()
-        bias = statistics.figures["bias"]
-        return _Counts(name, wrong, None, _wrong_before(pairs), None, bias, about, total)
-    return _Counts(
-        name,
-        statistics.figures["recall"].complement(),
-        statistics.figures["false_positive_rate"],
-        _wrong_before([pair for pair in pairs if pair.now.label == 1]),
-        _wrong_before([pair for pair in pairs if pair.now.label == 0]),
-        None,
-        about,
-        total,
-    )
-
-
-def _wrong_before(pairs: Sequence[Pair]) -> int | None:
-    return sum(not pair.was_right for pair in pairs) if pairs else None
-
-
-def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] = ()) -> Table:
-    """A table of counts; what was wrong before stands beside what changed, and what there is no
-    case of has no column.
-    """
-    is_ordinal = all(row.alarms is None for row in rows)
-    columns: list[tuple[str, list[Cell]]] = []
-    missed = [_share_cell(row.missed, row.missed_before) for row in rows]
-    columns.append(("wrong level" if is_ordinal else "missed", missed))
-    if any(row.missed_before not in (None, row.missed.count) for row in rows):
-        columns.append(("before", [_number_cell(row.missed_before) for row in rows]))
-    if is_ordinal:
-        bias = [Cell(figures.decimal(row.bias.value if row.bias else None)) for row in rows]
-        columns.append(("bias", bias))
-    alarms = [_share_cell(row.alarms or Estimate(), row.alarms_before) for row in rows]
-    columns.append(("false alarms", alarms))
-    if any(row.has_other_alarms for row in rows):
-        columns.append(("before", [_number_cell(row.alarms_before) for row in rows]))
-    if findings:
-        turned = [Cell(text, weight="warning" if text else "") for text in findings]
-        columns.append(("turned by probes", turned))
-    known = []
-    for title, cells in columns:
-        if any(cell.text != figures.NONE for cell in cells):
-            known.append((title, cells))
-    table_rows = []
-    for number, row in enumerate(rows):
-        in_row = tuple(cells[number] for _, cells in known)
-        table_rows.append(Row(row.name, in_row, row.level, row.about))
-    return Table(first, tuple(title for title, _ in known), tuple(table_rows), most=_MOST_ROWS)
-
-
 def _probability_table(session: Session) -> Iterator[Table]:
     """What judges that give probabilities would miss at few false alarms, and decide alone."""
     rows = []
@@ -406,7 +211,7 @@ def _calibration(session: Session) -> Iterator[Section]:
         for tenth, violated in of_judge.bins.items():
             low, high = tenth / BINS, (tenth + 1) / BINS
             is_so = (violated.lower or 0) <= high and low <= (violated.upper or 1)
-            cell = replace(_share_cell(violated, None), weight="strong" if is_so else "bad")
+            cell = replace(Share(violated).cell, weight="strong" if is_so else "bad")
             rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
         alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (
@@ -418,52 +223,6 @@ def _calibration(session: Session) -> Iterator[Section]:
             text += f" It decides alone where it is at least {sure:.4g} sure: {mistakes}."
         table = Table("probability", ("violated",), tuple(rows))
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
-
-
-def _share_cell(wrong: Estimate, before: int | None) -> Cell:
-    if not wrong.n:
-        return Cell(figures.NONE)
-    interval = None
-    if wrong.lower is not None and wrong.upper is not None:
-        interval = (wrong.lower, wrong.upper)
-    is_worse = before is not None and (wrong.count or 0) > before
-    text = f"{wrong.count:,} of {wrong.n:,}"
-    weight: Weight = "bad" if is_worse else ""
-    share_before = None if before is None else before / wrong.n
-    return Cell(text, weight=weight, share=wrong.value, interval=interval, before=share_before)
-
-
-def _number_cell(number: int | None) -> Cell:
-    return Cell(figures.NONE if number is None else f"{number:,}")
-
-
-def _judges_table(
-    session: Session, judged: Sequence[figures.Section], findings: Sequence[ProbeTable]
-) -> Table:
-    """A row for each judge, the worst one first, or the best one where nothing is decided; what
-    each probe turned more often than by chance stands beside it.
-    """
-    probed = list(dict.fromkeys(table.judge for table in findings))
-
-    def place(section: figures.Section) -> tuple[int, float]:
-        name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
-        value = section.total.figures[name].value
-        if not session.decisions:
-            return 0, 2 if value is None else -value
-        is_probed = section.judge in probed
-        number = probed.index(section.judge) if is_probed else len(probed)
-        return number, 2 if value is None else value
-
-    rows, turned = [], []
-    for section in sorted(judged, key=place):
-        pairs = _pairs(session, section)
-        rows.append(_counts(section.judge or section.label, section.total, pairs))
-        of_judge = []
-        for table in findings:
-            if table.judge == section.judge:
-                of_judge.append(f"{table.probe} {table.total.turned:,} of {table.total.n:,}")
-        turned.append(", ".join(of_judge))
-    return _counts_table("judge", rows, turned if any(turned) else ())
 
 
 def _prompt(change: PromptChange) -> Block:
@@ -479,189 +238,12 @@ def _prompt(change: PromptChange) -> Block:
     return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
 
 
-def worst_results(session: Session) -> list[CaseResult]:
-    """The cases that are judged wrong, in the order in which to read them: first those that were
-    right before, or that nothing accepts; of these the ones whose label a person confirmed, and
-    last those whose label people found wrong; then by how far off the verdict is, how many judges
-    are wrong, and how many repeats; of many cases those of the rubric with the most mistakes. Cases
-    of probes are left out.
-    """
-    news: set[str] = set()
-    flickered: set[str] = set()
-    for decision in session.decisions.values():
-        news.update(decision.regressions, decision.new_wrong)
-        flickered.update(decision.flickered)
-    wrong = []
-    for result in session.results:
-        if result.outcome == "disagree" and not result.spec.derived:
-            wrong.append(result)
-    judges = Counter(map(made_case_id, wrong))
-    mistakes: Counter[str] = Counter()
-    if len(judges) > _MOST_READ:
-        mistakes.update(result.rubric_id for result in wrong)
-
-    def order(result: CaseResult) -> tuple[bool, bool, int, int, int, float, int]:
-        right = sum(score == result.label for score in result.all_scores)
-        distance = 1
-        if result.score is not None and result.label is not None:
-            distance = abs(result.score - result.label)
-        return (
-            result.case_id not in news,
-            result.case_id in flickered,
-            -label_basis(session, result).certainty,
-            -distance,
-            -judges[made_case_id(result)],
-            right / (len(result.all_scores) or 1),
-            -mistakes[result.rubric_id],
-        )
-
-    return sorted(wrong, key=order)
-
-
-def worst_cases(session: Session) -> list[WorstCase]:
-    """The cases to read first, one of a panel once."""
-    by_case = grouped((made_case_id(result), result) for result in worst_results(session))
-    cases = []
-    for results in by_case.values():
-        first = results[0]
-        basis = label_basis(session, first)
-        judge = f"judge {one_line(first.judge)}" if first.judge else "judge"
-        if len(results) > 1:
-            judge = f"{len(results):,} judges, {one_line(first.judge)}"
-        cases.append(
-            WorstCase(
-                case_id=first.case_id,
-                name=session.node(first.case_id),
-                key=case_key(first.case_id),
-                run=run_title(first, with_judge=False),
-                rubric=one_line(first.rubric_id) if session.has_rubrics else "",
-                # Nothing was done to the cases of a table.
-                done="" if session.is_table else what_was_done(first),
-                mistake=mistake(first),
-                label=score_name(session, first, first.label),
-                basis=basis.text,
-                judge=judge,
-                reason=one_line(first.reasoning),
-            )
-        )
-    return cases
-
-
-def mistake(result: CaseResult) -> str:
-    """What kind of mistake a wrong verdict is."""
-    if result.outcome == "agree":
-        return f"gave {result.scores_text}, which is right"
-    if result.spec.target_score is not None or result.repeated:
-        return f"gave {result.scores_text}, right is {result.label}"
-    return "missed" if result.label else "false alarm"
-
-
-def next_lines(session: Session) -> list[Block]:
-    """The one next step: to record what is missing, to update the baseline, or to read the cases
-    that are judged wrong, to probe the judge again; to check labels, or keep the verdicts, where
-    nothing is wrong.
-    """
-    missing = sum(result.outcome == "unrecorded" for result in session.results)
-    if session.record_command and missing:
-        text = (
-            f"with an API key this records {counted(missing, 'case')}, and only what is missing; "
-            "--jrh-plan shows the cost"
-        )
-        return [Line("next", text, "warning", session.record_command)]
-    for decision in session.decisions.values():
-        if decision.update_command:
-            text = "where the cases that the baseline does not have are new"
-            return [Line("next", text, "warning", decision.update_command)]
-    wrong = worst_results(session)
-    if not wrong and session.record_command:
-        text = "after a change of the prompt or the map; to ask the same again: "
-        return [Line("next", f"{text}--jrh-retry-unscored", "warning", session.record_command)]
-    if not wrong:
-        text = _nothing_wrong(session)
-        return [Line("next", text)] if text else []
-    if session.is_table:
-        cases = {made_case_id(result) for result in wrong}
-        return [
-            Line(
-                "next",
-                f"read {_to_read(wrong, cases)}; where a label is wrong, correct it in that row",
-            )
-        ]
-    fix = _judge_to_fix(session)
-    # What people or a program said is corrected where they said it.
-    is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "press r" if is_made else "correct it where it was given"
-    text = f"label wrong: {correct}; right: fix {fix}"
-    regressed = any(decision.regressions for decision in session.decisions.values())
-    # A part of a suite is not what a baseline is updated from.
-    if regressed and not session.is_part:
-        text += ", or --jrh-update-baseline"
-    return [Line("next", text, command=session.review_command)]
-
-
-def _to_read(wrong: Sequence[CaseResult], cases: set[str]) -> str:
-    """Which cases to read: of many those of the rubric with the most mistakes."""
-    if len(cases) == 1:
-        return "the case"
-    rubrics = Counter(result.rubric_id for result in wrong)
-    if len(cases) <= _MOST_READ or len(rubrics) == 1:
-        return f"the {len(cases):,} cases"
-    [(rubric, number)] = rubrics.most_common(1)
-    name = shortened(one_line(rubric), _LONGEST_RUBRIC)
-    return f"the {counted(number, 'case')} of {name} first, of {len(cases):,}"
-
-
-def _judge_to_fix(session: Session) -> str:
-    """What is to be changed of a judge that is wrong: its prompt's file, where that is known; of
-    several judges the one that the decision of its suite is about.
-    """
-    files = {change.now.file for change in session.prompt_changes if change.now.file}
-    if len(files) == 1:
-        return one_line(files.pop().replace("\\", "/").rpartition("/")[2])
-    several = len(session.decisions) > 1
-    judges = []
-    for suite, decision in session.decisions.items():
-        if decision.word == session.word and decision.reasons:
-            judge = decision.reasons[0].judge
-            name = f"judge {one_line(judge)}" if judge else "the judge"
-            judges.append(f"{name} of {one_line(suite)}" if several else name)
-    return listed(judges, _MOST_SUITES) or "the judge"
-
-
-def _nothing_wrong(session: Session) -> str:
-    """What is next where no verdict is wrong: that a judge is probed again, people look at labels
-    that are wrong or in doubt, or that the verdicts are kept for a gate; nothing where all is done.
-    """
-    turning = [table for table in session.probes if table.is_finding]
-    if not turning and session.word == "FAIL":
-        turning = [table for table in session.probes if table.total.turned]
-    if turning:
-        first = session.results_by_id[turning[0].cases[0]].spec
-        case = one_line(f"{first.run_id} {first.variant}")
-        fix = f"change {_judge_to_fix(session)}, and run it again: -k {turning[0].probe}"
-        return f"read {case} first, {fix}"
-    if session.is_table:
-        return ""
-    if session.word == "FAIL":
-        return "mend what failed; the same command then makes only what is missing"
-    if not session.table.overall.counts.n:
-        return ""
-    if any(wrong_labels(session, suite) for suite in session.grounds):
-        return "read the labels that people found wrong; in the browser r rejects one: --jrh-review"
-    if any(line.weight == "warning" for line in labels_line(session)):
-        return "people label cases without the answers: --jrh-review=blind"
-    if not any(decision.active for decision in session.decisions.values()):
-        return "hold later judges to these verdicts: --jrh-baseline=FILE --jrh-update-baseline"
-    return ""
-
-
 def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
     """What makes the figures doubtful: first what judges were not shown, and verdicts against their
     own reasoning; then by judge, and of the whole session.
     """
     yield from topics.not_shown_blocks(session)
     yield from topics.contradicted_blocks(session)
-    yield from topics.extent_blocks(session)
     every_section = sections(session.table)
     for section in every_section:
         of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
@@ -744,4 +326,4 @@ def _odd_cases(session: Session, section: figures.Section) -> Iterator[Block]:
         if result.flickers:
             flickering.append(session.named(result.case_id, result.scores_text))
     if flickering:
-        yield Fold("flickering", (Cases("flickering", tuple(flickering)),))
+        yield Cases("flickering", tuple(flickering))

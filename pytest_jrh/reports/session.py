@@ -122,6 +122,7 @@ class Extent:
     interrupted: bool = False
 
 
+WORST_FIRST: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
 Probed: TypeAlias = "Callable[[Case, CaseSpec], Case | None]"
 
 
@@ -258,15 +259,9 @@ class Session:
 
     @cached_property
     def probes(self) -> tuple[ProbeTable, ...]:
-        """What probes have turned, suite by suite, and of each the worst first."""
+        """What probes have turned, the worst first."""
         tables = probe_tables(self.results)
-        suites = list(dict.fromkeys(table.suite for table in tables))
-
-        def place(table: ProbeTable) -> tuple[int, int, float]:
-            turned = -table.total.turned
-            return suites.index(table.suite), turned, -(table.total.rate.value or 0)
-
-        return tuple(sorted(tables, key=place))
+        return tuple(sorted(tables, key=lambda table: -table.total.turned))
 
     @cached_property
     def results_by_id(self) -> Mapping[str, CaseResult]:
@@ -290,9 +285,8 @@ class Session:
     @property
     def word(self) -> Word:
         """The worst that is decided about any suite."""
-        words = {decision.word for decision in self.decisions.values()}
-        order: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS")
-        return next((word for word in order if word in words), "")
+        words = (decision.word for decision in self.decisions.values())
+        return min(words, key=WORST_FIRST.index, default="")
 
     def levels(self, result: CaseResult) -> Sequence[ScoreLevel]:
         """The scale of a case; empty in a binary suite."""

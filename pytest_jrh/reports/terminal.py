@@ -8,15 +8,16 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.text import GAP, Styled, aligned, columns, one_line, shortened, wrapped
 from pytest_jrh.reports.blocks import (
     Block,
     Cases,
     Diff,
-    Fold,
     Headline,
     Line,
     Points,
@@ -27,8 +28,9 @@ from pytest_jrh.reports.blocks import (
     Weight,
     is_warning,
 )
+from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.report import Display, Report
-from pytest_jrh.reports.said import said, worst_cases
+from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session, spending_text
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
@@ -39,12 +41,19 @@ _STYLES: Mapping[Weight, str] = {
     "bad": "red",
     "warning": "yellow",
 }
+_COLOURS: Mapping[Word, str] = {
+    "PASS": "bold green",
+    "UNCLEAR": "bold yellow",
+    "FAIL": "bold red",
+    "": "bold",
+}
 MOST_LINES = 16
 """Of an answer without `-v`, where it can be so short."""
 _FEWEST_ROWS = 3
 _WORD_ROOM = 6
 _TITLE_ROOM = 12
 _MOST_OF_DIFF = 2  # lines
+_MOST_RUNS = 3
 
 
 class TerminalReport(Report):
@@ -64,15 +73,13 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     """
     # With -rs or -ra pytest lists every skip with its whole reason.
     session_said = said(session, skips=display.skips)
-    last = _report_line(session, display)
+    last = _report_lines(session, display)
     headlines = [block for block in session_said.answer if isinstance(block, Headline)]
-    if len(headlines) > 1 and session_said.word not in ("", "PASS"):
-        headlines.insert(0, Headline(session_said.word, session_said.headline))
-    if display.verbosity < 0:
-        return [*block_lines(headlines, display.width), *last]
     head: list[Block] = []
-    if headlines and headlines[0] not in session_said.answer:
-        head.append(headlines[0])
+    if len(headlines) > 1 and session_said.word not in ("", "PASS"):
+        head.append(Headline(session_said.word, session_said.headline))
+    if display.verbosity < 0:
+        return [*block_lines([*head, *headlines], display.width), *last]
     foot: list[Block] = []
     for block in session_said.answer:
         # What to read and to do comes last.
@@ -83,89 +90,79 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
         return [*block_lines([*head, *doubts, *foot], display.width, verbose=True), *last]
     foot_lines = [*block_lines(foot, display.width), *last]
     room = MOST_LINES - len(foot_lines)
-    warnings = sum(map(is_warning, doubts))
-    head_lines = _fitted(head, display.width, room - min(warnings, 1))
-    room = max(room - len(head_lines), min(warnings, 1))
-    doubt_lines = list(block_lines(doubts, display.width, indent=len(GAP)))
-    whole = [*map(_without_list, doubts)]
-    if len(doubt_lines) > room:
-        doubt_lines = list(block_lines(whole, display.width, indent=len(GAP)))
-    if len(doubt_lines) > room:
-        doubt_lines = list(_in_a_line(doubts, display.width))
-        first = list(block_lines(whole[:1], display.width, indent=len(GAP)))
-        if warnings and 1 < len(first) <= room - warnings + 1:
-            doubt_lines[:1] = first
-    if warnings > room:
-        more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
-        doubt_lines = [*doubt_lines[: room - 1], Styled(more, "yellow")]
-    return [*head_lines, *doubt_lines[:room], *foot_lines]
+    fewest = min(1, sum(map(is_warning, doubts)))
+    head_lines = _fitted(head, display.width, room - fewest)
+    doubt_lines = _fitted_doubts(doubts, display.width, max(room - len(head_lines), fewest))
+    return [*head_lines, *doubt_lines, *foot_lines]
 
 
-def _report_line(session: Session, display: Display) -> list[Styled]:
-    """Where the reports are, and what the session has cost."""
-    files = [str(relative_path(path, display.folder)) for path in display.written]
-    cost = "" if session.is_table else spending_text(session.spending)
-    if not session.results and not session.spending.calls:
-        cost = ""
-    # The page comes first, and has what the others have.
-    first = f"{files[0]} and {len(files) - 1:,} more" if len(files) > 1 else "".join(files)
-    for names in map(one_line, (", ".join(files), first)):
-        line = f"{'report':<{_TITLE_ROOM}}{names}" if names else ""
-        gap = display.width - columns(line) - columns(cost)
-        if gap >= len(GAP) or not cost:
-            break
-    if line and cost and gap >= len(GAP):
-        return [Styled(f"{line}{' ' * gap}{cost}")]
-    lines = [line] if line else []
-    if cost:
-        lines.append(f"{'cost':<{_TITLE_ROOM}}{cost}")
+def _report_lines(session: Session, display: Display) -> list[Styled]:
+    """Where the reports are, and what the session has cost; in one line where there is room."""
+    lines = []
+    if display.written:
+        # The page comes first, and has what the others have.
+        first = one_line(str(relative_path(display.written[0], display.folder)))
+        more = len(display.written) - 1
+        lines.append(f"{'report':<{_TITLE_ROOM}}{first}{f' and {more:,} more' if more else ''}")
+    if not session.is_table and (session.results or session.spending.calls):
+        cost = spending_text(session.spending)
+        gap = display.width - sum(map(columns, (*lines, cost)))
+        if lines and gap >= len(GAP):
+            lines[0] += f"{' ' * gap}{cost}"
+        else:
+            lines.append(f"{'cost':<{_TITLE_ROOM}}{cost}")
     return [*map(Styled, lines)]
 
 
 def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     """The lines of blocks; where there is not room for all, without the rows of tables beyond the
-    worst, then without one sentence after the other, and then with tables of the first suite alone.
+    worst, then without plain sentences, and then without tables.
     """
-    lines = list(block_lines(blocks, width))
-    kept = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
-    for block in reversed(kept):
-        if len(lines) > room:
-            lines = list(block_lines(kept, width))
-        if len(lines) > room and isinstance(block, Sentence) and not block.weight:
-            kept.remove(block)
+    short = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
+    bare = [block for block in short if not isinstance(block, Sentence) or block.weight]
+    without_tables = [block for block in bare if not isinstance(block, Table)]
+    lines: list[Styled] = []
+    for shown in (blocks, short, bare, without_tables):
+        lines = list(block_lines(shown, width))
+        if len(lines) <= room:
+            break
+    return lines
+
+
+def _fitted_doubts(doubts: Iterable[Block], width: int, room: int) -> list[Styled]:
+    """The sentences of doubts, whole where there is room for all, else each cut to a line, but for
+    the first; of warnings beyond that their number.
+    """
+    sentences = []
+    for block in doubts:
+        if isinstance(block, Cases):
+            text = block.title if block.is_sentence else block.in_a_line
+            sentences.append(Sentence(text, block.weight))
+        elif isinstance(block, Sentence):
+            sentences.append(block)
+    lines = list(block_lines(sentences, width, indent=len(GAP)))
     if len(lines) <= room:
         return lines
-    suites = 0
-    first: list[Block] = []
-    for block in kept:
-        suites += isinstance(block, Headline)
-        if suites == 1 or isinstance(block, Headline):
-            first.append(block)
-    return list(block_lines(first, width))
-
-
-def _without_list(block: Block) -> Block:
-    """A list of cases as its title, where that is a sentence, else with the first of them."""
-    if not isinstance(block, Cases):
-        return block
-    return Sentence(block.title if block.is_sentence else block.in_a_line, block.weight)
-
-
-def _in_a_line(blocks: Iterable[Block], width: int) -> Iterator[Styled]:
-    """The sentences of doubts, each cut to a line."""
-    for block in blocks:
-        if isinstance(block, Sentence | Cases):
-            text = block.text if isinstance(block, Sentence) else block.in_a_line
-            mark = "! " if is_warning(block) else GAP
-            line = shortened(f"{mark}{one_line(text)}", width)
-            yield Styled(line, _STYLES.get(block.weight, ""))
+    lines = []
+    for sentence in sentences:
+        mark = "! " if is_warning(sentence) else GAP
+        line = shortened(f"{mark}{one_line(sentence.text)}", width)
+        lines.append(Styled(line, _STYLES.get(sentence.weight, "")))
+    warnings = sum(map(is_warning, sentences))
+    first = list(block_lines(sentences[:1], width))
+    if warnings and len(first) <= room - warnings + 1:
+        lines[:1] = first
+    if warnings > room:
+        more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
+        lines[room - 1 :] = [Styled(more, "yellow")]
+    return lines[:room]
 
 
 def block_lines(
     blocks: Iterable[Block], width: int, *, verbose: bool = False, indent: int = _WORD_ROOM
 ) -> Iterator[Styled]:
-    """Blocks in at most `width` columns; of folds nothing, unless `verbose`. Plain sentences
-    outside of sections stand under the headline's, behind its word.
+    """Blocks in at most `width` columns. Plain sentences outside of sections stand under the
+    headline's, behind its word.
 
     With `verbose` the node ids of cases stand alone on their lines and are never cut, so that they
     can be copied; without, cases are named by what was done.
@@ -174,9 +171,8 @@ def block_lines(
         match block:
             case Headline(word, text, suite):
                 of = f"{one_line(suite)}: " if suite else ""
-                style = f"bold {_STYLES[block.weight]}" if word else "bold"
                 mark = f"{word}{GAP}" if word else ""
-                yield from _hanging(mark, f"{of}{text}", width, style)
+                yield from _hanging(mark, f"{of}{text}", width, _COLOURS[word])
             case Sentence(text, weight):
                 mark = "! " if weight == "warning" else ""
                 before = "" if weight else " " * indent
@@ -204,10 +200,6 @@ def block_lines(
                 yield from _read_first(block, width)
             case Diff():
                 yield from _diff(block, width, verbose=verbose)
-            case Fold(title, folded):
-                if verbose:
-                    yield from _hanging("", f"{title}:", width)
-                    yield from block_lines(folded, width, verbose=verbose, indent=0)
             case Section(title, parts):
                 yield Styled("")
                 yield Styled(shortened(one_line(title), width), "bold")
@@ -223,13 +215,11 @@ def _hanging(head: str, text: str, width: int, style: str = "") -> Iterator[Styl
 
 def _table(table: Table, width: int) -> Iterator[Styled]:
     """A table; where it is too wide, titles take two lines, and intervals a table of their own."""
-    if table.caption:
-        yield from _hanging("", table.caption, width)
     shown = list(table.rows)
     if len(shown) > table.most:
         # The total is in the headline where room is short.
         shown = [row for row in shown if row.level != "total"][: table.most or _FEWEST_ROWS]
-    names = [f"{GAP if row.is_part else ''}{one_line(row.name)}" for row in shown]
+    names = [f"{GAP if row.level == 'variant' else ''}{one_line(row.name)}" for row in shown]
     whole = [[one_line(cell.whole) for cell in row.cells] for row in shown]
     heads = [(table.first, *table.titles)]
     room = width - sum(map(columns, table.titles)) - len(GAP) * len(table.titles)
@@ -241,15 +231,11 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
     for number, line in enumerate(lines):
         is_bold = number < len(heads) or shown[number - len(heads)].level == "total"
         yield Styled(line, "bold" if is_bold else "")
-    if len(heads) > 1:
-        ranged = [any(row.cells[at].range for row in shown) for at in range(len(table.titles))]
-        titles = [title for title, has in zip(table.titles, ranged, strict=True) if has]
-        ranges = []
-        for row in shown:
-            cells = zip(row.cells, ranged, strict=True)
-            ranges.append([cell.range or NONE for cell, has in cells if has])
-        if titles:
-            yield from map(Styled, _rows([("95% intervals", *titles)], names, ranges, width))
+    ranged = [at for at in range(len(table.titles)) if any(row.cells[at].range for row in shown)]
+    if len(heads) > 1 and ranged:
+        titles = [table.titles[at] for at in ranged]
+        ranges = [[row.cells[at].range or NONE for at in ranged] for row in shown]
+        yield from map(Styled, _rows([("95% intervals", *titles)], names, ranges, width))
 
 
 def _rows(
@@ -289,56 +275,42 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
     yield Styled(shortened(f"{indent}{one_line(label)}", width))
     if first.reason:
         yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))
-    number = Counter(case.run for case in block.cases)
+    cases_of_run = Counter(case.run for case in block.cases)
     runs = []
     for case in rest:
-        # A run may have several cases.
-        rubric = f" ({case.rubric})" if number[case.run] > 1 and case.rubric else ""
-        runs.append(f"{one_line(case.run)}{rubric}")
-    shown = min(len(runs), width)
-    while shown > 1 and columns(_runs_text(runs, shown)) > width:
+        rubric = f" ({case.rubric})" if cases_of_run[case.run] > 1 and case.rubric else ""
+        runs.append(f"{case.run}{rubric}")
+    shown = _MOST_RUNS
+    while shown > 1 and columns(f"{indent}{listed(runs, shown)}") > width:
         shown -= 1
     if runs:
-        yield Styled(shortened(_runs_text(runs, shown), width))
-
-
-def _runs_text(runs: Sequence[str], shown: int) -> str:
-    more = f" and {len(runs) - shown:,} more" if len(runs) > shown else ""
-    return f"{' ' * _TITLE_ROOM}{', '.join(runs[:shown])}{more}"
+        yield Styled(shortened(f"{indent}{listed(runs, shown)}", width))
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
     """The largest change, in two lines; with `verbose` all of them."""
-    gone = ""
-    changes = []
-    for piece in block.pieces:
-        text = piece.text
-        if piece.kind == "gone":
-            gone = text
-        elif piece.kind == "new":
-            changes.append((gone, text))
-        if gone and piece.kind == "same":
-            changes.append((gone, ""))
-        if piece.kind != "gone":
-            gone = ""
-    if gone:
-        changes.append((gone, ""))
+    changes = [piece for piece in block.pieces if piece.kind != "same"]
     if verbose:
         yield Styled(f"{one_line(block.title)}:")
-        for old, new in changes:
-            for sign, text, style in (("-", old, "red"), ("+", new, "green")):
-                for line in text.strip("\n").split("\n") if text else ():
-                    yield from _hanging(f"{GAP}{sign} ", line, width, style)
+        for piece in changes:
+            sign, style = ("-", "red") if piece.kind == "gone" else ("+", "green")
+            for line in piece.text.strip("\n").split("\n"):
+                yield from _hanging(f"{GAP}{sign} ", line, width, style)
         return
-    largest = max(changes, key=lambda change: sum(map(len, change)), default=("", ""))
-    old, new = map(one_line, largest)
+    gone = ""
+    largest = ("", "")
+    for piece in block.pieces:
+        if piece.kind == "gone":
+            gone = one_line(piece.text)
+        change = (gone, one_line(piece.text) if piece.kind == "new" else "")
+        largest = max(largest, change, key=lambda pair: sum(map(len, pair)))
+        if piece.kind != "gone":
+            gone = ""
     title = f"{one_line(block.title)}: "
     # Some of each line is lost where it is wrapped.
     room = _MOST_OF_DIFF * width - columns(title) - len(_CHANGED) - 2 * _TITLE_ROOM
-    room //= 2 if old and new else 1
-    text = f'"{shortened(old, room)}"{_CHANGED if new else " is gone"}' if old else "new: "
-    if new:
-        text += f'"{shortened(new, room)}"'
+    room //= 2 if all(largest) else 1
+    text = _CHANGED.join(f'"{shortened(part, room)}"' for part in largest)
     yield from _hanging("", f"{title}{text}", width)
 
 
@@ -375,13 +347,13 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
         return
     session_said = said(session)
     message = []
-    for case in worst_cases(session)[:_MOST_NAMED]:
+    for case in islice(worst_cases(session), _MOST_NAMED):
         rubric = f", {case.rubric}" if case.rubric else ""
         message.append(f"{case.run}{rubric}: {case.done} ({case.mistake}): {case.reason}")
     properties["title"] = f"{session_said.word}: {session_said.headline}".removeprefix(": ")
-    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     text = _message("\n".join(map(one_line, message)))
-    yield f"::{kind} {listed}::{text}"
+    yield f"::{kind} {written}::{text}"
 
 
 def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:

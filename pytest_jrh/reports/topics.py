@@ -1,13 +1,13 @@
 """What is said of a session beside its labels: the decision, how sure it is, its cases, and what
-has changed since the baseline; how much of it ran, what is unrecorded, which models answered as
-other versions than in the recordings, what people decided, which labels they should look at again,
-why figures are missing, how panels agree, and whether judges were shown what decides.
+has changed since the baseline; which models answered as other versions than in the recordings, what
+people decided, which labels they should look at again, why figures are missing, how panels agree,
+and whether judges were shown what decides.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_jrh.core.documents import listed
@@ -17,7 +17,6 @@ from pytest_jrh.reports.blocks import (
     Block,
     Cases,
     Cell,
-    Fold,
     Points,
     Row,
     Section,
@@ -47,7 +46,6 @@ MOST_UNSCORED = 5
 _MOST_SETS = 12
 _MOST_SPLIT = 50
 _MOST_REASONS = 3
-_MOST_MATRICES = 20
 
 
 def certainty_sentences(decision: Decision) -> Iterator[str]:
@@ -109,51 +107,38 @@ def _set_name(change: SetChange) -> str:
 
 def gate_cases(decision: Decision, session: Session) -> list[Cases]:
     """The cases that changed, count against a limit, or are missing; no list is empty."""
-    lists: list[Cases] = []
-
-    def add(title: str, cases: Mapping[str, str] | Iterable[str], weight: Weight) -> None:
-        remarks = cases if isinstance(cases, Mapping) else dict.fromkeys(cases, "")
-        named = tuple(session.named(case_id, why) for case_id, why in remarks.items())
-        if named:
-            most = MOST_UNSCORED if title == "unscored" else MOST_NAMED
-            lists.append(Cases(title, named, weight, most))
-
-    changes: tuple[tuple[str, Sequence[str], Weight], ...] = (
+    remarks = dict.fromkeys(decision.flickered, "by flicker: the judge has not changed")
+    remarks |= decision.unscored
+    new, others = [], []
+    if decision.comparison is not None:
+        named_above = {*decision.never_reported, *decision.unscored, *decision.new_wrong}
+        for case, why in decision.comparison.not_comparable.items():
+            if case in named_above:
+                continue
+            if why == NOT_IN_BASELINE:
+                new.append(case)
+            else:
+                others.append(case)
+                remarks[case] = why
+    # Where nothing decides, or an update accepts them, wrong verdicts are no news.
+    is_news = decision.active and not decision.accepted
+    against = "" if decision.comparison is None else " not in the baseline"
+    lists: tuple[tuple[str, Iterable[str], Weight], ...] = (
         ("regressions", decision.regressions, "bad"),
         ("fixes", decision.fixes, "good"),
+        ("accepted into the baseline, though wrong", decision.accepted, "warning"),
+        (f"disagreements{against}", decision.new_wrong if is_news else (), "bad"),
+        ("never reported", decision.never_reported, "bad"),
+        ("unscored", decision.unscored, "bad"),
+        ("new since the baseline", new, "muted"),
+        ("not comparable with the baseline", others, "warning"),
     )
-    for title, cases, weight in changes:
-        add(title, [case for case in cases if case not in decision.flickered], weight)
-        flickered = [case for case in cases if case in decision.flickered]
-        add(f"{title} by flicker: the judge has not changed", flickered, weight)
-    add("accepted into the baseline, though wrong", decision.accepted, "warning")
-    if decision.active and not decision.accepted:
-        compared = "disagreements not in the baseline"
-        title = "disagreements" if decision.comparison is None else compared
-        add(title, decision.new_wrong, "bad")
-    add("never reported", decision.never_reported, "bad")
-    add("unscored", decision.unscored, "bad")
-    not_comparable = dict(decision.comparison.not_comparable) if decision.comparison else {}
-    for case in (*decision.never_reported, *decision.unscored, *decision.new_wrong):
-        not_comparable.pop(case, None)
-    new = [case for case, why in not_comparable.items() if why == NOT_IN_BASELINE]
-    for case in new:
-        del not_comparable[case]
-    add("new since the baseline", new, "muted")
-    add("not comparable with the baseline", not_comparable, "warning")
-    return lists
-
-
-def extent_blocks(session: Session) -> list[Block]:
-    """Say of each suite how much of it ran; nothing of one that ran whole, or was interrupted."""
-    blocks: list[Block] = []
-    for suite, extent in session.extents.items():
-        cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
-        of = f" of suite {suite}" if len(session.extents) > 1 else ""
-        # How many cases were deselected stands in the headline.
-        is_said = suite in session.decisions
-        if extent.cases < extent.of and not extent.interrupted and not is_said:
-            blocks.append(Sentence(f"{cases}{of} in this session"))
+    blocks = []
+    for title, cases, weight in lists:
+        named = tuple(session.named(case, remarks.get(case, "")) for case in cases)
+        if named:
+            most = MOST_UNSCORED if title == "unscored" else MOST_NAMED
+            blocks.append(Cases(title, named, weight, most))
     return blocks
 
 
@@ -214,47 +199,35 @@ def panel_blocks(session: Session) -> list[Block]:
         if panel.without_majority:
             split_cases = panel.without_majority.items()
             named = [session.named(case, reason) for case, reason in split_cases]
-            split = Cases("without a majority", tuple(named), most=_MOST_SPLIT)
-            blocks.append(Fold("cases without a majority", (split,)))
+            blocks.append(Cases("without a majority", tuple(named), most=_MOST_SPLIT))
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
     return sections
 
 
-def more_figures(section: figures.Section) -> list[Block]:
-    """The confusion matrices of a judge, and why figures are missing, if any."""
-    rows = section.total_first
-    blocks: list[Block] = []
-    for row in rows if len(rows) <= _MOST_MATRICES else rows[:1]:
-        matrix = row.matrices.get(section.mode)
-        if matrix is not None and matrix.n:
-            table_rows = []
-            for label, counts in zip(matrix.labels, matrix.counts, strict=True):
-                table_rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))
-            titles = tuple(f"judge gave {label}" for label in matrix.labels)
-            blocks.append(Table("right answer", titles, tuple(table_rows), row.name))
+def more_figures(section: figures.Section) -> Iterator[Block]:
+    """The confusion matrix of a judge over all its cases, and why figures are missing, if any."""
+    matrix = section.total.matrices.get(section.mode)
+    if matrix is not None and matrix.n:
+        rows = []
+        for label, counts in zip(matrix.labels, matrix.counts, strict=True):
+            rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))
+        titles = tuple(f"judge gave {label}" for label in matrix.labels)
+        yield Table("right answer", titles, tuple(rows))
     missing = []
-    for title, reason, labels in reasons(section):
-        missing.append(f"{title}: {reason} ({', '.join(labels)})")
+    for title, reason, names in reasons(section):
+        missing.append(f"{title}: {reason} ({', '.join(names)})")
     if missing:
-        blocks.append(Points(tuple(missing)))
-    if not blocks:
-        return []
-    title = f"Confusion matrices and missing figures, {section.label}"
-    return [Fold(title, tuple(blocks))]
+        yield Points(tuple(missing))
 
 
 def majority_sentence(panel: Panel) -> str:
     """How often the majority of a panel is right; where there is none in some cases, how often."""
-    right, cases = panel.accuracy.count or 0, counted(panel.accuracy.n, "case")
-    if not panel.without_majority:
-        return f"the majority is right in {right:,} of {cases}"
-    undecided, judges = len(panel.without_majority), counted(len(panel.judges), "judge")
-    text = f"no majority in {undecided:,} of {cases} ({judges})"
-    others = panel.accuracy.n - undecided
-    if right == others:
-        return f"{text}; right in the other {others:,}" if others else text
-    return f"{text}; right in {right:,} of the other {others:,}"
+    cases = counted(panel.accuracy.n, "case")
+    text = f"the majority of {counted(len(panel.judges), 'judge')} is right in "
+    text += f"{panel.accuracy.count or 0:,} of {cases}"
+    undecided = len(panel.without_majority)
+    return f"{text}, none in {undecided:,}" if undecided else text
 
 
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
@@ -288,18 +261,16 @@ def unsettled_blocks(session: Session) -> list[Block]:
 
     blocks: list[Block] = [Sentence(text, "warning") for text in session.model_changes]
     for (suite, rubric), reworded in reworded_rubrics(session.results).items():
-        labels = "label stands" if len(reworded) == 1 else "labels stand"
         sentence = (
             f"{counted(len(reworded), 'case')} of the rubric {rubric!r} (suite {suite}) had "
-            f"another text of the rubric when made: the {labels} for that text, the verdicts for "
-            "the present one. Review them with --jrh-review."
+            "another text of the rubric when made: labels stand for that text, verdicts for the "
+            "present one. Review them with --jrh-review."
         )
         blocks.append(cases(sentence, reworded))
     if altered := altered_cases(session.results):
-        was, its = ("were", "their labels") if len(altered) > 1 else ("was", "its label")
         sentence = (
-            f"{counted(len(altered), 'case')} {was} changed on the disk after being made (the "
-            f"record no longer fits its case_digest): nobody has confirmed {its}. Restore the "
+            f"{counted(len(altered), 'case')} changed on the disk after being made (the record no "
+            "longer fits its case_digest), and nobody has confirmed the label since. Restore the "
             "file, or review the cases with --jrh-review."
         )
         blocks.append(cases(sentence, altered))
@@ -334,11 +305,8 @@ def review_blocks(session: Session) -> list[Block]:
         blocks.append(Sentence(f"Reviewed by people: {decided}."))
     void = [session.named(result.case_id) for result in reviewed if result.extra.review == "void"]
     if void:
-        decisions = "decision is" if len(void) == 1 else "decisions are"
-        sentence = (
-            f"{len(void):,} {decisions} void, because the case was made in another way since."
-        )
-        blocks.append(Cases(sentence, tuple(void), "warning"))
+        title = "decisions that are void, as the case was made in another way since"
+        blocks.append(Cases(title, tuple(void), "warning"))
     return blocks
 
 

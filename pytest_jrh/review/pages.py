@@ -119,7 +119,7 @@ class ReviewedCases(SessionCases):
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
         one = self.reviewed[made_case_id(result)]
-        return one.case, case_turns(one.case, one.entry.case)
+        return one.case, case_turns(one.case)
 
     def row(self, made: str) -> JsonValues:
         """A case as one entry of the list of those to decide about."""

@@ -253,11 +253,6 @@ class Section:
         return self.total.mode
 
     @property
-    def total_first(self) -> list[Statistics]:
-        """The rows, the total first."""
-        return sorted(self.rows, key=lambda row: bool(row.rubric))
-
-    @property
     def rubrics(self) -> list[Statistics]:
         """The rows of single rubrics."""
         return [row for row in self.rows if row.rubric]

@@ -71,11 +71,6 @@ class ProbeRow:
         """How many of them are wrong."""
         return self.rate.count or 0
 
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The parts of the variant's name, such as an attack and its place."""
-        return tuple(self.variant.split("-")) if self.variant else ()
-
 
 @dataclass(frozen=True, slots=True)
 class ProbeTable:

@@ -58,7 +58,7 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
         "The judge gave 0 (satisfied); the right answer is 1 (violated).",
         "rubric: rubric-1 (inputs/data/tiny/rubrics.yml:1)",
         "    Demand 1: the assistant answers kindly and clearly.",
-        "expected: 1 (violated), confirmed by the verifier:",
+        "expected: 1 (violated), by its label (verifier):",
         "    The closing words of the assistant show it.",
         "given: 0 (satisfied), because",
         "    Nothing is wrong with this.",

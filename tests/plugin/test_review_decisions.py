@@ -134,7 +134,7 @@ def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
         f"inputs/configs/reworded.yml::agent_perturbation::rubric-1::run-{number}[e1]"
         for number in (1, 2)
     ]
-    assert f"{told} made: the labels stand for that text, the verdicts for the" in frozen.said
+    assert f"{told} made: labels stand for that text, verdicts for the" in frozen.said
     assert all(node in frozen.said for node in nodes)
     markdown = (frozen.folder / "summary.md").read_text("utf-8")
     assert "had another text of the rubric when made" in markdown

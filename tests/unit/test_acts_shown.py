@@ -43,7 +43,7 @@ def test_what_a_person_edits_is_an_edit_that_can_be_undone() -> None:
     by_hand = case.outcome.edits[-1]
     assert (by_hand.kind, by_hand.editor_reason) == ("say", BY_HAND)
     assert undone(case.messages, case.outcome.edits) == ACT_RUN
-    states = [shown.get("state") for shown in case_turns(case, CASE)]
+    states = [shown.get("state") for shown in case_turns(case)]
     assert states.count("edited by a person") == 1
 
 
@@ -86,7 +86,7 @@ def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
     case = make_case(messages=run, edited=False)
     made = (*run[:4], failed, bare)
     case = replace(case, outcome=replace(case.outcome, messages=made, edits=edits))
-    turns = list(case_turns(case, case))
+    turns = list(case_turns(case))
     assert [turn["index"] for turn in turns if "state" in turn] == [4, 5]
     assert turns[4]["parts"][0]["text"] == "no answer"
     titles = [edit.title for edit in shown_edits(case)]

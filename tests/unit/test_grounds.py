@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
-from pytest_jrh.reports.grounds import label_sentences, labels_line, people_levels
+from pytest_jrh.reports.grounds import held_against_people, label_sentences, labels_line
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
@@ -43,12 +43,10 @@ def result(number: int, *, right: bool = True, test: str = "agent_perturbation")
 def against(
     results: list[CaseResult], grounds: Grounds
 ) -> tuple[AgainstPeople, VerifierAgainstPeople]:
-    """The only judge and the verifier against people, over all rubrics."""
-    total = people_levels(results, grounds)[0]
-    judge = total.judges[""]
-    assert judge is not None
-    assert total.verifier is not None
-    return judge, total.verifier
+    """The only judge and the verifier against people."""
+    judges, verifier = held_against_people(results, grounds)
+    assert verifier is not None
+    return judges[""], verifier
 
 
 def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
@@ -116,17 +114,6 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
     said = "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to"
     assert said in " ".join(sentences(results, nobody_tells))
-
-
-def test_each_rubric_is_held_against_people_by_itself() -> None:
-    results = [result_with(result(number), rubric_id="one") for number in range(40)]
-    results += [result_with(result(100 + number), rubric_id="other") for number in range(10)]
-    people = [person(number, int(number % 5 > 0)) for number in range(40)]
-    people += [person(100 + number, 1) for number in range(10)]
-    _, one, other = people_levels(results, Grounds(people=tuple(people)))
-    assert (one.rubric, other.rubric) == ("one", "other")
-    assert one.verifier is not None
-    assert one.verifier.false_confirmations.count == 8
 
 
 def test_a_label_of_equal_cases_counts_once() -> None:

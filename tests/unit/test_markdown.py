@@ -59,7 +59,7 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     title = "❌ FAIL: the judge misses 600 of 600 violations that it found before"
     assert page.all("h2")[0].text == title
     assert any("292 more rows are in the report." in element.text for element in page.all("p"))
-    assert cells(page)[-1] == ["all", "600 of 600", "0 of 600"]
+    assert cells(page)[-1] == ["all", "600 of 600", "0", "0 of 600"]
     assert any(
         element.text.startswith("This report was cut at its size limit")
         for element in page.all("em")
@@ -130,6 +130,6 @@ def test_preformatted_text_and_prose_hold_no_markup(text: str) -> None:
         f"<details><summary>s</summary>{preformatted(text)}</details>\n\nnext {prose(text)} end\n"
     )
     assert [element.tag for element in page.elements] == ["details", "summary", "pre", "p"]
-    assert page.elements[2].text == text.strip()
+    assert page.elements[2].text == one_line(text)
     said = page.elements[3].text.replace("\u200b", "")
     assert said.split() == f"next {one_line(text)} end".split()

@@ -13,7 +13,8 @@ from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.model import CaseResult, LabelSource
 from pytest_jrh.reports.blocks import Cases, Headline, Line
-from pytest_jrh.reports.said import next_lines, said, worst_cases, worst_results
+from pytest_jrh.reports.reading import next_lines, worst_cases, worst_results
+from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
@@ -35,7 +36,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     headline, wrong, *_ = said(session).answer
     assert isinstance(headline, Headline)
     assert isinstance(wrong, Cases)
-    assert wrong.title == "2 labels are wrong, say people who did not see the answer."
+    assert wrong.title == "2 wrong labels, say people who did not see the answer."
     assert [case.why for case in wrong.cases] == [
         "violated by verifier; blind, ann says satisfied"
     ] * 2
@@ -51,7 +52,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
 def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
     # The first three are violations of which the judge misses all.
     session = with_people(judged(misses(9), rubrics=("tone",)), {2: 1, 0: 0})
-    cases = worst_cases(session)
+    cases = list(worst_cases(session))
     assert cases[0].run == "run-002"
     assert cases[0].basis == "verifier, ann blind"
     assert cases[-1].run == "run-000"

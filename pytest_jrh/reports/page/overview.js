@@ -7,7 +7,6 @@ const BLOCKS = {
   Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, block.text),
   Points: (block) => make("ul", {}, block.sentences.map((sentence) => make("li", { dir: "auto" }, sentence))),
   Diff: drawDiff,
-  Fold: (block) => make("details", {}, make("summary", {}, block.title), drawBlocks(block.blocks)),
   Section: (block) => make("section", {}, make("h2", {}, block.title), drawBlocks(block.blocks)),
   Table: drawTable,
   Cases: drawCases,
@@ -38,8 +37,7 @@ function drawTable(block) {
     const cells = row.cells.map((cell, place) => drawCell(cell, isBar[place], block.titles[place], row.name));
     return make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), cells);
   });
-  const caption = block.caption ? make("caption", {}, block.caption) : null;
-  const table = make("table", { class: hasBars(block) ? "bars" : "plain" }, caption, make("thead", {}, make("tr", {}, first, titles)), make("tbody", {}, lines));
+  const table = make("table", { class: hasBars(block) ? "bars" : "plain" }, make("thead", {}, make("tr", {}, first, titles)), make("tbody", {}, lines));
   if (hasBars(block)) return table;
   return make("div", { class: "scroll" }, table);
 }
