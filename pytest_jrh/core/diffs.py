@@ -25,22 +25,6 @@ _MOST_PAIRS = 20_000
 _LEAST_ALIKE = 0.3
 _SHORTEST_ISLAND = 3
 _GAP = "…"
-_MOST_LINES = 400
-
-
-def unified(old: Sequence[str], new: Sequence[str], context: int = 3) -> list[str]:
-    """Give the lines of a unified diff without its head; of texts that cannot be compared whole,
-    the first 400 lines.
-
-    What both begin and end with does not count.
-    """
-    # Loaded where something differs: most sessions need it for nothing.
-    from difflib import unified_diff
-
-    start, end = shared_ends(old, new)
-    if _pairs(old[start : len(old) - end], new[start : len(new) - end]) > _MOST_PAIRS:
-        old, new = old[start : start + _MOST_LINES], new[start : start + _MOST_LINES]
-    return list(unified_diff(old, new, lineterm="", n=context))[2:]
 
 
 def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:

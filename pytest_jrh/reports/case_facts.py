@@ -186,17 +186,19 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
     for person in session.blind_labels.get((results[0].suite, results[0].case_digest), ()):
         if person.label not in (None, label):
             add(f"{_person(person.reviewer)}, blind", person.label, person.note)
-    new_prompts = {change.now.suite for change in session.prompt_changes if change.is_reworded}
+    suite = results[0].suite
+    is_new = any(
+        change.is_reworded for change in session.prompt_changes if change.now.suite == suite
+    )
     for result in results:
-        before = "old prompt" if result.suite in new_prompts else "before"
-        if result.judge:
-            before = f"{one_line(result.judge)} before"
-        if earlier := session.earlier.get(result.case_id):
-            for verdict, by in _different(earlier.verdicts):
-                add(before, verdict.score, verdict.reasoning, by)
+        before = f"{one_line(result.judge)} before" if result.judge else "before"
+        if is_new and not result.judge:
+            before = "old prompt"
+        earlier = session.earlier.get(result.case_id)
+        for verdict, by in _different(earlier.verdicts) if earlier is not None else ():
+            add(before, verdict.score, verdict.reasoning, by)
     for result in results:
-        now = "new prompt" if result.suite in new_prompts else "judge"
-        now = one_line(result.judge) or now
+        now = one_line(result.judge) or ("new prompt" if is_new else "judge")
         for verdict, by in _different(result.verdicts):
             add(now, verdict.score, verdict.reasoning, by)
         if result.outcome in UNSCORED:

@@ -5,12 +5,11 @@ Text of models and logs is wrapped, bounded, indented, and shown with control ch
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from pytest_jrh.core.diffs import unified
+from pytest_jrh.core.diffs import Piece, near_changes
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
@@ -18,7 +17,6 @@ from pytest_jrh.core.model import (
     UNSCORED,
     Case,
     CaseResult,
-    Edit,
     ScoreLevel,
     Verdict,
     equal_verdicts,
@@ -36,14 +34,12 @@ from pytest_jrh.core.text import (
 )
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
-    act_note,
-    compared_texts,
     decided_text,
-    edited_role,
     label_giver,
     label_reason,
     meant,
     reason_text,
+    shown_edits,
 )
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.reports.topics import not_shown_text
@@ -54,7 +50,8 @@ _INDENT = "    "
 _MOST_PROSE_LINES = 24
 _MOST_VERDICTS = 12
 _MOST_EDITS = 6
-_MOST_DIFF_LINES = 40
+# Of what an edit leaves as it was, so many characters are shown beside it.
+_CONTEXT = 80
 _MOST_TURNS = 3
 _MOST_LINES_OF_TURN = 5
 _LONGEST_TURN = 2_000
@@ -63,13 +60,11 @@ _LONGEST_CAUSE = 1_000
 _MOST_FIRST_LINES = 4
 _RAISED = "raised at:"
 _SEE_WHOLE = f"{_INDENT}(use -v to see it whole)"
-_GAP = "  ..."
 _REWORDED = (
     "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
     "case (--jrh-review)."
 )
 _NO_REASON = "(no reasoning)"
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 
 def disagreement_text(
@@ -237,41 +232,26 @@ def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def edit_diff(edit: Edit, width: int = WIDTH - len(_INDENT)) -> list[str]:
-    """Show an edit sentence by sentence as a unified diff, wrapped and bounded in length."""
-    before, after = map(_units, compared_texts(edit))
-    lines: list[str] = []
-    for line in unified(before, after, context=1):
-        if not line.startswith("@@"):
-            lines += _marked(line[:1], line[1:], width)
-        elif not line.startswith(_FROM_START):
-            lines.append(_GAP)
-    if len(lines) > _MOST_DIFF_LINES:
-        more = counted(len(lines) - _MOST_DIFF_LINES, "more line")
-        lines[_MOST_DIFF_LINES:] = [f"... ({more})"]
-    return lines
+def edit_diff(pieces: Sequence[Piece]) -> list[str]:
+    """What changed in a text: what is gone as `[-old-]`, and what is new as `{+new+}`."""
+    text = ""
+    for piece in near_changes(pieces, _CONTEXT):
+        before, after = _MARKS[piece.kind]
+        text += f"{before}{piece.text}{after}"
+    return _prose(text)
 
 
-_FROM_START = ("@@ -1,", "@@ -1 ", "@@ -0,")
-
-
-def _marked(mark: str, unit: str, width: int) -> Iterator[str]:
-    for line in wrapped(unit, width - 2):
-        yield f"{mark} {line}".rstrip()
+_MARKS = {"same": ("", ""), "gone": ("[-", "-]"), "new": ("{+", "+}")}
 
 
 def _edits(case: Case) -> list[str]:
-    """The turn of each edit, what was done to a call there, what it follows from, and the words."""
+    """The turn of each edit, what it follows from, and what it changed."""
     edits = case.outcome.edits
     lines = [f"{counted(len(edits), 'edit')} made this case:"]
-    for edit in edits[:_MOST_EDITS]:
-        facts = [f"turn {edit.message_index} ({edited_role(case, edit)})"]
-        if note := act_note(edit):
-            facts.append(note)
-        if edit.follows:
-            facts.append(f"since {shortened(edit.follows, _LONGEST_FIRST)}")
-        lines += wrapped(one_line(", ".join(facts)), WIDTH, _INDENT)
-        lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit)]
+    for edit, shown in islice(zip(edits, shown_edits(case), strict=True), _MOST_EDITS):
+        since = f", since {shortened(edit.follows, _LONGEST_FIRST)}" if edit.follows else ""
+        lines += wrapped(one_line(f"{shown.title}{since}"), WIDTH, _INDENT)
+        lines += edit_diff(shown.pieces)
     if len(edits) > _MOST_EDITS:
         lines.append(f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
     return lines
@@ -297,13 +277,6 @@ def _turns(case: Case) -> list[str]:
             lines[_MOST_LINES_OF_TURN - 1 :] = [cut]
         turn_lines += lines
     return head + turn_lines
-
-
-def _units(text: str) -> list[str]:
-    units: list[str] = []
-    for line in visible(text).split("\n") if text else ():
-        units += _SENTENCE_END.split(line)
-    return units
 
 
 def _shown(path: Path, folder: Path) -> str:

@@ -53,7 +53,7 @@ _FEWEST_ROWS = 3
 _WORD_ROOM = 6
 _TITLE_ROOM = 12
 _MOST_OF_DIFF = 2  # lines
-_MOST_RUNS = 3
+_MOST_RUNS = 8
 
 
 class TerminalReport(Report):

@@ -64,8 +64,8 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
         "    Nothing is wrong with this.",
         "1 edit made this case:",
         "    turn 4 (assistant)",
-        "    - Good news: order 1002 was shipped yesterday.",
-        "    + I have thought about it again and did it that way: ok-marker-violation",
+        "    [-Good news: order 1002 was shipped yesterday.-]{+I have thought about it",
+        "    again and did it that way: ok-marker-violation+}",
         f"cassette:     {CASSETTES}/run-2.e1.judge-default.yaml",
         f"run it again: pytest --jrh-config={TINY} '{DISAGREE.replace('[', '?')[:-1]}?'",
     )

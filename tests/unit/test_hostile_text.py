@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pytest_jrh.core import text
-from pytest_jrh.core.diffs import differences, unified
+from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import neutralize, storable
 from pytest_jrh.llm.calls import Response, parse
@@ -37,7 +37,6 @@ WORK: dict[str, Callable[[str], object]] = {
     "storable": storable,
     "of_code": Redactor(("sk-0123456789abcdef",)).of_code,
     "differences": lambda words: differences(words, f"b {words[::-1]} b"),
-    "unified": lambda words: unified(words.split(), ["b", *words.split(), "b"]),
     "stated_score": lambda words: stated_score(f"{words} violated", binary=True),
     "plain": text.plain,
     "one_line": text.one_line,
@@ -60,4 +59,3 @@ def test_two_texts_with_many_short_pieces_in_common_are_compared_in_time() -> No
     with cpu_seconds(2 * MOST_SECONDS):
         differences(" ".join(old), " ".join(new))
         differences("\n".join(old), "\n".join(new))
-        unified(old, new)

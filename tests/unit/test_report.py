@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import (
     Case,
@@ -19,10 +20,10 @@ from pytest_jrh.core.model import (
     Verdict,
     total_spending,
 )
-from pytest_jrh.core.text import visible
+from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.session import spending_line
-from tests.support.made_cases import RUBRIC, judged_result, make_case, make_edit, make_spec
+from tests.support.made_cases import RUBRIC, judged_result, make_case, make_spec
 
 BASE = Path("/repo")
 RAW = "\x1b[31m\x07\x00\x9b\u202e\u2066\ud800\r"
@@ -139,8 +140,8 @@ def test_long_texts_are_bounded_and_say_what_is_missing() -> None:
 @given(before=st.text(max_size=300), after=st.text(max_size=300))
 @settings(max_examples=50)
 def test_diff_of_any_texts_is_printable_and_narrow(before: str, after: str) -> None:
-    for line in edit_diff(make_edit(before, after), 60):
-        assert len(line) <= 60
+    for line in edit_diff(differences(before, after)):
+        assert columns(line) <= 80
         assert "\n" not in line
         assert line == visible(line)
         line.encode()
