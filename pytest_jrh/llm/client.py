@@ -542,15 +542,9 @@ def server_of(request: CallRequest) -> Server:
 
 @cache
 def _first_try(model: str) -> SchemaSent:
-    if _is_known(model):
+    # For Ollama's models litellm asks the server instead of its table, and blocks meanwhile.
+    is_ollama = model.startswith(("ollama/", "ollama_chat/"))
+    if not is_ollama and litellm().supports_response_schema(model):
         return "json_schema"
     supported = litellm().get_supported_openai_params(model=model) or ()
     return "json_schema+words" if "response_format" in supported else "words"
-
-
-@cache
-def _is_known(model: str) -> bool:
-    # For Ollama's models litellm asks the server instead of its table, and blocks meanwhile.
-    return not model.startswith(("ollama/", "ollama_chat/")) and bool(
-        litellm().supports_response_schema(model)
-    )

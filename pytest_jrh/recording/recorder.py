@@ -119,7 +119,7 @@ class Exchanges:
         redact = self.redactor
         redact.learn(os.environ)
         redact.learn_headers({name: _texts(value) for name, value in (headers or {}).items()})
-        text = redact.of_code(_without_chance(body_text(body)))
+        text = redact.of_code(body_text(body))
         return HttpRequest(method, redact.of_code(redact.url(uri)), text)
 
     def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
@@ -277,14 +277,6 @@ def body_text(body: object) -> str:
 def _texts(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
     return [body_text(text) for text in values]
-
-
-def _without_chance(body: str) -> str:
-    """The body without the boundary of its parts, which HTTP libraries make up anew each time."""
-    boundary = body.partition("\r\n")[0]
-    if boundary.startswith("--") and body.rstrip().endswith(f"\n{boundary}--"):
-        return body.replace(boundary, "--boundary")
-    return body
 
 
 def interaction_of(
@@ -600,8 +592,6 @@ def _origin(connection: Any) -> str:
     if connection._tunnel_host:
         host, port = connection._tunnel_host, connection._tunnel_port
     scheme = "https" if connection.default_port == _HTTPS_PORT else "http"
-    if ":" in host:
-        host = f"[{host.strip('[]')}]"
     if port not in (None, connection.default_port):
         host = f"{host}:{port}"
     return f"{scheme}://{host}"

@@ -212,17 +212,12 @@ class Guard:
 
 
 async def _body(request: Request) -> bytes | None:
-    """Read a body; None where it is too large, or its sender left."""
-    from starlette.requests import ClientDisconnect
-
+    """Read a body; None where it is too large."""
     body = b""
-    try:
-        async for part in request.stream():
-            body += part
-            if len(body) > MAX_BODY:
-                return None
-    except ClientDisconnect:
-        return None
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY:
+            return None
     return body
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -364,7 +365,7 @@ class LabelBook:
 
     def has_blind(self, digest: str) -> bool:
         """Whether anybody has labelled a case blind."""
-        return any(map(_blind_one, self._labels.get(digest, {}).values()))
+        return any(label.blind for label in chain(*self._labels.get(digest, {}).values()))
 
     def keep(self, case: Case, label: PersonLabel) -> None:
         """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
@@ -387,11 +388,6 @@ class LabelBook:
         if label.withdrawn:
             people.pop(label.reviewer, None)
         people.setdefault(label.reviewer, []).append(label)
-
-
-def _blind_one(labels: Sequence[PersonLabel]) -> PersonLabel | None:
-    """The last label that was given blind."""
-    return next((label for label in reversed(labels) if label.blind), None)
 
 
 class Kinship(NamedTuple):

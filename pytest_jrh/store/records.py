@@ -36,7 +36,6 @@ from pytest_jrh.core.model import (
     ScoreLevel,
     Skip,
     Verification,
-    VoteSource,
 )
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake
@@ -215,7 +214,7 @@ def to_record(case: Case) -> dict[str, Any]:
         "gold_messages": run.messages,
         "perturbed_messages": outcome.messages,
         "target_rubric": _rubric(case.rubric),
-        "perturbation": perturbation_data(case),
+        "perturbation": _perturbation(case),
         "case_id": generation_id(case.spec),
         "suite": case.spec.suite,
         "test": case.spec.test,
@@ -225,7 +224,7 @@ def to_record(case: Case) -> dict[str, Any]:
         "human_reviewed": case.review is not None,
         "mode": case.mode,
         "objective": case.objective,
-        "score_levels": levels_data(case.levels),
+        "score_levels": case.levels,
         "sample_id": run.sample_id,
         "case_digest": case_digest(case),
         "format": FORMAT,
@@ -234,11 +233,11 @@ def to_record(case: Case) -> dict[str, Any]:
     if case.spec.cluster is not None:
         record["cluster"] = case.spec.cluster
     if case.label is not None:
-        record["label"] = {**_fields(case.label), "sources": list(map(_fields, case.label.sources))}
+        record["label"] = case.label
     if outcome.no_case is not None:
         record["rejected"] = str(outcome.no_case)
     if case.review is not None:
-        record["review"] = _fields(case.review)
+        record["review"] = case.review
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
     if shadowed:
         record["shadowed_metadata"] = shadowed
@@ -314,7 +313,7 @@ def _content(case: Case) -> dict[str, Any]:
     return {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,
-        "levels": levels_data(case.levels),
+        "levels": case.levels,
         "transcript": case.messages,
         # A case in our own layout is the same as before there were others.
         **({"style": case.style} if case.style else {}),
@@ -378,9 +377,7 @@ def _agent_mode(case: Case) -> str:
 _LEFT_OUT = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction"})
 
 
-def _fields(
-    value: Edit | Label | PlanStep | Review | ScoreLevel | Verification | VoteSource,
-) -> dict[str, Any]:
+def _fields(value: Edit | PlanStep | Verification) -> dict[str, Any]:
     fields = {}
     for name, declared in value.__dataclass_fields__.items():
         field_value = getattr(value, name)
@@ -392,16 +389,11 @@ def _fields(
 def _rubric(rubric: Rubric) -> dict[str, Any]:
     described: dict[str, Any] = {"id": rubric.id, "instructions": rubric.instructions}
     if rubric.score_levels:
-        described["score_levels"] = levels_data(rubric.score_levels)
+        described["score_levels"] = rubric.score_levels
     return described
 
 
-def levels_data(levels: tuple[ScoreLevel, ...]) -> list[dict[str, Any]]:
-    """The levels of a scale as JSON values."""
-    return [_fields(level) for level in levels]
-
-
-def perturbation_data(case: Case) -> dict[str, Any]:
+def _perturbation(case: Case) -> dict[str, Any]:
     """How the case was made, as JSON values under RAND's keys."""
     outcome = case.outcome
     verification = outcome.verification

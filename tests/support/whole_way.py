@@ -15,7 +15,7 @@ import pytest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.case import Calls
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
-from pytest_jrh.llm.client import Sending, _is_known, answer_of, arguments
+from pytest_jrh.llm.client import Sending, _first_try, answer_of, arguments
 from pytest_jrh.llm.transport import Failure, litellm
 from pytest_jrh.recording.cassettes import RecordedCall
 from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder, HttpRequest
@@ -103,6 +103,9 @@ class _Played(Exchanges):
 
 def _sent_before(request: CallRequest, answer: Answer) -> SchemaSent:
     """How the schema of a call was sent that was recorded before recordings stated it."""
-    if "response_format" not in answer.left_out and _is_known(request.stage.model):
+    if (
+        "response_format" not in answer.left_out
+        and _first_try(request.stage.model) == "json_schema"
+    ):
         return "json_schema"
     return "words"

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from pytest_jrh.core.redact import Redactor, secrets_of
@@ -16,18 +15,6 @@ from pytest_jrh.recording.recorder import Exchanges, Halt, Halted, HttpRequest, 
 def recognized(body: object) -> HttpRequest:
     exchanges = Exchanges((), live=True, redactor=Redactor())
     return exchanges.request("POST", "http://127.0.0.1/judge", body)
-
-
-def parts(name: str) -> bytes:
-    """A body of several parts, with a boundary that httpx makes up."""
-    made = httpx.Request("POST", "http://x", files={name: ("a.bin", b"\0\xff")}, data={"n": "1"})
-    return made.read()
-
-
-def test_the_boundary_between_parts_is_no_part_of_a_request() -> None:
-    assert parts("one") != parts("one")
-    assert recognized(parts("one")) == recognized(parts("one"))
-    assert recognized(parts("one")) != recognized(parts("two"))
 
 
 def test_a_key_that_the_code_has_set_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
