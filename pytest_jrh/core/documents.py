@@ -257,14 +257,15 @@ def _read_yaml(text: str, file: str) -> Document:
         nodes.visit(root, ())
         data = yaml.constructor.SafeConstructor().construct_document(root)
     except yaml.YAMLError as error:
-        raise InputError(_syntax_problem(error, file)) from None
+        raise InputError(syntax_problem(error, file)) from None
     except (ValueError, LookupError) as error:
         # Of an integer of thousands of digits, or a tag that the value does not fit.
         raise InputError(f"is not valid YAML: {printable(str(error))}", file) from None
     return Document(file, storable(data)[0], lambda: nodes, nodes.problems)
 
 
-def _syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
+def syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
+    """What is wrong with the YAML of a file, with its line."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return Problem(f"is not valid YAML: {printable(str(error), 160)}", file)
     mark, message = error.problem_mark, error.problem or ""

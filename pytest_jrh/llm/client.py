@@ -177,12 +177,12 @@ class LiteLLMExchange:
             late += failure.timed_out
             if not failure.retry or self._retry.gives_up(attempt, late):
                 raise failure.unscored(request, attempt)
+            wait = self._retry.wait(attempt, failure.retry_after, throttled=failure.throttled)
             if failure.throttled:
                 # One case has hit the provider's rate limit, which holds for all others, too.
-                wait = self._retry.wait_for_rate(attempt, failure.retry_after)
                 self._pace.slow_down(request.stage.model, wait)
             else:
-                await self._pause(self._retry.wait(attempt, failure.retry_after))
+                await self._pause(wait)
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:

@@ -144,27 +144,20 @@ class RetryPolicy:
         """Whether a call has failed after so many attempts, `late` of which timed out."""
         return attempts >= self.attempts or late >= self.timeouts
 
-    def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after the given failed attempt, counted from 1."""
-        if retry_after is not None:
-            return min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
-        return self._backoff(self.first_wait, attempt)
-
-    def wait_for_rate(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait where the given attempt, counted from 1, met the provider's rate limit.
+    def wait(self, attempt: int, retry_after: float | None, *, throttled: bool = False) -> float:
+        """Seconds to wait after the given failed attempt, counted from 1; `throttled` says that it
+        met the provider's rate limit.
 
         Limits are by the minute, which the attempts have to outlast where no wait is asked for, or
         too short a one: other processes may use the same limit.
         """
-        backoff = self._backoff(_RATE_FACTOR * self.first_wait, attempt)
+        first = self.first_wait * (_RATE_FACTOR if throttled else 1)
+        ceiling = min(first * 2 ** (attempt - 1), self.longest_wait)
+        backoff = random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
         if retry_after is None:
             return backoff
-        asked = self.wait(attempt, retry_after)
-        return asked if attempt == 1 else max(asked, backoff)
-
-    def _backoff(self, first: float, attempt: int) -> float:
-        ceiling = min(first * 2 ** (attempt - 1), self.longest_wait)
-        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
+        asked = min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
+        return max(asked, backoff) if throttled and attempt > 1 else asked
 
 
 @dataclass

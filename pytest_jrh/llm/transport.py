@@ -21,6 +21,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ from typing import Any, Protocol, TypeVar
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.llm.waits import LONGEST_WAIT, asked_wait, duration_text
+from pytest_jrh.llm.waits import LONGEST_WAIT, asked_wait
 
 
 @cache
@@ -441,7 +442,7 @@ def failure_of(
     if status is not None:
         wait = _asked_wait(error, message)
         if wait is not None and wait > LONGEST_WAIT and _is_retried(status):
-            cause = f"HTTP {status}, which asks to wait {duration_text(wait)}: {words}"
+            cause = f"HTTP {status}, which asks to wait {timedelta(seconds=round(wait))}: {words}"
             return Failure(cause, ends=True, advice=_LATER_ADVICE)
         return Failure(
             f"HTTP {status}: {words}",

@@ -68,14 +68,6 @@ def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
     return min(resets.values(), default=None)
 
 
-def duration_text(seconds: float) -> str:
-    """A long time in words, as `5 hours`."""
-    for unit, name in (("d", "days"), ("h", "hours")):
-        if seconds >= 2 * _SECONDS[unit]:
-            return f"{seconds / _SECONDS[unit]:.0f} {name}"
-    return f"{seconds / _SECONDS['m']:.0f} minutes"
-
-
 def _plain(name: str) -> str:
     """A name however it is written: `x-ratelimit-reset` and `X_RateLimitReset` are one."""
     return re.sub("[^a-z]", "", name.lower())

@@ -13,7 +13,7 @@ import contextlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -30,13 +30,13 @@ from pydantic import (
 )
 
 from pytest_jrh.cases.tests import TESTS
-from pytest_jrh.core.documents import dotted
+from pytest_jrh.core.documents import misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes, shortened_value
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes
 
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:"
@@ -191,6 +191,10 @@ class _File(_Part):
     interactions: list[_Interaction] | None = None
 
 
+_UNREADABLE = "this is not a cassette that can be read"
+_RESTORE = "Restore the file from version control, or delete it and record the case again."
+
+
 @dataclass
 class Cassette:
     """One cassette file. `complete` says that the case came to its end with these calls alone."""
@@ -211,18 +215,19 @@ class Cassette:
             file = _File.model_validate(data)
         except FileNotFoundError:
             return cls(path)
-        except (OSError, UnicodeDecodeError) as error:
-            raise _unreadable(path, str(error)) from error
         except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = None if mark is None else mark.line + 1
-            raise _unreadable(path, " ".join(str(error).split()), line=line) from error
+            raise InputError(replace(syntax_problem(error, str(path)), hint=_RESTORE)) from error
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            why = f"{first['msg']} (got {shortened_value(first['input'])})"
-            raise _unreadable(path, why, key=dotted(first["loc"])) from None
-        except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
-            raise _unreadable(path, f"it has an invalid value ({error})") from error
+            raise InputError(misfit(error, _UNREADABLE, str(path), None, _RESTORE)) from None
+        except (
+            OSError,
+            ValueError,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            RecursionError,
+        ) as why:
+            raise InputError(f"{_UNREADABLE}: {why}", str(path), hint=_RESTORE) from why
         head = file.metadata.jrh
         cassette = cls(path, complete=head.complete)
         exchanges = iter(data.get("interactions") or [])
@@ -253,18 +258,6 @@ class Cassette:
         calls = [entry.stored() for entry in ordered]
         head = {"format": FORMAT, "complete": self.complete, "calls": calls}
         return write({"jrh": head}, [*chain.from_iterable(entry.exchanges for entry in ordered)])
-
-
-def _unreadable(
-    path: Path, why: str, *, line: int | None = None, key: str | None = None
-) -> InputError:
-    return InputError(
-        f"this is not a cassette that can be read: {why}",
-        file=str(path),
-        line=line,
-        key=key,
-        hint="Restore the file from version control, or delete it and record the case again.",
-    )
 
 
 def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = False) -> list[Path]:

@@ -20,8 +20,8 @@ from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.ids import empty_result, short_digest
-from pytest_jrh.core.model import Case, CaseResult, Extra, HumanReview
+from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.model import Case, CaseResult, HumanReview
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import same_lines, visible
@@ -44,7 +44,7 @@ from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, des
 from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
-from pytest_jrh.store.ledger import edit_note, labelled_by
+from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.people import Grounds, PersonLabel, is_editable
 
 
@@ -171,21 +171,9 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
     for name in entry.judged or [""]:
         spec = replace(case.spec, judge=name) if name else case.spec
         verdicts = entry.judged[name].verdicts if entry.judged else ()
-        extra = Extra(
-            edit=edit_note(spec, case),
-            altered=case.altered,
-            reworded=case.reworded,
-            review="" if entry.rejected else _word(reviewed),
-        )
-        yield replace(
-            empty_result(spec),
-            scores=tuple(verdict.score for verdict in verdicts),
-            reasons=tuple(verdict.reasoning for verdict in verdicts),
-            label=case.expected,
-            labelled_by=labelled_by(case),
-            case_digest=entry.digest,
-            extra=extra,
-        )
+        result = case_result(spec, case, verdicts=verdicts)
+        extra = replace(result.extra, review="" if entry.rejected else _word(reviewed))
+        yield replace(result, case_digest=entry.digest, extra=extra)
 
 
 def label_row(assigned: Assigned) -> JsonValues:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PORT = 8765
-_PORTS_TRIED = 20
 _SECONDS_TO_END = 2
 
 
@@ -105,26 +104,24 @@ class ReviewServer:
 
 
 def serve(page: Page, *, port: int = PORT) -> ReviewServer:
-    """Serve a page on `port` or the next free one; raises `InputError` without extra or port."""
+    """Serve a page on `port`, or a free one where it is taken; raises `InputError` without the
+    extra.
+    """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         message = f"the review page needs {' and '.join(missing)}, which are not installed"
         raise InputError(message, hint="pip install 'pytest-jrh[review]'")
     import uvicorn
 
-    # Port 0 is any that is free.
-    for candidate in [*range(port, port + _PORTS_TRIED), 0] if port else [0]:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        # A session may take the port over from one that has just ended.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, candidate))
-            listener.listen(128)
-            break
-        except OSError:
-            listener.close()
-    else:
-        raise InputError(f"no port is free on {HOST} for the review page")
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # A session may take the port over from one that has just ended.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError:
+        # Port 0 is any that is free.
+        listener.bind((HOST, 0))
+    listener.listen(128)
     free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     closed = threading.Event()

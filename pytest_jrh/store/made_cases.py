@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -458,32 +457,33 @@ def earlier_results(
     except InputError as error:
         return {}, [f"The results of earlier sessions cannot be used, and were replaced.\n{error}"]
     results: dict[str, CaseResult] = {}
-    counts: Counter[str] = Counter()
+    left_out = 0
     for case, result in stored.items():
         spec = cases.specs.get(case)
         if spec is None or case in ran or result.extra.config not in ("", suite.key):
             continue
-        reason = ""
-        if result.judge_digest and result.judge_digest != cases.fingerprints.get(spec.judge):
-            reason = "the judge has changed (model, prompt or parameters)"
-        elif result.outcome in MADE:
+        is_same = result.judge_digest in ("", cases.fingerprints.get(spec.judge))
+        if is_same and result.outcome in MADE:
             judged = next(test.evaluate for test in suite.tests if test.name == spec.test)
             repeats = suite.repeats_of(spec.judge) if judged else 0
             base = spec.base_case if spec.variant else spec
             base_result = stored.get(case_id(base))
-            if len(result.all_scores) != repeats:
-                reason = "cases are judged now that were not, or repeats has changed"
-            elif base_result is None or not _is_same(suite, base_result, made_case(base)):
-                reason = "the case has changed (rubric, transcript or label)"
-        if reason:
-            counts[reason] += 1
-        else:
+            is_same = (
+                len(result.all_scores) == repeats
+                and base_result is not None
+                and _is_same(suite, base_result, made_case(base))
+            )
+        if is_same:
             results[case] = replace(result, extra=replace(result.extra, kept=True))
-    notes = []
-    for reason, number in counts.items():
-        left_out = counted(number, "result")
-        notes.append(f"{left_out} of earlier sessions left out of {path.name}: {reason}.")
-    return results, notes
+        else:
+            left_out += 1
+    if not left_out:
+        return results, []
+    note = (
+        f"{counted(left_out, 'result')} of earlier sessions left out of {path.name}: the case, the "
+        "judge, or how often it judges has changed."
+    )
+    return results, [note]
 
 
 def _is_same(suite: Suite, result: CaseResult, made: Case | None) -> bool:

@@ -87,7 +87,7 @@ def test_a_quota_of_hours_is_not_waited_for(make_bench: MakeBench, server: Model
     results = bench.run(max_workers=1).results
     assert server.count("judge") == 1
     for result in results:
-        assert "HTTP 429, which asks to wait 5 hours" in " ".join(result.why.text.split())
+        assert "HTTP 429, which asks to wait 5:00:00" in " ".join(result.why.text.split())
         assert "Run again after that time" in " ".join(result.why.text.split())
 
 

@@ -205,7 +205,11 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
             '"complete": "false"',
             "metadata.jrh.complete: this is not a cassette",
         ),
-        ('"complete": true', '"complete": 2001-99-99', "it has an invalid value"),
+        (
+            '"complete": true',
+            '"complete": 2001-99-99',
+            "this is not a cassette that can be read: month must be in 1..12",
+        ),
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
         ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
         ('"format": 1', '"format": 2', "metadata.jrh.format: this is not a cassette that can be"),

@@ -254,7 +254,7 @@ def test_a_browser_is_told_what_is_there_what_changes_and_what_it_missed(page: P
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
     other = serve(Deciding(ReviewBoard({}), []).page(), port=page.server.port)
     try:
-        assert other.port > page.server.port
+        assert other.port != page.server.port
         assert other.url.startswith(f"http://127.0.0.1:{other.port}/?token=")
         with entered(other.url) as client:
             # The two sessions of one host do not take each other's place, nor each other's token.

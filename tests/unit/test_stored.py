@@ -161,11 +161,8 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
 
     kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, read)
     assert [(result.run_id, result.extra.kept) for result in kept.values()] == [("a", True)]
-    left_out = "1 result of earlier sessions left out of results.jsonl: the"
-    assert notes == [
-        f"{left_out} case has changed (rubric, transcript or label).",
-        f"{left_out} judge has changed (model, prompt or parameters).",
-    ]
+    why = "the case, the judge, or how often it judges has changed"
+    assert notes == [f"2 results of earlier sessions left out of results.jsonl: {why}."]
     path.write_text("no result\n", "utf-8")
     kept, [note] = earlier_results(suite, cases, {}, read)
     assert not kept

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.llm.limits import RetryPolicy
-from pytest_jrh.llm.waits import asked_wait, duration_text
+from pytest_jrh.llm.waits import asked_wait
 
 NOW = time.time()
 OPENAI = "Rate limit reached for gpt-4 on requests per min (RPM): Limit 3, Used 3. {} Visit x."
@@ -104,14 +104,7 @@ def test_no_answer_is_a_traceback(body: str) -> None:
 def test_attempts_outlast_a_minute_where_a_limit_names_no_time() -> None:
     policy = RetryPolicy()
     for asked in (None, 0.1):
-        waits = [policy.wait_for_rate(attempt, asked) for attempt in range(1, policy.attempts)]
+        attempts = range(1, policy.attempts)
+        waits = [policy.wait(attempt, asked, throttled=True) for attempt in attempts]
         assert sum(waits) > 55
-    assert 20 <= policy.wait_for_rate(1, 20.0) <= 21
-
-
-def test_long_times_are_told_in_words() -> None:
-    assert [duration_text(seconds) for seconds in (900, 18_000, 200_000)] == [
-        "15 minutes",
-        "5 hours",
-        "2 days",
-    ]
+    assert 20 <= policy.wait(1, 20.0, throttled=True) <= 21
