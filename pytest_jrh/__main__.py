@@ -168,6 +168,12 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         help="a judge that is no prompt: python:FILE.py:FUNCTION or inspect_scorer:FILE.py@NAME",
     )
     init.add_argument(
+        "--ci",
+        choices=("github", "gitlab"),
+        default="github",
+        help="the service whose jobs guard the suite (default: %(default)s)",
+    )
+    init.add_argument(
         "--ordinal",
         action="store_true",
         help="rubrics with a scale of scores, not violated or satisfied",
@@ -211,6 +217,7 @@ def _init(options: argparse.Namespace) -> int:
         force=options.force,
         labels=_local(options.labels) if options.labels else None,
         judge=options.judge,
+        ci=options.ci,
     )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.config.options import REPORT_SUFFIXES
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted, log_line, wrapped
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_jrh.sources.verdicts import VerdictTable
 
 
-_SUFFIXES = (".html", ".md", ".json")
 _COLUMNS = {
     "label": "what people said",
     "case": "what names a case",
@@ -61,11 +61,18 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         flag = f"--{name.replace('_', '-')}"
         check.add_argument(flag, action="store_true", default=argparse.SUPPRESS, help=help_text)
     check.add_argument(
+        "--unclear",
+        choices=("pass", "fail"),
+        default=None,
+        help="the exit code of what is UNCLEAR: 0 or 1 (default: 1 where it is about a change)",
+    )
+    check.add_argument(
         "--report",
         metavar="FILE",
         action="append",
         default=[],
-        help="write a report: FILE.html, FILE.md or FILE.json; may be given several times",
+        help="write a report: FILE.html, FILE.md, FILE.json, or FILE.xml for JUnit; may be given "
+        "several times",
     )
     check.add_argument(
         "-v", "--verbose", action="count", default=0, help="print the figures of each rubric, too"
@@ -119,7 +126,8 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
 
 
 def check_file(options: argparse.Namespace) -> int:
-    """Check the table and write the reports; returns 1 for a FAIL or no report.
+    """Check the table and write the reports; returns 1 for a FAIL, for what is UNCLEAR about a
+    change, or for no report.
 
     Raises `InputError` for what cannot be understood.
     """
@@ -219,8 +227,8 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     paths = [Path(name) for name in dict.fromkeys(names)]
     input_paths = {Path(name).resolve() for name in inputs if name}
     for path in paths:
-        if path.suffix.lower() not in _SUFFIXES:
-            message = f"got {shown(str(path))}; must end in {', '.join(_SUFFIXES)}"
+        if path.suffix.lower() not in REPORT_SUFFIXES:
+            message = f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}"
             raise _mistake("--report", message)
         if path.resolve() in input_paths:
             raise _mistake("--report", f"got {shown(str(path))}, which is the table itself")

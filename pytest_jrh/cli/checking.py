@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import listed, shown
@@ -46,7 +46,7 @@ from pytest_jrh.sources.verdicts import (
     refuse_strangers,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
-from pytest_jrh.stats.decision import Decision, Held, decide
+from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.probabilities import ERROR
@@ -65,8 +65,9 @@ class CheckSettings:
     the highest score of an ordinal table, else None. From a `threshold` on a verdict, a number from
     0 to 1, is a 1; `error` is how much may be wrong of what a judge decides alone. `baseline` is a
     column, a judge of a table in long form, or a file; empty for none, and then the others decide
-    nothing. `common` compares the cases alone that both have; `same_judge` says that the baseline
-    is of the same judge, whatever it is called.
+    nothing. What is UNCLEAR passes or fails as `unclear` says; where it says nothing, what is
+    unclear about a change fails. `common` compares the cases alone that both have; `same_judge`
+    says that the baseline is of the same judge, whatever it is called.
     """
 
     label: str = ""
@@ -84,6 +85,7 @@ class CheckSettings:
     error: float = ERROR
     baseline: str = ""
     max_drop: float = 0.05
+    unclear: Literal["pass", "fail"] | None = None
     proof: bool = False
     common: bool = False
     same_judge: bool = False
@@ -274,6 +276,7 @@ def _session(
     for rubric in {result.rubric_id for result in (*results.values(), *lines.values())}:
         rubrics[suite.name, rubric] = Rubric(rubric, "", levels)
     decisions = {}
+    turning = table.values.turning((*columns.verdicts, columns.label))
     if settings.baseline:
         # A case of the baseline without a row is one without a result.
         compared = list(results.values())
@@ -289,9 +292,26 @@ def _session(
             {key: rubric.width for key, rubric in rubrics.items()},
             set() if settings.same_judge else others,
             common=settings.common,
+            turning=turning,
         )
-        rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
+        rules = GateRules(
+            max_drop=settings.max_drop, proof=settings.proof, unclear=settings.unclear
+        )
         decisions[suite.name] = decide(compared, rules, held)
+    else:
+        reasons: list[Reason] = []
+        for judge, of_judge in grouped((one.judge, one) for one in results.values()).items():
+            reasons += opposite(of_judge, f"judge {judge}" if judge else "the judge", turning)
+        if reasons:
+            texts = [reason.text for reason in reasons]
+            decisions[suite.name] = Decision(
+                "UNCLEAR",
+                texts[0],
+                passed=settings.unclear == "pass",
+                active=False,
+                beside=tuple(texts[1:]),
+                reasons=tuple(reasons),
+            )
     session = Session(
         tuple(results.values()),
         decisions=decisions,

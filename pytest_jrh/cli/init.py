@@ -256,8 +256,14 @@ _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
     "*.yaml linguist-generated\n"
 )
-_WORKFLOW = ".github/workflows/judge-gate.yml"
-_ACTION = ".github/actions/judge/action.yml"
+CI: Mapping[str, Mapping[str, str]] = {
+    "github": {
+        ".github/workflows/judge-gate.yml": "judge-gate.yml",
+        ".github/actions/judge/action.yml": "action.yml",
+    },
+    "gitlab": {".gitlab-ci.yml": "gitlab-ci.yml"},
+}
+"""By service the files that guard a suite there, each with its text in this package."""
 _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
@@ -301,6 +307,7 @@ def start_suite(
     force: bool = False,
     labels: Path | None = None,
     judge: str | None = None,
+    ci: str = "github",
 ) -> list[str]:
     """Write the files of a suite called `name` on the runs of a file or a folder into `folder`, and
     return lines to print.
@@ -308,7 +315,8 @@ def start_suite(
     `rubrics` are `ID: TEXT`, or an id alone for an entry to fill in; without any the rubric file
     has an example, which is complete. The log is copied under `inputs/data/NAME/` unless it is
     under `inputs/` already; one of more than 20 MB is used where it is, and the suite is then
-    replayed frozen. The gate of an earlier suite is kept unless `force` is set. With `labels`, a
+    replayed frozen. `ci` is the service that guards the suite, one of `CI`; the gate of an earlier
+    suite is kept unless `force` is set, and what is no gate always. With `labels`, a
     file of them, the suite judges the runs as they are. `judge` names one that is no prompt, as
     `KEY:TEXT`. Raises `InputError`, before anything is written, for names that cannot stand in
     paths, for a log that cannot be used, and for files that are there already.
@@ -351,9 +359,9 @@ def start_suite(
         values |= {"labels": label_file.path, "map": map_line}
         sources[label_file.path] = label_file.file
     attributes = f"{values['cassettes']}/.gitattributes"
-    texts = {**_texts(values, entries, mode), attributes: _ATTRIBUTES}
+    texts = {**_texts(values, entries, mode, CI[ci]), attributes: _ATTRIBUTES}
     copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
-    kept = [file for file in (_WORKFLOW, _ACTION) if not force and (folder / file).exists()]
+    kept = [file for file in CI[ci] if _is_kept(folder / file, texts[file], force=force)]
     for file in kept:
         del texts[file]
     if not force:
@@ -393,7 +401,7 @@ def start_suite(
         values,
         change="" if is_here else f"\n  cd {shlex.quote(str(folder))}\n",
         run=f"pytest --jrh-config={values['config']}",
-        add=_add_command(log_place, judge_file),
+        add=_add_command(log_place, judge_file, next(iter(CI[ci]))),
     )
     return [
         *written,
@@ -413,9 +421,17 @@ uses the cases as they were made instead (--jrh-frozen). To commit the log all t
 under inputs/, name it in the config, and leave --jrh-frozen out."""
 
 
-def _add_command(log: LogPlace, judge_file: str) -> str:
+def _is_kept(file: Path, text: str, *, force: bool) -> bool:
+    """Whether a file of the project stays as it is: the gate of an earlier suite, or no gate."""
+    if not file.exists():
+        return False
+    first_line, _, _ = text.partition("\n")
+    return not force or not file.read_text("utf-8", "replace").startswith(first_line)
+
+
+def _add_command(log: LogPlace, judge_file: str, gate: str) -> str:
     """The `git add` of all that a clone needs."""
-    command = ["git", "add", ".gitignore", ".github"]
+    command = ["git", "add", ".gitignore", gate.partition("/")[0]]
     if judge_file and not judge_file.startswith("inputs/"):
         command.append(judge_file)
     command.append("inputs")
@@ -497,9 +513,13 @@ def _installed_from() -> str:
 
 
 def _texts(
-    values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode: Mode
+    values: Mapping[str, str],
+    entries: Sequence[tuple[str, str]],
+    mode: Mode,
+    gate: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
+    frozen_line = values["frozen"].replace(" ", "\n" + 12 * " ")
     prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
     texts = {
         values["config"]: _filled(
@@ -508,10 +528,7 @@ def _texts(
             schema=Path(_CONFIG_SCHEMA).name,
         ),
         values["rubrics"]: _rubrics(values, entries, mode),
-        _WORKFLOW: _filled(
-            "judge-gate.yml", values, frozen_line=values["frozen"].replace(" ", "\n" + 12 * " ")
-        ),
-        _ACTION: _filled("action.yml", values),
+        **{file: _filled(name, values, frozen_line=frozen_line) for file, name in gate.items()},
         **_schemas(f"{_CONFIGS}/.jrh-"),
     }
     if values["judge_section"].startswith(_JUDGE_PROMPT):

@@ -24,6 +24,7 @@ _MODES = ("none", "once", "new_episodes", "all")
 _REVIEWS = ("decide", "blind")
 ALONE = "alone"
 """What a `choice` is that was given without a value."""
+REPORT_SUFFIXES = (".html", ".md", ".json", ".xml")
 NO_PAGE = "none"
 """What `--jrh-report` names where no page is to be written."""
 NUMBERS: dict[str, type] = {"int": int, "float": float}
@@ -210,8 +211,8 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         for path in options.reports if option.sets == "reports" else ():
             if os.path.isdir(path):  # noqa: PTH112 - False where nobody may look
                 yield f"{setting}{path}: this is a folder; name a file in it"
-            elif path.suffix.lower() not in (".html", ".md", ".json") and path.name != NO_PAGE:
-                expected = f"must be FILE.html, FILE.md or FILE.json ({NO_PAGE}: no page)"
+            elif path.suffix.lower() not in REPORT_SUFFIXES and path.name != NO_PAGE:
+                expected = f"must end in {', '.join(REPORT_SUFFIXES)} ({NO_PAGE}: no page)"
                 yield f"{setting}{path.name}: {expected}"
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"

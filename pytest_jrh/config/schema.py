@@ -300,8 +300,9 @@ class GateRules(ConfigSection):
     """The share of all cases that a judge must get right."""
     max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
     """How far off an ordinal judge may be on average, in levels of the scale."""
-    unclear: Literal["pass", "fail"] = "pass"
-    """What comes of a session that is UNCLEAR: exit code 0, or 1."""
+    unclear: Literal["pass", "fail"] | None = None
+    """What comes of a session that is UNCLEAR: exit code 0, or 1. Where it is left out, what is
+    unclear about a change is 1, and what is unclear about the judge as it is 0."""
     proof: Flag = False
     """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
     many runs; else it is UNCLEAR."""

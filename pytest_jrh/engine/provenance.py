@@ -18,6 +18,7 @@ from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, relative_path, same_text
+from pytest_jrh.core.git import git_output
 from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
@@ -30,7 +31,6 @@ from pytest_jrh.reports.provenance import (
     JudgeOrigin,
     SessionOrigin,
     SuiteOrigin,
-    git_output,
 )
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import JudgePrompt, short, suite_of

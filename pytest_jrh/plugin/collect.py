@@ -61,6 +61,18 @@ def _is_ours(excinfo: ExceptionInfo[BaseException]) -> bool:
     return False
 
 
+def prose(item: pytest.Item, text: str, message: str) -> TerminalRepr:
+    """A failure as text without a traceback; the `message` is for the short summary and JUnit."""
+    entries = [ReprEntryNative([f"{text}\n"])]
+    if item.config.getoption("tbstyle", "auto") == "line":
+        entries = []
+    path, line, _ = item.reportinfo()
+    return ReprExceptionInfo(
+        reprtraceback=ReprTraceback(entries, None, style="native"),
+        reprcrash=ReprFileLocation(str(path), (line or 0) + 1, message),
+    )
+
+
 class _Discreet(pytest.Collector):
     """A level of the tree whose errors show no secret."""
 
@@ -217,14 +229,7 @@ class CaseItem(pytest.Item):
             message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
         if self.config.getoption("verbose", 0) <= 0:
             text = self.config.stash[SESSION].redactor.text(short_text(result))
-        entries = [ReprEntryNative([f"{text}\n"])]
-        if self.config.getoption("tbstyle", "auto") == "line":
-            entries = []
-        path, line, _ = self.reportinfo()
-        return ReprExceptionInfo(
-            reprtraceback=ReprTraceback(entries, None, style="native"),
-            reprcrash=ReprFileLocation(str(path), line + 1, message),
-        )
+        return prose(self, text, message)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""

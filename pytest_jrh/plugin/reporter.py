@@ -5,7 +5,7 @@ what came of it: head, figures, notes that are worth reading once, and unused ca
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.plugin.collect import CaseItem
+from pytest_jrh.plugin.collect import CaseItem, SuiteFile
+from pytest_jrh.plugin.decision import DecisionItem, decision_item, run_decisions
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
@@ -35,13 +36,12 @@ from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_l
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
-from pytest_jrh.stats.decision import is_active
+from pytest_jrh.stats.decision import Decision, is_active
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
 _WENT_WELL = ("agree", "no_case", "unlabelled")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-_LAST_FAILED = "cache/lastfailed"
 
 
 class Reporter:
@@ -66,6 +66,7 @@ class Reporter:
         self._left_out: set[str] = set()
         self._judged_again: set[str] = set()
         self._concluded: Concluded | None = None
+        self._has_decided = False
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -117,35 +118,88 @@ class Reporter:
             xdist_session.triggershutdown()
             raise pytest.UsageError(refusal)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Decide once all cases have come to their end, and run each decision as a test."""
+        ran = yield
+        if not self._is_plan:
+            self._session.stop()
+            self._decide(session)
+            self._has_decided = True
+            run_decisions(session, self._decision_items(session))
+        return ran
+
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Decide, and write baseline and reports; a session without verdicts is not green."""
-        self._ledger.close()
-        suites = self._suites_by_file()
-        nodes = case_ids([*self._selected, *self.results], suites)
-        ended = session.exitstatus in _FINISHED and not self._is_plan
-        green = not self._lost
-        # An error of collection interrupts a session, too, before anything is asked.
-        is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-        began = bool(nodes) and self._session.engine is not None and not self._is_plan
-        if (self.results or (began and is_interrupted)) and not self._session.refusal:
-            green = self._conclude(session, list(suites.values()), nodes) and green
-        decided = self._concluded.session.decisions if self._concluded is not None else {}
-        for ready in self._suites:
-            is_missing = ready.suite.name not in decided and ended
-            is_named = ready.suite.config_file in self._session.named_configs
-            if is_missing and is_named and is_active(ready.suite.gate, self._baseline.content):
-                green = False
-                self._problems.append(
-                    f"Not green: the gate of suite {ready.suite.name} made no decision, because "
-                    "none of its cases was run."
-                )
+        """Decide about what was ended before its time; a session without verdicts is not green."""
+        green = True
+        if not self._has_decided:
+            self._decide(session)
+            if self._last_failed is not None:
+                self._last_failed.pytest_sessionfinish(session)
+            if session.exitstatus in _FINISHED and not self._is_plan:
+                for ready in self._undecided():
+                    green = False
+                    name = ready.suite.name
+                    self._problems.append(f"Not green: about the suite {name} {_NO_DECISION}.")
         self._handover.clear(ready.suite for ready in self._suites)
+        green = green and not self._lost
+        green = green and (self._concluded is None or self._concluded.passed)
         if self._options.prune:
             green = self._prune() and green
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _decide(self, session: pytest.Session) -> None:
+        """Decide about the results, and write baseline and reports."""
+        self._ledger.close()
+        suites = self._suites_by_file()
+        nodes = case_ids([*self._selected, *self.results], suites)
+        # An error of collection interrupts a session, too, before anything is asked.
+        is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+        began = bool(nodes) and self._session.engine is not None and not self._is_plan
+        if (self.results or (began and is_interrupted)) and not self._session.refusal:
+            self._conclude(session, list(suites.values()), nodes)
+
+    def _decision_items(self, session: pytest.Session) -> Iterator[DecisionItem]:
+        """The decisions of suites with a baseline or a limit; none where nothing was collected."""
+        if not session.testscollected:
+            return
+        for ready in self._suites:
+            decision = self._decisions.get(ready.suite.name)
+            if decision is not None and decision.active:
+                yield self._item(session, ready, decision.sentences, passed=decision.passed)
+        for ready in self._undecided():
+            yield self._item(session, ready, [_NO_DECISION], passed=False)
+
+    def _undecided(self) -> list[ReadySuite]:
+        """The suites with a baseline or a limit that were named and of which no case was run."""
+        undecided = []
+        for ready in self._suites:
+            is_named = ready.suite.config_file in self._session.named_configs
+            is_held = is_active(ready.suite.gate, self._baseline.content)
+            if is_named and is_held and ready.suite.name not in self._decisions:
+                undecided.append(ready)
+        return undecided
+
+    @property
+    def _decisions(self) -> Mapping[str, Decision]:
+        return {} if self._concluded is None else self._concluded.session.decisions
+
+    def _item(
+        self, session: pytest.Session, ready: ReadySuite, sentences: Sequence[str], *, passed: bool
+    ) -> DecisionItem:
+        path = ready.suite.config_file
+        node = relative_path(path, self._config.rootpath).as_posix()
+        file = SuiteFile.from_parent(session, path=path, nodeid=node)
+        texts = [*map(self._session.redactor.text, sentences)]
+        return decision_item(file, texts, passed=passed)
+
+    @property
+    def _last_failed(self) -> Any:
+        """The plugin of `--lf`; None where it is switched off."""
+        return self._config.pluginmanager.get_plugin("lfplugin")
 
     @property
     def _is_plan(self) -> bool:
@@ -228,8 +282,8 @@ class Reporter:
 
     def _conclude(
         self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
-    ) -> bool:
-        """Write all that follows from the session's results, and say whether they are green."""
+    ) -> None:
+        """Write all that follows from the session's results."""
         engine = self._session.engine
         results = {result.case_id: result for result in self.results.values()}
         went_well = all(result.outcome in _WENT_WELL for result in results.values())
@@ -271,18 +325,16 @@ class Reporter:
         self._concluded = concluded
         self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
-        return concluded.passed
 
     def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:
-        """Let `--lf` select the cases that a decision fails for, as their items are xfailed."""
-        failed: dict[str, bool] = {}
+        """Let `--lf` select the cases that a decision rests on, as their items are xfailed."""
+        if self._last_failed is None:
+            return
         for decision in concluded.decisions.values():
             for reason in decision.reasons:
-                if reason.word == "FAIL":
-                    failed |= {nodes[case]: True for case in reason.cases if case in nodes}
-        cache = getattr(self._config, "cache", None)
-        if failed and cache is not None:
-            cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **failed})
+                if not decision.passed and reason.word == decision.word:
+                    failed = {nodes[case]: True for case in reason.cases if case in nodes}
+                    self._last_failed.lastfailed |= failed
 
     def _run(
         self, ready: ReadySuite, results: Mapping[str, CaseResult], nodes: Mapping[str, str]
@@ -305,6 +357,7 @@ class Reporter:
 
 
 _HEADER_WIDTH = 80
+_NO_DECISION = "no decision was made, because none of its cases was run"
 
 
 def _unused_of(ready: ReadySuite) -> list[Path]:

@@ -21,15 +21,17 @@ from pytest_jrh.core.model import MADE, UNSCORED, Case, CaseResult, CaseSpec
 from pytest_jrh.core.text import Styled, counted, escape_commands
 from pytest_jrh.reports.grounds import found_wrong
 from pytest_jrh.reports.json_values import JsonReport
+from pytest_jrh.reports.junit import JunitReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
-from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Decision, Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.stats.panels import by_made_case
+from pytest_jrh.store.base_branch import accepted_by, baseline_there
 from pytest_jrh.store.ledger import BaselineFile, ledger_line, ledger_path
 from pytest_jrh.store.made_cases import (
     Outputs,
@@ -58,6 +60,7 @@ REPORTS: list[Report] = [
     HtmlReport(),
     MarkdownReport(),
     JsonReport(),
+    JunitReport(),
     Annotation(),
     # Its answer is the last that is printed.
     TerminalReport(),
@@ -113,7 +116,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session = _session(runs, settings)
     outputs = [write_suite_outputs(run, session) for run in runs]
     unwritten = any(of_suite.failed for of_suite in outputs)
-    problems: list[str] = []
+    problems = [f"{session.unread_base}."] if session.unread_base else []
     places: dict[str, RecordEntry] = {}
     files: dict[Path, RecordIndex] = {}
     for of_suite in outputs:
@@ -161,8 +164,12 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
     earlier: dict[str, CaseResult] = {}
     tolerated: set[str] = set()
     prompt_changes: list[PromptChange] = []
+    there = None if baseline.updating else baseline_there(baseline.path)
     for run in runs:
-        decision, changes = _decide(run, settings)
+        changed = ""
+        if isinstance(there, Baseline) and baseline.content is not None:
+            changed = accepted_by(there, baseline.content, run.name)
+        decision, changes = _decide(run, settings, changed)
         decisions[run.name] = decision
         prompt_changes += changes
         results += run.results
@@ -191,12 +198,16 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         earlier=earlier,
         prompt_changes=prompt_changes,
         tolerated=frozenset(tolerated),
+        unread_base=there if isinstance(there, str) else "",
         probed={run.name: run.probed for run in runs},
     )
 
 
-def _decide(run: SuiteRun, settings: EndSettings) -> tuple[Decision, list[PromptChange]]:
-    """Decide about one suite; with the judges that are others than the baseline's.
+def _decide(
+    run: SuiteRun, settings: EndSettings, changed: str
+) -> tuple[Decision, list[PromptChange]]:
+    """Decide about one suite, whose baseline has been `changed`; with the judges that are others
+    than the baseline's.
 
     Where a session was stopped on purpose and nothing decides, what was not reached is nobody's
     loss.
@@ -226,6 +237,8 @@ def _decide(run: SuiteRun, settings: EndSettings) -> tuple[Decision, list[Prompt
         run.left_out,
         accepts=settings.baseline.updating,
         wrong_labels=len(found_wrong(run.results, run.grounds)),
+        changed=changed,
+        turning="of labels `labels.map` turns it" if suite.labels else "",
     )
     decision = decide(run.results, suite.gate, held)
     # Verdicts that are missing are recorded first: there is one next command.
@@ -470,6 +483,8 @@ def _update_baseline(
         known |= run.known
         selected |= run.selected
         prompts += run.prompts
+        # A line of what was left out on purpose would say for ever what nobody asks.
+        known -= {case_id(spec) for spec in run.left_out}
     scope = Scope.of(known, selected)
     is_first = baseline.updating and baseline.content is None and not scope.deselected
     try:

@@ -58,7 +58,10 @@ class JsonReport(Report):
                 "gate": None if decision is None else decision_data(decision),
             }
         about = {"about": [*session.about]} if session.about else {}
-        report = session.redactor.value({"format": 2, **about, "suites": suites})
+        worst = session.decision
+        top = None if worst is None else decision_data(worst)
+        values = {"format": 2, "decision": top, **about, "suites": suites}
+        report = session.redactor.value(values)
         return json.dumps(report, indent=2, allow_nan=False) + "\n"
 
 
@@ -146,6 +149,7 @@ def decision_data(decision: Decision) -> dict[str, Any]:
         "word": decision.word or None,
         "headline": decision.headline,
         **fields_of(decision, "passed", "active", "beside"),
+        "exit_code": int(not decision.passed),
         "reasons": reasons,
         **fields_of(decision, "compared", "of_baseline"),
         "sets": sets,

@@ -120,7 +120,8 @@ def _headline(session: Session, suite: str) -> Headline:
             interval = figures.range_text(kappa, "number")
             text += f"; {name.replace('_', ' ')} {figures.decimal(kappa.value)} ({interval})"
         return Headline("", text, of)
-    return Headline("", f"the judge gives the label in all {cases}", of)
+    right = figures.range_text(total.accuracy, digits=0)
+    return Headline("", f"the judge gives the label in all {cases} ({right}% right)", of)
 
 
 def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:

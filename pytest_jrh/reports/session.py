@@ -186,6 +186,7 @@ class Session:
 
     results: Sequence[CaseResult]
     decisions: Mapping[str, Decision] = field(default_factory=dict)
+    unread_base: str = ""
     wall_seconds: float = 0.0
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -283,10 +284,20 @@ class Session:
         return None
 
     @property
+    def decision(self) -> Decision | None:
+        """The worst decision about any suite; what is UNCLEAR and does not pass is worse than what
+        does.
+        """
+
+        def place(decision: Decision) -> tuple[int, bool]:
+            return WORST_FIRST.index(decision.word), decision.passed
+
+        return min(self.decisions.values(), key=place, default=None)
+
+    @property
     def word(self) -> Word:
         """The worst that is decided about any suite."""
-        words = (decision.word for decision in self.decisions.values())
-        return min(words, key=WORST_FIRST.index, default="")
+        return "" if self.decision is None else self.decision.word
 
     def levels(self, result: CaseResult) -> Sequence[ScoreLevel]:
         """The scale of a case; empty in a binary suite."""

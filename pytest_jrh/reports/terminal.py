@@ -330,20 +330,22 @@ class Annotation(Report):
 
 
 _MOST_NAMED = 3
-_KINDS: Mapping[Word, str] = {"FAIL": "error", "UNCLEAR": "warning"}
 
 
 def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     """Write `::error file=,line=,title=::message` with the decision and the cases to read first, at
-    the lines of the prompt that changed; a notice where a change is passed, and nothing where none
-    is and nothing fails.
+    the lines of the prompt that changed; a notice where a change of prompt or baseline is passed,
+    and nothing where there is none and nothing fails.
 
     A file outside of `workspace` is not named. No text of a model or a file can begin or change a
     command.
     """
     properties = _changed_lines(session, absolute(workspace))
-    kind = _KINDS.get(session.word, "notice")
-    if kind == "notice" and not properties:
+    is_changed = any(decision.changed for decision in session.decisions.values())
+    kind = "warning" if session.word == "UNCLEAR" else "notice"
+    if session.passed is False:
+        kind = "error"
+    elif kind == "notice" and not properties and not is_changed:
         return
     session_said = said(session)
     message = []

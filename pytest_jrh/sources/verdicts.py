@@ -399,6 +399,14 @@ class Values:
             hint = f"say it: {' or '.join(ways)}"
             raise InputError(table.problem(message, key="--one", hint=hint))
 
+    def turning(self, columns: Iterable[str]) -> str:
+        """How the meaning of a 1, or of words, in the first of these columns is turned."""
+        for column in columns:
+            if one := self._ones.get(column):
+                other = "violated" if one == "passed" else "passed"
+                return f"--one={quoted(f'{column}={other}')} turns it"
+        return "--map says what words mean"
+
     def meaning_of_one(self, column: str) -> str:
         """What 1 means in a column: what options say of it or of all, else what its name does."""
         return self._one.get(column) or self._one.get("") or _meaning_of_one(column)

@@ -445,17 +445,29 @@ def is_better(sets: Sequence[SetChange]) -> bool:
 
 
 def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
-    """What a comparison without a loss that chance does not explain comes to."""
+    """What a comparison without a loss that chance does not explain comes to, and what it does not
+    exclude.
+    """
     classes = [of for of in sets if of.is_class]
     cases = counted(sum(of.n for of in classes), "case")
+    violations = sum(of.n for of in classes if of.kind == "violated")
+    of_both = f"{cases} ({counted(violations, 'violation')})" if violations else cases
     if is_better(sets):
-        return f"{is_or_are} better than before on {cases}"
-    if lost := sum(len(of.lost) for of in classes):
-        return f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"
-    return f"{is_or_are} as good as before on {cases}"
+        text = f"{is_or_are} better than before on {of_both}"
+    elif lost := sum(len(of.lost) for of in classes):
+        text = f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"
+    else:
+        text = f"{is_or_are} as good as before on {of_both}"
+    hidden: dict[SetKind, SetChange] = {}
+    for of in classes:
+        if of.bound > max(hidden[of.kind].bound if of.kind in hidden else 0, _ROUNDING):
+            hidden[of.kind] = of
+    if not hidden:
+        return text
+    return f"{text}: up to {' and '.join(map(_bound_text, hidden.values()))} could hide"
 
 
-def about_sets(sets: Sequence[SetChange], word: str, rules: GateRules) -> Iterator[str]:
+def about_sets(sets: Sequence[SetChange], rules: GateRules) -> Iterator[str]:
     """What is said of one judge's sets below the headline."""
     classes = [of for of in sets if of.is_class]
     failed = [
@@ -475,10 +487,6 @@ def about_sets(sets: Sequence[SetChange], word: str, rules: GateRules) -> Iterat
         more = f"{net:,} {'more' if lost > won else 'fewer'} {'is' if net == 1 else 'are'}"
         change = more if net else "as many are"
         yield f"{won:,} the other way; of all {cases} {change} wrong"
-    if word == "PASS":
-        bounds = [_bound_text(of) for of in classes]
-        if any(bounds):
-            yield f"on other runs up to {' and '.join(filter(None, bounds))} could go unseen"
 
 
 def _no_loss(change: SetChange) -> str:
@@ -491,16 +499,10 @@ def _no_loss(change: SetChange) -> str:
     return ""
 
 
-# Beyond it the bound says nothing that anybody could use.
-_USEFUL_BOUND = 0.2
-
-
 def _bound_text(change: SetChange) -> str:
-    """The smallest change for the worse that other runs exclude, rounded up; empty for none, and
-    where it says little.
-    """
-    if not _ROUNDING < change.bound <= _USEFUL_BOUND:
-        return ""
+    """The smallest change for the worse that other runs exclude, rounded up."""
+    if not math.isfinite(change.bound):
+        return "any loss"
     if change.is_ordinal:
         levels = math.ceil(10 * change.bound * change.width) / 10
         return f"{levels:.1f} levels more error"

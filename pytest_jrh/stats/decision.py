@@ -37,6 +37,7 @@ from pytest_jrh.stats.changes import (
     points,
     set_changes,
 )
+from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa, grouped
 from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import MEANINGS, accuracy_of, answered, is_wrong
@@ -50,14 +51,26 @@ Word: TypeAlias = Literal["PASS", "UNCLEAR", "FAIL", ""]
 """What is decided; empty where nothing is to be decided."""
 
 Kind: TypeAlias = Literal[
-    "missing", "uncompared", "drop", "limit", "wrong", "probe", "left", "grown", "useless", "proof"
+    "missing",
+    "uncompared",
+    "drop",
+    "limit",
+    "wrong",
+    "probe",
+    "left",
+    "grown",
+    "opposite",
+    "useless",
+    "proof",
 ]
 
 WRONG_BEFORE = "wrong in the baseline too"
-LEFT_TO_THE_GATE = "left to the gate"
+LEFT_TO_THE_DECISION = "left to `decision`"
 ACCEPTED = "accepted into the baseline"
 # Where even fewer cases are compared, chance loses all of them in more than `DOUBT` of sessions.
 _FEWEST_TO_TELL = 3
+# What is UNCLEAR about the judge as it is, and not about a change of it.
+_AS_IT_IS = ("useless",)
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
 
@@ -80,7 +93,8 @@ class Held:
     verdicts of another judge; `subjects` say how a judge is spoken of. `left_out` are cases that a
     marker or another plugin has skipped. `common` compares what both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
-    wrong.
+    wrong. `changed` says what a change of the baseline since the base branch accepts, `turning` how
+    the meaning of a 1 is turned.
     """
 
     baseline: Baseline | None
@@ -92,6 +106,8 @@ class Held:
     common: bool = False
     accepts: bool = False
     wrong_labels: int = 0
+    changed: str = ""
+    turning: str = ""
 
     def subject(self, judge: str) -> str:
         """How a judge is spoken of."""
@@ -104,10 +120,11 @@ class Decision:
 
     `headline` says what failed, or is unclear, and only that; `beside` are the sentences that stand
     below it. `reasons` are in the order of the headline. `passed` is the exit code's: what is
-    unclear passes, unless `gate.unclear` says otherwise. `active` is False where no limit and no
+    unclear about a change does not pass, what is unclear about the judge as it is does, unless
+    `gate.unclear` says otherwise. `active` is False where no limit and no
     baseline decides and none is written, so that wrong verdicts fail by themselves. `accepted` are
     those that an update takes into the baseline. `update_command` updates the baseline; it is set
-    where that is the next step.
+    where that is the next step. `changed` is `Held`'s.
     """
 
     word: Word
@@ -126,6 +143,12 @@ class Decision:
     accepted: tuple[str, ...] = ()
     new_wrong: tuple[str, ...] = ()
     update_command: str = ""
+    changed: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The word with the headline, and what stands below it."""
+        return (f"{self.word}  {self.headline}", *self.beside)
 
     @property
     def uncompared(self) -> bool:
@@ -178,7 +201,7 @@ def tolerated(
     if before is not None and not before.was_right:
         reason = before.before.extra.reason
         return f"{WRONG_BEFORE}: {reason}" if reason else WRONG_BEFORE
-    return LEFT_TO_THE_GATE if accepts or is_active(rules, baseline) else None
+    return LEFT_TO_THE_DECISION if accepts or is_active(rules, baseline) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +266,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     word: Word = "PASS" if judged else ""
     if reasons:
         word = reasons[0].word
+    active = held.accepts or is_active(rules, baseline)
     in_baseline = baseline.cases if baseline is not None else {}
     wrong = [result.case_id for result in filter(is_wrong, judged)]
     suites = scope.suites
@@ -251,8 +275,8 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     return Decision(
         word=word,
         headline=_headline(session, reasons),
-        passed=word != "FAIL" and not (word == "UNCLEAR" and rules.unclear == "fail"),
-        active=held.accepts or is_active(rules, baseline),
+        passed=_passes(word, reasons, rules, active=active),
+        active=active,
         beside=tuple(_beside(session, word, reasons, accepted)),
         reasons=tuple(reasons),
         sets=tuple(session.sets),
@@ -266,7 +290,17 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         },
         accepted=accepted,
         new_wrong=new_wrong,
+        changed=held.changed,
     )
+
+
+def _passes(word: Word, reasons: Sequence[Reason], rules: GateRules, *, active: bool) -> bool:
+    """Whether the exit code is 0."""
+    if word != "UNCLEAR":
+        return word != "FAIL"
+    if rules.unclear is not None:
+        return rules.unclear == "pass"
+    return not active or all(reason.kind in _AS_IT_IS for reason in reasons)
 
 
 def _reasons(session: _Session) -> Iterator[Reason]:
@@ -286,8 +320,8 @@ def _reasons(session: _Session) -> Iterator[Reason]:
     yield from _limits(session)
     if not is_active(session.rules, held.baseline):
         yield from _wrong(session)
+    yield from _left(session)
     if comparison.compared:
-        yield from _left(session)
         yield from _grown(session)
     yield from _useless(session)
     if session.rules.proof:
@@ -327,8 +361,6 @@ def _drops(session: _Session) -> Iterator[Reason]:
             remark = f"; {chance_text(min(of.doubt for of in doubtful))}"
         elif not worse and compared[judge] >= _FEWEST_TO_TELL:
             continue
-        elif not worse:
-            remark = "; too few cases to tell"
         text = f"{session.held.subject(judge)} {loss_text(shown)}{remark}"
         cases = tuple(sorted({case for of in shown for case in of.lost}))
         yield Reason("FAIL" if worse else "UNCLEAR", "drop", text, judge, cases)
@@ -359,11 +391,17 @@ def _wrong(session: _Session) -> Iterator[Reason]:
 
 
 def _left(session: _Session) -> Iterator[Reason]:
-    """What left the comparison that a reader has to know."""
+    """What left the comparison, or with limits alone the session, that a reader has to know."""
     held, comparison = session.held, session.comparison
+    skipped = {case_id(spec) for spec in held.left_out}
+    if not comparison.compared:
+        if held.baseline is None and session.rules.has_limits and session.judged and skipped:
+            of_all = counted(len(session.judged) + len(skipped), "case")
+            text = f"{len(session.judged):,} of {of_all} judged: {len(skipped):,} skipped"
+            yield Reason("UNCLEAR", "left", text, "", tuple(sorted(skipped)))
+        return
     missing, parts = missing_from(comparison, session.received)
-    in_baseline = held.baseline.cases if held.baseline is not None else {}
-    skipped = {case_id(spec) for spec in held.left_out} & in_baseline.keys()
+    skipped &= held.baseline.cases.keys() if held.baseline is not None else set()
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
@@ -393,6 +431,20 @@ def _grown(session: _Session) -> Iterator[Reason]:
             yield Reason("UNCLEAR", "grown", text, judge, wrong)
 
 
+def opposite(judged: Sequence[CaseResult], subject: str, turning: str) -> Iterator[Reason]:
+    """Whether a binary judge says the opposite of the labels: kappa's upper end is below 0."""
+    of_scale = any(result.target is not None for result in judged)
+    pairs = answered(judged)[1]
+    if of_scale or len({label for label, _ in pairs}) < 2:  # noqa: PLR2004 - both classes
+        return
+    # As if no two cases shared a run.
+    kappa = estimate_kappa(pairs, range(len(pairs)))
+    if kappa.upper is not None and kappa.upper < 0:
+        text = f"{subject} says the opposite of the labels: 1 may mean the other thing"
+        text = f"{text}; {turning}" if turning else text
+        yield Reason("UNCLEAR", "opposite", text, judged[0].judge)
+
+
 def _useless(session: _Session) -> Iterator[Reason]:
     """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
     if session.held.scope.deselected:
@@ -402,6 +454,10 @@ def _useless(session: _Session) -> Iterator[Reason]:
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite
             continue
         subject = session.held.subject(judge)
+        turned = [*opposite(of_judge, subject, session.held.turning)]
+        if turned:
+            yield from turned
+            continue
         labels, answers = {label for label, _ in pairs}, {answer for _, answer in pairs}
         text = ""
         if len(labels) == 1:
@@ -452,6 +508,8 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
     if held.accepts and regressions:
         lost = counted(len(regressions), "case")
         text = f"{text}; this update accepts a loss: {lost} newly wrong"
+    if held.changed:
+        text = f"the baseline was updated here: {held.changed}; {text}"
     deselected = held.scope.deselected - {case_id(spec) for spec in held.left_out}
     return f"{text} ({counted(len(deselected), 'case')} deselected)" if deselected else text
 
@@ -478,14 +536,15 @@ def _pass_text(session: _Session) -> str:
     judged = session.counting or session.judged
     wrong, wrong_labels = sum(map(is_wrong, judged)), session.held.wrong_labels
     labels = counted(len(judged), "label")
+    interval = f" ({range_text(accuracy_of(judged), digits=0)}% right)"
     if wrong:
         cases = counted(len(judged), "case")
-        return f"{is_or_are} wrong on {wrong:,} of {cases}, as the limits allow"
+        return f"{is_or_are} wrong on {wrong:,} of {cases}, as the limits allow{interval}"
     if wrong_labels:
         verb = "give" if several else "gives"
         return f"{subject} {verb} {labels}, of which people found {wrong_labels:,} wrong"
     every = "all " if len(judged) > 1 else ""
-    return f"{subject} {'agree' if several else 'agrees'} with {every}{labels}"
+    return f"{subject} {'agree' if several else 'agrees'} with {every}{labels}{interval}"
 
 
 def _wrong_text(judged: Sequence[CaseResult]) -> str:
@@ -520,7 +579,7 @@ def _beside(
     by_judge = grouped((of.judge, of) for of in session.sets)
     for judge, of_judge in by_judge.items():
         whose = f"{session.held.subject(judge)}: " if len(by_judge) > 1 else ""
-        yield from (f"{whose}{text}" for text in about_sets(of_judge, word, session.rules))
+        yield from (f"{whose}{text}" for text in about_sets(of_judge, session.rules))
     if accepted:
         yield f"{counted(len(accepted), 'wrong verdict')} accepted into the baseline"
     if session.held.left_out:

@@ -275,7 +275,11 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     Raises `InputError` with the first mistake and its line.
     """
     name = file or str(path)
-    text = read_text(path, name, _MOST_BYTES, how=_HOW)
+    return parsed(read_text(path, name, _MOST_BYTES, how=_HOW), name)
+
+
+def parsed(text: str, name: str) -> Baseline:
+    """The baseline of a file's text; raises `InputError` with the first mistake and its line."""
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):

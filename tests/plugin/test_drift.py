@@ -22,7 +22,7 @@ from tests.plugin.recorded import run_pytest
 from tests.plugin.workflow_jobs import Jobs, Ran, github, needs_shell
 from tests.support.exchange import AnswerFunction, Reply, envelope, reply_with
 from tests.support.model_server import ModelServer, Request
-from tests.unit.test_decision import FAIL, UNCLEAR, decided
+from tests.unit.test_decision import FAIL, UNCLEAR, Row, decided
 from tests.unit.test_workflows import ROOT
 
 ASKED = 54
@@ -167,7 +167,6 @@ ROWS = {row.name: row for row in (*FAIL, *UNCLEAR)}
         ("min_recall", DRIFTED),
         ("a model gives no answer", NOT_DRIFTED),
         ("the baseline is another suite's", NOT_DRIFTED),
-        ("labels of one class", NOT_DRIFTED),
         ("", NOT_DRIFTED),
     ],
 )
@@ -178,11 +177,28 @@ def test_what_verdicts_say_is_drift_and_all_else_an_error(
     jobs.command("pytest", "exit 0 #")
     if name:
         row = ROWS[name]
-        decision = decided(row.now, row.before, {**row.rules, "unclear": "fail"}, **row.held)
-        data = {"suites": [{"gate": decision_data(decision)}]}
-        (jobs.folder / "decided").write_text(json.dumps(data), "utf-8")
+        write_decision(jobs, row)
         jobs.command("pytest", "cp decided judge-drift.json; exit 1 #")
     (jobs.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
     week = ask(jobs, {})
     assert (week.code, week.outputs) == (1, outputs), week.printed
     assert (NOT_DECIDED in week.printed) is (outputs != DRIFTED)
+
+
+def write_decision(jobs: Jobs, row: Row) -> None:
+    gate = decision_data(decided(row.now, row.before, row.rules, **row.held))
+    data = {"decision": gate, "suites": [{"gate": gate}]}
+    (jobs.folder / "decided").write_text(json.dumps(data), "utf-8")
+
+
+def test_what_is_unclear_is_a_notice(jobs: Jobs) -> None:
+    write_decision(jobs, ROWS["what both have alone"])
+    folder = jobs.folder / "inputs/cassettes/refund_agent"
+    folder.mkdir(parents=True)
+    asked = (
+        f"sleep 0.01; touch {folder}/case.judge-default.yaml; cp decided judge-drift.json; exit 1 #"
+    )
+    jobs.command("pytest", asked)
+    week = ask(jobs, {})
+    assert (week.result, week.outputs) == ("success", NOT_DRIFTED), week.printed
+    assert "::notice title=Judge drift is UNCLEAR::" in week.printed

@@ -63,7 +63,7 @@ def test_the_service_is_asked_anew_as_its_readme_says(project: Path) -> None:
         done = run_pytest(
             project, f"--jrh-config={HTTP}/refund_agent.yml", "--tb=no", "--jrh-record-mode=all"
         )
-    assert "16 passed, 3 xfailed" in done.lines[-1], done.stdout
+    assert "17 passed, 3 xfailed" in done.lines[-1], done.stdout
     assert any("  19 calls, " in line for line in done.lines), done.stdout
 
 

@@ -64,5 +64,5 @@ def test_a_session_that_ends_before_its_suite_is_not_green(
     )
     done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    why = "Not green: the gate of suite tiny made no decision, because none of its cases was run."
+    why = "Not green: about the suite tiny no decision was made, because none of its cases was run."
     assert f"note: {why}" in done.outlines

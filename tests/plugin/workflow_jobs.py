@@ -209,6 +209,7 @@ class Jobs:
             step_env = {**env, **all_filled(step.get("env"), contexts)}
             inputs = all_filled(step.get("with"), contexts)
             code, outputs = 0, ""
+            before = ran.result, ran.code
             if "run" in step:
                 ran.environments[step.get("name", "")] = step_env
                 code, outputs = self._script(step, ran, step_env)
@@ -224,7 +225,9 @@ class Jobs:
                 self._keep(inputs, ran.folder)
             elif "download-artifact" in step["uses"]:
                 shutil.copytree(self.artifacts / inputs["name"], ran.folder / inputs["path"])
-            if code and not failed:
+            if step.get("continue-on-error"):
+                ran.result, ran.code = before
+            elif code and not failed:
                 failed, ran.result, ran.code = True, "failure", ran.code or code
             if "id" in step:
                 contexts["steps"][step["id"]] = {

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -147,3 +148,57 @@ def test_the_weekly_run_names_what_fails_and_the_versions_that_differ(tmp_path: 
         "httpx3: none -> 1.0",
         "litellm: 1.110.2 -> 1.111.0",
     ]
+
+
+GITLAB = ROOT / "examples/gitlab/.gitlab-ci.yml"
+SCHEMAS = {
+    "gitlab-ci": [GITLAB],
+    "github-actions": [FOLDER / ACTION],
+    "github-workflows": [FOLDER / name for name in NAMES],
+}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_what_is_written_for_ci_fits_the_schemas_of_both_services(schema: str) -> None:
+    pytest.importorskip("check_jsonschema")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    done = subprocess.run([*command, *SCHEMAS[schema]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_jobs_of_gitlab_are_those_of_init_and_name_the_base_of_a_merge_request(
+    tmp_path: Path,
+) -> None:
+    log = ROOT / "inputs/data/refund_agent/refund_agent.eval"
+    own = "include: [other.yml]\n"
+    lines = start_suite("refund_agent", log, folder=tmp_path, ci="gitlab")
+    written = tmp_path / ".gitlab-ci.yml"
+    text = written.read_text("utf-8")
+    assert "  .gitlab-ci.yml" in lines
+    assert not (tmp_path / ".github").exists()
+    assert re.sub("PYTEST_JRH: .*", 'PYTEST_JRH: ""', text) == GITLAB.read_text("utf-8")
+    written.write_text(own, "utf-8")
+    start_suite("refund_agent", log, folder=tmp_path, ci="gitlab", force=True)
+    assert written.read_text("utf-8") == own
+
+    tools, calls = tmp_path / "tools", tmp_path / "calls"
+    tools.mkdir()
+    for name in ("python", "pytest", "git"):
+        stub = tools / name
+        stub.write_text(f'#!/bin/sh\necho "{name} $*" >> {calls}\n', "utf-8")
+        stub.chmod(0o755)
+    jobs = yaml.safe_load(text)
+    env = {"PATH": f"{tools}:{os.environ['PATH']}", "PYTEST_JRH": "git+https://forge.example/r@1"}
+    for job in ("replay", "rejudge"):
+        script = "\n".join([*jobs[".judge"]["before_script"], *jobs[job]["script"]])
+        for base in ("", "0123abc"):
+            calls.unlink(missing_ok=True)
+            given = {**env, "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+            subprocess.run(["sh", "-e", "-c", script], env=given, cwd=tmp_path, check=True)
+            called = calls.read_text("utf-8").splitlines()
+            fetched = [f"git fetch --depth=1 origin {base}"] if base else []
+            assert called[:-1] == [f"python -m pip install {env['PYTEST_JRH']}", *fetched]
+            assert called[-1].startswith("pytest --jrh-config=inputs/configs/refund_agent.yml ")
+            assert called[-1].endswith(" --junitxml=judge-junit.xml")
+    del env["PYTEST_JRH"]
+    assert subprocess.run(["sh", "-e", "-c", script], env=env, check=False).returncode

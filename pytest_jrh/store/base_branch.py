@@ -1,0 +1,102 @@
+"""The baseline as the base branch of a pull request has it. A pull request may change a judge and,
+with it, the baseline that the judge is held against: its PASS then says less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.git import git_output
+from pytest_jrh.core.text import counted
+from pytest_jrh.stats.baseline import Baseline, Scope, compare, suite_of
+from pytest_jrh.stats.statistics import is_wrong
+from pytest_jrh.store.ledger import parsed
+
+_GITHUB, _GITLAB = "GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
+_HOW = {
+    _GITHUB: "give actions/checkout fetch-depth: 2",
+    _GITLAB: f"run git fetch --depth=1 origin ${_GITLAB} before it",
+}
+
+
+def baseline_there(
+    file: Path | None, environ: Mapping[str, str] = os.environ
+) -> Baseline | str | None:
+    """The baseline on the branch that a pull request is to be merged into, empty where there is
+    none yet, or a sentence where that cannot be read; None outside of a pull request.
+    """
+    if file is None:
+        return None
+    variable = next((name for name in _HOW if environ.get(name)), "")
+    if not variable:
+        return None
+    name = f"./{file.name}"
+    commit = _base_commit(file.parent, variable, environ[variable])
+    listed = git_output(file.parent, "ls-tree", commit, "--", name) if commit else None
+    if listed == "":
+        return Baseline()
+    text = git_output(file.parent, "cat-file", "blob", f"{commit}:{name}") if listed else None
+    if text is not None:
+        with contextlib.suppress(InputError):
+            return parsed(text, f"{file.name} of the base branch")
+    return (
+        "whether this pull request changes the baseline is not known, as its base cannot be read: "
+        f"{_HOW[variable]}"
+    )
+
+
+def _base_commit(folder: Path, variable: str, base: str) -> str:
+    """The commit that the pull request starts from; "" where it is not in this checkout."""
+    if variable == _GITLAB:
+        return _there(folder, base)
+    # A shallow checkout says by `HEAD^1` that a commit has no parents; the commit itself knows.
+    head = git_output(folder, "cat-file", "commit", "HEAD") or ""
+    lines = head.partition("\n\n")[0].split("\n")
+    parents = [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
+    if len(parents) > 1:
+        # What GitHub checks out for a pull request: its branch merged into the base.
+        return _there(folder, parents[0])
+    branch = _there(folder, f"refs/remotes/origin/{base}")
+    # Of a shallow checkout it is not known where the two part.
+    return (git_output(folder, "merge-base", branch, "HEAD") or branch).strip()
+
+
+def _there(folder: Path, revision: str) -> str:
+    found = git_output(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    return (found or "").strip()
+
+
+def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
+    """What the change of a baseline accepts of a suite, as a clause; "" where it changes nothing
+    but reasonings.
+    """
+    before = {case: line for case, line in base.cases.items() if suite_of(case) == suite}
+    lines = {case: line for case, line in now.cases.items() if suite_of(case) == suite}
+    added = [line for case, line in lines.items() if case not in before]
+    comparison = compare(Baseline(before), lines.values(), Scope.of(lines))
+    other_cases = len(lines) - len(added) - comparison.compared
+    is_changed = any(pair.before.scores != pair.now.scores for pair in comparison.all_pairs)
+    gone = len(before.keys() - lines.keys())
+    if not (added or gone or other_cases or is_changed):
+        return ""
+    kinds: Counter[str] = Counter()
+    for pair in comparison.all_pairs:
+        if pair.was_right and not pair.is_right:
+            is_ordinal = pair.now.spec.derived or pair.now.target is not None
+            of_class = "newly missed" if pair.now.label else "new false alarms"
+            kinds["newly wrong" if is_ordinal else of_class] += 1
+    clauses = [f"it accepts {number:,} {kind}" for kind, number in sorted(kinds.items())]
+    parts = [" and ".join(clauses).replace("and it accepts", "and") or "it accepts no loss"]
+    if added:
+        wrong = sum(map(is_wrong, added))
+        parts.append(f"adds {counted(len(added), 'case')} ({wrong:,} wrong)")
+    if gone:
+        parts.append(f"drops {counted(gone, 'case')}")
+    if other_cases:
+        parts.append(f"has {counted(other_cases, 'case')} with another text or label")
+    return ", ".join(parts)

@@ -1,0 +1,56 @@
+"""What is decided is the same in every place where people look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from pytest_jrh.reports.json_values import JsonReport
+from pytest_jrh.reports.junit import JunitReport
+from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.page import HtmlReport
+from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.terminal import annotation_lines, answer_lines
+from tests.support.page_reader import Page
+from tests.unit.test_decision import FAIL, PASS, UNCLEAR, Row, decided
+
+SUITE = "refunds"
+
+
+@pytest.mark.parametrize("unclear", [None, "pass", "fail"])
+@pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.name)
+def test_every_place_says_the_same(row: Row, unclear: str | None, tmp_path: Path) -> None:
+    rules = {**row.rules, "unclear": unclear}
+    decision = decided(row.now, row.before, rules, **row.held)
+    session = Session(tuple(row.now), decisions={SUITE: decision}, folder=tmp_path)
+    title = f"{decision.word}: {decision.headline}"
+    is_red = not decision.passed
+    assert session.passed is (not is_red if decision.active or is_red else None)
+
+    data = json.loads(JsonReport().text(session))["decision"]
+    assert (data["word"], data["headline"]) == (decision.word, decision.headline)
+    assert data["exit_code"] == int(is_red)
+
+    [test] = ElementTree.fromstring(JunitReport().text(session)).iter("testcase")
+    failures = [" ".join(str(one.get("message")).split()) for one in test]
+    assert failures == ([" ".join(title.replace(":", "", 1).split())] if is_red else [])
+
+    lines = [line.text.strip() for line in answer_lines(session, Display(tmp_path, verbosity=1))]
+    assert " ".join(lines).startswith(title.replace(": ", "  ", 1))
+    markdown = MarkdownReport().text(session).partition("\n")[0].replace("\\", "")
+    assert markdown.endswith(title)
+    HtmlReport().write(tmp_path / "page.html", session)
+    page = Page.of((tmp_path / "page.html").read_text("utf-8"))
+    [page_title] = page.all("title")
+    assert page_title.text.casefold() == title.replace(":", "", 1).casefold()
+    kinds = [line.partition(" ")[0] for line in annotation_lines(session, tmp_path)]
+    if is_red:
+        assert kinds == ["::error"]
+    elif decision.word == "UNCLEAR":
+        assert kinds == ["::warning"]
+    else:
+        assert kinds == (["::notice"] if decision.changed else [])
