@@ -21,7 +21,7 @@ from pytest_jrh.core.transcript import has_media, message_text
 from pytest_jrh.sources.chat import as_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
 from pytest_jrh.sources.threads import end_of, is_system, keys_of, linked, thread_of
-from pytest_jrh.sources.transcripts import Item, Transcripts
+from pytest_jrh.sources.transcripts import Item, Transcripts, numbered
 
 Json = dict[str, Any]
 _FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
@@ -357,7 +357,7 @@ class Traces(Transcripts):
         for file in self.files or [self.path]:
             self._file = file
             data = self._bytes_of(file)
-            rows = [(n, row) for n, row in enumerate(data.split(b"\n"), start=1) if row.strip()]
+            rows = numbered(data)
             if len(rows) > 1 and not rows[1][1].startswith(b"{"):
                 rows = [(1, data)]
             for line, row in rows:

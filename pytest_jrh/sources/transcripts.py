@@ -13,7 +13,7 @@ import contextlib
 import json
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -55,6 +55,7 @@ from pytest_jrh.sources.source import (
 from pytest_jrh.sources.threads import keys_of, thread_of
 
 _DIGEST = 12
+_BLANK = b" \t\r\n" + BOM
 MOST_NAMED = 5
 """How many runs a notice names."""
 
@@ -259,50 +260,31 @@ class Transcripts(Source):
         Raises InputError for a file that cannot be read or split, naming the line.
         """
         try:
-            size = self._file.stat().st_size
-            if size == 0:
+            if not self._file.stat().st_size:
                 raise refused(self._file, "is empty, so it holds no conversation")
-            if self._is_whole:
-                item = Item(0, size, 1)
-                self._check_size(item)
-                yield item, self._bytes(item)
-            elif self._is_list:
-                yield from self._elements()
-            else:
-                yield from self._lines()
+            with (
+                self._file.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+            ):
+                for number, (start, end) in enumerate(self._bounds(data), start=1):
+                    item = Item(start, end, number)
+                    if too_big := self._too_big(end - start):
+                        raise refused(self._file, f"{self._place(item)} is {too_big}")
+                    if data[start:end].strip(_BLANK):
+                        yield item, data[start:end]
+        except DamagedError as error:
+            hint = "one JSON object a line belongs in a .jsonl file"
+            raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
         except IsADirectoryError:
             raise refused(self._file, "is a folder, not a file of conversations") from None
         except OSError as error:
             raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
 
-    def _lines(self) -> Iterator[tuple[Item, bytes]]:
-        start = number = 0
-        with self._file.open("rb") as file:
-            while line := file.readline(self.most_mb * 1_000_000 + 2):
-                number += 1
-                item = Item(start, start + len(line), number)
-                start = item.end
-                self._check_size(item._replace(end=item.start + len(line.rstrip(b"\r\n"))))
-                if line.strip(b" \t\r\n" + BOM):
-                    yield item, line
-
-    def _elements(self) -> Iterator[tuple[Item, bytes]]:
-        with (
-            self._file.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            try:
-                for number, (start, end) in enumerate(elements(data), start=1):
-                    item = Item(start, end, number)
-                    self._check_size(item)
-                    yield item, data[start:end]
-            except DamagedError as error:
-                hint = "one JSON object a line belongs in a .jsonl file"
-                raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
-
-    def _check_size(self, item: Item) -> None:
-        if too_big := self._too_big(item.end - item.start):
-            raise refused(self._file, f"{self._place(item)} is {too_big}")
+    def _bounds(self, data: mmap.mmap) -> Iterable[tuple[int, int]]:
+        """Where each item begins and ends."""
+        if self._is_whole:
+            return [(0, len(data))]
+        return elements(data) if self._is_list else _lines(data)
 
     def _bytes(self, item: Item) -> bytes:
         try:
@@ -338,7 +320,7 @@ class Transcripts(Source):
                 line = file.read(item.start).count(b"\n") + 1
             key = f"item {item.number}, {key}" if key else f"item {item.number}"
         elif self._file.suffix.lower() in LINES and path and isinstance(path[0], int):
-            line, key = _numbered(data)[path[0]][0], dotted(path[1:])
+            line, key = numbered(data)[path[0]][0], dotted(path[1:])
         return Problem(str(error), str(self._file), line, key or None, error.hint)
 
 
@@ -351,14 +333,24 @@ def _thread(conversation: Conversation) -> Thread:
     return thread._replace(is_request=conversation.is_request, about=about)
 
 
-def _numbered(data: bytes) -> list[tuple[int, bytes]]:
+def _lines(data: mmap.mmap) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start) + 1 or len(data)
+        yield start, end
+        start = end
+
+
+def numbered(data: bytes) -> list[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers."""
     rows = enumerate(data.split(b"\n"), start=1)
-    return [(number, row) for number, row in rows if row.strip(b" \t\r" + BOM)]
+    return [(number, row) for number, row in rows if row.strip(_BLANK)]
 
 
 def _values_of_lines(data: bytes) -> list[dict[str, Any]]:
     values = []
-    rows = _numbered(data)
+    rows = numbered(data)
     for number, row in rows:
         try:
             value = parsed(row)
