@@ -252,7 +252,7 @@ _ROLES = {"developer": "system", "function": "tool"}
 # The keys of a message that are read; others are kept as its metadata.
 _KNOWN = frozenset(
     {
-        *("role", "content", "id", "tool_calls", "function_call", "tool_call_id", "refusal"),
+        *("role", "content", "id", "tool_calls", "tool_call_id", "refusal"),
         *("reasoning", "reasoning_content"),
     }
 )
@@ -416,13 +416,7 @@ def _calls(turn: Block) -> list[Block]:
     entries = turn.get("tool_calls")
     if entries is not None and not isinstance(entries, list):
         raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
-    calls = [read_call(call) for call in entries or ()]
-    legacy = turn.get("function_call")
-    if isinstance(legacy, dict):
-        calls.append(read_call(legacy))
-    elif legacy is not None:
-        raise DamagedError(f"has {shown(legacy)} as its function_call; must be an object")
-    return calls
+    return [read_call(call) for call in entries or ()]
 
 
 def read_call(call: Any) -> Block:

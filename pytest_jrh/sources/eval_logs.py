@@ -137,8 +137,7 @@ class EvalLog(Source):
             sample_id=data["id"],
             notes=changed_note(changed),
         )
-        with self._lock:
-            self._unshown[run_id, epoch] = unshown_in(run.messages)
+        self._unshown[run_id, epoch] = unshown_in(run.messages)
         return run, raw if with_raw else None
 
     def _as_inspect_reads(self, data: dict[str, Any]) -> EvalSample:

@@ -248,8 +248,7 @@ class Source(ABC):
         """Sentences about what was found so far, for the user to read once a session: here what
         transcripts do not show of the runs that were read.
         """
-        with self._lock:
-            unshown = sum(self._unshown.values(), Counter[str]())
+        unshown = sum([*self._unshown.values()], Counter[str]())
         if not unshown:
             return ()
         counts = listed((f"{name} ({count:,})" for name, count in unshown.items()), 8)
@@ -275,7 +274,6 @@ _LEAVE_OUT = "leave cases.cluster out, and each sample is a cluster, over its ep
 # The cluster is a text in every result.
 _LONGEST = 120
 _DIGEST = 16
-_MOST_NAMES = 200
 
 
 def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
@@ -317,14 +315,7 @@ def clusters_by(
             how = "name one value in it by a pointer"
             raise InputError(message, key=_PLACE, hint=how)
         clusters[key] = None if value is MISSING or value is None else _text(value) or None
-        # What may be named: fields, and pointers to those one level down.
-        for name, entry in metadata.items():
-            if clusters[key] is not None or len(names) > _MOST_NAMES:
-                break
-            below = [name]
-            if isinstance(entry, dict):
-                below = [pointer_to(name, inner) for inner in entry]
-            names.update(dict.fromkeys(below))
+        names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
         what = "but no run has metadata"
         if names:
@@ -338,10 +329,9 @@ def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) 
     """Say of how many runs the field names no cluster; nothing where it does of all."""
     names = list(clusters)
     missing = names.count(None)
-    have, them = ("has", "it") if missing == 1 else ("have", "each of them")
     notice = (
-        f"{file}: {missing:,} of {counted(len(names), 'run')} {have} no {printable(cluster_key)} "
-        f"in the metadata (cases.cluster); {them} is a cluster of its own, over its epochs"
+        f"{file}: {missing:,} of {counted(len(names), 'run')} without {printable(cluster_key)} in "
+        "the metadata (cases.cluster): each is a cluster of its own, over its epochs"
     )
     return (notice,) if missing else ()
 

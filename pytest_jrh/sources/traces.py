@@ -1,5 +1,5 @@
 """Traces of OpenTelemetry in OTLP JSON. What was said is in attributes or events of models' calls,
-by the semantic conventions of GenAI (1.28 and later), of OpenInference or the Vercel AI SDK.
+by the semantic conventions of GenAI (1.28 and later) or of OpenInference.
 
 A trace may hold several conversations, each of which is a run.
 """
@@ -26,29 +26,19 @@ from pytest_jrh.sources.transcripts import Item, Transcripts, numbered
 Json = dict[str, Any]
 _FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
 _LEVELS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
-# What a span is of, by the GenAI conventions, OpenInference, OpenLLMetry and the Vercel AI SDK.
-_KINDS = (
-    *("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind"),
-    "ai.operationId",
-)
-_TOOL = ("execute_tool", "TOOL", "tool", "ai.toolCall")
-_AGENT = ("invoke_agent", "AGENT", "agent", "ai.generateText", "ai.streamText")
-_MODEL = (
-    *("chat", "text_completion", "generate_content", "LLM"),
-    *("ai.generateText.doGenerate", "ai.streamText.doStream"),
-)
+# What a span is of, by the GenAI conventions, OpenInference and OpenLLMetry.
+_KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
+_TOOL = ("execute_tool", "TOOL", "tool")
+_AGENT = ("invoke_agent", "AGENT", "agent")
+_MODEL = ("chat", "text_completion", "generate_content", "LLM")
 _CONVERSATION = ("gen_ai.conversation.id", "session.id")
-_TOOL_ID = ("gen_ai.tool.call.id", "tool.id", "ai.toolCall.id")
+_TOOL_ID = ("gen_ai.tool.call.id", "tool.id")
 # Pydantic AI has names of its own.
-_ARGUMENTS = ("gen_ai.tool.call.arguments", "input.value", "tool_arguments", "ai.toolCall.args")
-_RESULT = (
-    *("gen_ai.tool.call.result", "output.value", "tool_response", "ai.toolCall.result"),
-    "error.type",
-)
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "input.value", "tool_arguments")
+_RESULT = ("gen_ai.tool.call.result", "output.value", "tool_response", "error.type")
 # Attributes with messages; the first that a span has counts. `events` are those that `_add` makes.
 _SYSTEM = ("gen_ai.system_instructions",)
-_AI_SDK = "ai.prompt.messages"
-_BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt", _AI_SDK)
+_BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt")
 _AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
 _SAID = (*_BEFORE, *_AFTER)
 # One of the attributes that make a list: `llm.input_messages.0.message.role`.
@@ -69,8 +59,11 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
 _BELOW = "call", "left out: below one of a tool, as a sub-agent's, or of a model"
 _REPEATED = "call", "left out: the same as one before"
 _UNCALLED = "call", "of tools left out: of no conversation that asks for it"
-_OF_AI_SDK = "call", "read from ai.prompt.messages, as the Vercel AI SDK writes them"
 _SEVERAL = "trace", "with several conversations, each of which is a run"
+_NO_MESSAGES = (
+    "its spans have no messages by the conventions of GenAI or OpenInference: let the "
+    "instrumentation record them"
+)
 _DROPPED = (
     "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are lost"
 )
@@ -127,7 +120,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
                 "cluster": as_text(cluster) or None,
                 "tools": _json(about.get("gen_ai.tool.definitions")),
                 "metadata": {"model": _first(about, "gen_ai.request.model", "llm.model_name")},
-                "no_messages": "its spans have no messages: let the instrumentation record them",
+                "no_messages": _NO_MESSAGES,
                 "notices": [_DROPPED] if is_cut else [],
                 "is_request": True,
                 "opening": len(group[0]["before"]) if group else 0,
@@ -138,7 +131,6 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
         _BELOW: below,
         _REPEATED: repeated,
         _UNCALLED: uncalled,
-        _OF_AI_SDK: [call for call in calls if _AI_SDK in call],
     }
     for what, spans_of_it in noted.items():
         said.setdefault(what, []).extend(as_text(span.get("name")) for span in spans_of_it)
@@ -156,11 +148,6 @@ def _place(spans: Mapping[str, Json]) -> None:
     for span in outermost_first:
         span["scope"] = None
         outermost_first += inner.get(span["id"], ())
-    for span in spans.values():
-        if "scope" not in span:
-            # Parents are a circle, so that none is around another.
-            span["parent"] = None
-            outermost_first.append(span)
     for span in outermost_first:
         outer = spans.get(span["parent"], {})
         conversation, agent, _ = outer.get("scope", ("", None, ""))
@@ -227,12 +214,6 @@ def _add(record: Json, span: Json) -> None:
             message = {"content": content} if isinstance(content, str) else dict(content)
             message |= {"role": match[1] or "assistant", "tool_call_id": body.get("id")}
             span.setdefault((_BEFORE if match[1] else _AFTER)[1], []).append(message)
-    answer = {
-        "content": span.get("ai.response.text"),
-        "tool_calls": _json(span.get("ai.response.toolCalls")),
-    }
-    if _AI_SDK in span and any(answer.values()):
-        span.setdefault(_AFTER[1], [{"role": "assistant", **answer}])
     span["kind"] = _first(span, *_KINDS)
     if not span["kind"] and _first(span, *_TOOL_ID):
         span["kind"] = _TOOL[0]
@@ -294,7 +275,7 @@ def _joined(calls: Sequence[Json], tools: Sequence[Json], *, is_alone: bool) -> 
             tool["is_called"] = True
         elif not is_alone:
             continue
-        name = _first(tool, "gen_ai.tool.name", "tool.name", "ai.toolCall.name")
+        name = _first(tool, "gen_ai.tool.name", "tool.name")
         arguments = _first(tool, *_ARGUMENTS)
         result = _first(tool, *_RESULT)
         with inside(f"span {tool['id']}"):

@@ -124,8 +124,7 @@ class Transcripts(Source):
 
     def notices(self) -> tuple[str, ...]:
         """What was unusual about the conversations so far."""
-        with self._lock:
-            own = tuple(f"{self.path.name}: {notice}" for notice in self._notices)
+        own = tuple(f"{self.path.name}: {notice}" for notice in [*self._notices])
         return own + super().notices()
 
     def created(self) -> datetime | None:
@@ -165,10 +164,9 @@ class Transcripts(Source):
             "tools": definitions_of(conversation.tools),
         }
         clean, changed = storable(stored)
-        with self._lock:
-            self._unshown[run_id, conversation.epoch] = unshown_in(clean["messages"])
-            for what in unusual:
-                self._notices[f"some conversations have {what}; these are kept as they are"] = None
+        self._unshown[run_id, conversation.epoch] = unshown_in(clean["messages"])
+        for what in unusual:
+            self._notices[f"some conversations have {what}; these are kept as they are"] = None
         task = clean["input"]
         if task is None:
             asked = (message for message in clean["messages"] if message["role"] == "user")

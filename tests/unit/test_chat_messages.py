@@ -229,17 +229,6 @@ CALLS_LOOK_UP = {"content": "", "tool_calls": [openai_call("look_up", {"order": 
 
 # Messages, and the lines of the transcript that comes out.
 MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "a legacy function call": (
-        [
-            said(None, function_call=LOOK_UP),
-            {"role": "function", "name": "look_up", "content": "shipped"},
-        ],
-        [
-            "[0] assistant",
-            '[0] assistant calls look_up | {"order": 7}',
-            "[1] tool look_up | shipped",
-        ],
-    ),
     "documents and finds that are text": (
         [
             {

@@ -88,8 +88,6 @@ def test_figures_are_those_of_a_count_by_hand_and_what_is_not_read_is_counted(to
         texts += [as_text(document["results"]["results"])]
         texts += [json.dumps(with_value(..., "provider")(document))]
     if tool == "DeepEval":
-        older = texts[0].replace('"metricsData"', '"metricsMetadata"')
-        texts += [older.replace('"name": "polite', '"metric": "polite')]
         texts += [json.dumps({"testRunData": document})]
     # Langfuse keeps no word of a judge that failed.
     failed = {} if "Langfuse" in tool else {"0 invalid_response": 1, "1 invalid_response": 1}

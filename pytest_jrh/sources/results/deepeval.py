@@ -1,6 +1,5 @@
 """DeepEval's test runs: `.deepeval/.latest_run_full.json`, which each run overwrites, the files of
-`DEEPEVAL_RESULTS_FOLDER`, and what `evaluate()` returns, as JSON. As DeepEval 4.3 writes them, and
-with the names that versions before 1.0 have (`metricsMetadata`).
+`DEEPEVAL_RESULTS_FOLDER`, and what `evaluate()` returns, as JSON. As DeepEval 4.3 writes them.
 
 Each metric with a model that evaluates is a verdict, passed or not at its own threshold. One that
 failed counts there as not passed; its `error` tells it apart. No label of a person is in such a
@@ -18,7 +17,7 @@ from pytest_jrh.stats.statistics import MEANINGS
 
 _NAMES = ("testCases", "conversationalTestCases", "test_results")
 LISTS = (*_NAMES, *(f"testRunData.{name}" for name in _NAMES))
-_METRICS = ("metricsData", "metrics_data", "metricsMetadata")
+_METRICS = ("metricsData", "metrics_data")
 
 
 def is_entry(entry: Mapping[str, Any]) -> bool:
@@ -45,7 +44,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
             score = Score(
                 place=place,
                 case=name,
-                metric=text(metric.get("name")) or text(metric.get("metric")),
+                metric=text(metric.get("name")),
                 value=_verdict(metric),
                 # A metric of one's own may ask a model and not say so.
                 by="judge" if model else "other",
