@@ -226,7 +226,7 @@ def _about_fields(source: Source) -> Iterator[str]:
     fields: dict[str, None] = {}
     scores: dict[str, None] = {}
     for run in source.fields():
-        fields |= dict.fromkeys([*run.beside, *run.metadata])
+        fields |= dict.fromkeys(run.metadata)
         scores |= dict.fromkeys(run.scores)
     if fields:
         names = listed(fields, _MOST_FIELDS)

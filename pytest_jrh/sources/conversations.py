@@ -51,8 +51,6 @@ _NO_ANSWER = (
     "some conversations have a request without an answer that can be read, so that they end with "
     f"the request (`{KEY}: {{answer: /pointer}}` says where it is)"
 )
-# These have a meaning of their own.
-_NO_FIELDS = ("id", "epoch", "cluster", "metadata")
 _KEPT_BY_PROVIDER = {
     "previous_response_id": "continues a response whose items are not here",
     "conversation": "is kept by the provider, and its items are not here",
@@ -362,13 +360,6 @@ class Conversations(Transcripts):
     def conversation(self, value: Any) -> Conversation:
         with inside():
             return conversation(value, self._places)
-
-    def _beside(self, value: Any) -> Mapping[str, Any]:
-        values: dict[str, Any] = {}
-        for key, part in value.items() if isinstance(value, dict) else ():
-            if key not in _NO_FIELDS and not isinstance(part, dict | list):
-                values[pointer_to(key)] = part
-        return values
 
 
 def _is_one_conversation(head: Head) -> bool:

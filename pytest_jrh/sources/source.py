@@ -62,14 +62,11 @@ Key: TypeAlias = "tuple[str, int]"
 
 
 class RunFields(NamedTuple):
-    """What a run has beside its messages: its metadata, what scorers gave it by their names, and
-    what the config's `format` could make metadata, by the pointers for that.
-    """
+    """What a run has beside its messages: its metadata, and what scorers gave it by their names."""
 
     key: Key
     metadata: Mapping[str, Any]
     scores: Mapping[str, Any] = {}
-    beside: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)

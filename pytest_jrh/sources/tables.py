@@ -22,12 +22,10 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.results import FORMS, read_results
 from pytest_jrh.sources.results.scores import Results
 
-LEDGER_FORMAT = 2
-"""What the lines of a session's ledger say they are."""
 _TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
-_FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _GUARDED = re.compile(f"'{_FORMULA.pattern}")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _BLANKS = re.compile(r"[\s-]+")
@@ -124,8 +122,7 @@ def read_table(path: Path, file: str) -> Table:
     if not values:
         where = 1 if of_document is None else None
         raise InputError("has no row below the names of the columns", file, where)
-    rows = ((line, row) for line, value in read for row in _rows(value))
-    return replace(table_of(rows, file), path=of_document)
+    return replace(table_of(read, file), path=of_document)
 
 
 def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
@@ -147,24 +144,7 @@ def _is_row(value: Mapping[str, Any]) -> bool:
     """Whether the only value of a file is a row, and no document with rows in it."""
     names = {name.casefold() for name in value}
     is_flat = not any(isinstance(inner, dict | list) for inner in value.values())
-    return is_flat or bool(names & {*f"{ROLES['verdict']} {ROLES['label']} scores".split()})
-
-
-def _rows(read: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The rows of a line: it is one, or of a ledger one for each verdict."""
-    scores = read.get("scores", [])
-    if read.get("format") != LEDGER_FORMAT or not isinstance(scores, list):
-        yield read
-        return
-    row = {name: read.get(name) for name in ("case_id", "rubric_id", "epoch", "judge", "label")}
-    row["cluster"] = read.get("cluster") or read.get("run_id")
-    reasons = read.get("reasons")
-    # Those of a case that another failure ended are no verdicts.
-    if isinstance(read.get("why"), dict) and "kind" in read["why"]:
-        scores = []
-    for repeat, score in enumerate(scores or [None]):
-        reasoning = reasons[repeat] if isinstance(reasons, list) and reasons[repeat:] else ""
-        yield {**row, "repeat": repeat, "verdict": score, "reasoning": reasoning}
+    return is_flat or bool(names & {*f"{ROLES['verdict']} {ROLES['label']}".split()})
 
 
 def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:

@@ -105,17 +105,11 @@ class Transcripts(Source):
     def fields(self) -> Iterator[RunFields]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""
         for key, row in self._rows.items():
-            value, conversation = None, Conversation(())
+            conversation = Conversation(())
             # What is damaged has nothing, as its cases will say.
             with contextlib.suppress(DamagedError):
-                value = self._value(self._bytes(row.item))
-                conversation = self.conversation(value)
-            beside = self._beside(value)
-            yield RunFields(key, conversation.metadata, conversation.scores, beside)
-
-    def _beside(self, value: Any) -> Mapping[str, Any]:  # noqa: ARG002 - here nothing
-        """What of the JSON the config could make metadata of."""
-        return {}
+                conversation = self.conversation(self._value(self._bytes(row.item)))
+            yield RunFields(key, conversation.metadata, conversation.scores)
 
     def values(self) -> Iterator[Any]:
         """The JSON of each conversation; raises InputError and DamagedError."""

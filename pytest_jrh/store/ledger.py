@@ -49,11 +49,12 @@ from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
-from pytest_jrh.sources.tables import LEDGER_FORMAT
+from pytest_jrh.sources.tables import guarded
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, update
 from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
+_FORMAT = 2
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
 # Under which a result has its line.
 _LINE = "_ledger_line"
@@ -70,7 +71,7 @@ def _lines() -> TypeAdapter[CaseResult]:
 def line_data(result: CaseResult) -> dict[str, Any]:
     """The line of a result as plain JSON values, without what is empty."""
     values = _lines().dump_python(result, mode="json", exclude_defaults=True)
-    return {"format": LEDGER_FORMAT, **values}
+    return {"format": _FORMAT, **values}
 
 
 def ledger_line(
@@ -248,7 +249,7 @@ def render(baseline: Baseline, redactor: Redactor = NO_SECRETS) -> str:
     for _, prompt in sorted(baseline.prompts.items()):
         lines.append(
             {
-                "format": LEDGER_FORMAT,
+                "format": _FORMAT,
                 "suite": prompt.suite,
                 "judge": prompt.judge,
                 "judge_digest": prompt.judge_digest,
@@ -438,10 +439,6 @@ def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> s
     return "\n".join([head, *lines[:_MOST_NAMED], *more])
 
 
-_FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-
-
 def table_bytes(
     columns: Sequence[str],
     rows: Iterable[Mapping[str, Any]],
@@ -469,4 +466,4 @@ def cell(value: Any) -> str | int | float | bool | None:
     text = str(value)
     if not text.isprintable():
         text = plain(text)
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return guarded(text)
