@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pytest_jrh.cases.acts import (
     LONGEST_EXAMPLE,
+    MOST_EXAMPLES,
     Act,
     Tool,
     Values,
@@ -33,6 +34,7 @@ from pytest_jrh.cases.acts import (
     with_words,
 )
 from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
+from pytest_jrh.cases.probes.probe import all_ids, with_ids
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Completion, Edit, Message, Plan, PlanStep, ResponseT, Rubric
@@ -191,25 +193,22 @@ def tools_text(tools: Mapping[str, Tool]) -> str:
 def tools_in_time(
     runs: Iterable[tuple[Sequence[Message], Sequence[Mapping[str, Any]]]],
 ) -> list[dict[str, Tool]]:
-    """The tools of a log, and before them those that it had when it was shorter, the latest first.
+    """The tools of a log, and behind them those that it had when it was shorter, the latest first.
 
     A run is its messages and the definitions of its tools. Of those that prompts show alike there
-    are the first and the last: no run takes from what a call or a result may look like.
+    are the last: no run takes from what a call or a result may look like.
     """
     definitions: dict[str, Mapping[str, Any]] = {}
     called: dict[str, Tool] = {}
-    in_time: dict[object, list[dict[str, Tool]]] = {}
-    tools: dict[str, Tool] = {}
+    in_time: dict[object, dict[str, Tool]] = {}
     for messages, run_definitions in runs:
         for definition in run_definitions:
             definitions.setdefault(str(definition.get("name")), definition)
         called = tools_of([messages], before=called)
         tools = tools_of((), definitions.values(), before=called)
         shown = [(name, len(tool.examples), tool.error is None) for name, tool in tools.items()]
-        alike = in_time.setdefault((tools_text(tools), *shown), [])
-        alike[1:] = [tools]
-    latest_first = [tools for alike in reversed(in_time.values()) for tools in reversed(alike)]
-    return latest_first or [tools]
+        in_time[(tools_text(tools), *shown)] = tools
+    return list(reversed(in_time.values())) or [{}]
 
 
 class CallResponse(Response):
@@ -357,27 +356,22 @@ class _Making:
             raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
         call, result, message = self._models(tool)
         new_call = with_arguments(call, _arguments(draft, tool, position))
-        messages = (*self.work.run.messages, *self.work.messages)
-        call_ids: set[str] = set()
-        for turn in messages:
-            call_ids |= {str(entry.get("id") or "") for entry in turn.get("tool_calls") or ()}
-        call_id = _new_id(str(call.get("id") or ""), call_ids)
-        if call_id:
-            new_call["id"] = call_id
         words: Any = storable(draft.words)[0].strip()
         if words and isinstance(message.get("content"), list):
             words = [{"type": "text", "text": words}]
         new_message = {**_bare(message), "tool_calls": [new_call], "content": words}
         new_result = dict(self._result(draft, tool, _bare(result), position + 1))
         if "tool_call_id" in result:
-            new_result["tool_call_id"] = call_id
-        message_ids = {str(turn.get("id") or "") for turn in messages}
-        for entry in (new_message, new_result):
-            new_id = _new_id(str(entry.get("id") or ""), message_ids)
-            message_ids.add(new_id)
-            if new_id:
-                entry["id"] = new_id
-        after = (new_message, new_result)
+            new_result["tool_call_id"] = str(call.get("id") or "")
+        used = set(all_ids((*self.work.run.messages, *self.work.messages)))
+        new_ids: dict[str, str] = {}
+
+        def new_id(old: str) -> str:
+            if old not in new_ids:
+                new_ids[old] = _new_id(old, used.union(new_ids.values()))
+            return new_ids[old]
+
+        after = [with_ids(new_message, new_id), with_ids(new_result, new_id)]
         self._splice(step, position, (), after, reason=draft.reason.strip(), raw=answer.text)
 
     def _models(self, tool: Tool) -> tuple[Mapping[str, Any], Message, Message]:
@@ -400,26 +394,26 @@ class _Making:
     ) -> Completion[ResponseT]:
         """Ask the editor for a call and its result."""
         work, editor = self.work, self.work.editor
-        tools: Mapping[str, Tool] = self.tools
+        tools, most = self.tools, 1
         if tool_name in self.tools:
-            tools = {tool_name: self.tools[tool_name]}
+            tools, most = {tool_name: self.tools[tool_name]}, MOST_EXAMPLES
         examples: list[str] = []
         for tool in tools.values():
-            for call, result in tool.examples if tools is not self.tools else tool.examples[:1]:
+            for call, result in tool.examples[:most]:
                 parts = [render_tool_calls({"tool_calls": [call]}), acts_text([result])]
                 examples.append("\n".join(_cut(part) for part in parts if part.strip()))
             if tool.error is not None:
                 examples.append(f"(a result that is an error)\n{_cut(acts_text([tool.error]))}")
-        earlier = [f"[{edit.message_index}] {edit.edited_content}" for edit in self.work.edits]
-        values: dict[str, object] = {
+        earlier = [f"[{edit.message_index}] {edit.edited_content}" for edit in work.edits]
+        values = {
             "kind": step.kind,
             "message_index": position,
             "act": act,
-            "transcript": render_transcript(self.work.messages),
+            "transcript": render_transcript(work.messages),
             "examples": "\n\n".join(examples),
             "tools": tools_text(tools),
             "rubric": work.rubric.instructions,
-            "plan_thesis": self.work.plan.thesis if self.work.plan else "",
+            "plan_thesis": work.plan.thesis if work.plan else "",
             "goal": step.goal,
             "rationale": step.rationale,
             "earlier_edits": "\n\n".join(earlier),
@@ -608,14 +602,12 @@ def _bare(message: Message) -> dict[str, Any]:
 
 
 def _new_id(example: str, used: set[str]) -> str:
-    """An id that is not used, with characters like those of the example: the same in every session;
-    empty where the example is.
-    """
+    """An unused id, with characters like those of the example, the same in every session."""
     # What stands before the last separator, such as `call_`, says whose id it is.
     start = max(example.rfind(char) for char in "_-:") + 1
     random = Random(f"{example}:{len(used)}")  # noqa: S311 - reproducible, not secret
     new_id, longer = example, ""
-    while new_id and new_id in used:
+    while new_id in used:
         characters = [_like(char, random) for char in example[start:]]
         new_id = f"{example[:start]}{''.join(characters)}{longer}"
         longer += random.choice(string.digits)

@@ -33,7 +33,7 @@ from pytest_jrh.core.transcript import (
 
 _DEEPEST = 12
 """How deep in a JSON value keys and types are looked at."""
-_MOST_EXAMPLES = 3
+MOST_EXAMPLES = 3
 LONGEST_EXAMPLE = 3_000
 """How many real results of a tool the editor is shown, and how many characters one may have, as may
 the arguments of its call, and a result that is an error."""
@@ -339,7 +339,7 @@ def _with_call(tool: Tool, call: Mapping[str, Any], results: Sequence[Message]) 
             continue
         text = message_text(result)
         shape += shape_of(result_value(text))
-        if len(examples) < _MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
+        if len(examples) < MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
             examples = (*examples, (call, result))
     return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples, error)
 

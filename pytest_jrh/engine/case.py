@@ -31,6 +31,7 @@ from pytest_jrh.core.model import (
     CaseSpending,
     Complete,
     HumanReview,
+    Judgment,
     PerturbationOutcome,
     RecordMode,
     Rubric,
@@ -111,10 +112,10 @@ class Attempt:
 
     `missing_repeats` counts the repeats that a session which only looks did not find recorded, and
     `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
-    `base` is the attempt at the case that it changes, and `base_scores` what the judge gave to it.
-    A case that probes change is attempted once for all of them, and `asked_by` is the spec that
-    asked first: what the case took counts for that one, which also holds the place among the cases
-    at work. `maker` is the attempt at another judge's spec that has made the case of this one.
+    `base` is the attempt at the case that it changes. A case that probes change is attempted once
+    for all of them, and `asked_by` is the spec that asked first: what the case took counts for that
+    one, which also holds the place among the cases at work. `maker` is the attempt at another
+    judge's spec that has made the case of this one.
     """
 
     spec: CaseSpec
@@ -128,7 +129,7 @@ class Attempt:
     base: Attempt | None = None
     maker: Attempt | None = None
     asked_by: CaseSpec | None = None
-    base_scores: tuple[int, ...] = ()
+    judgment: Judgment | None = None
     turns_shown: ShownTurns | None = None
 
     @property
@@ -151,7 +152,6 @@ class Attempt:
         self,
         why: Why = NOTHING_WRONG,
         *,
-        verdicts: Sequence[Verdict] = (),
         rejected: Case | None = None,
     ) -> CaseResult:
         """What came of it, and what it took."""
@@ -159,18 +159,17 @@ class Attempt:
             self.spec,
             self.case,
             why,
-            verdicts=verdicts or self.earlier_verdicts,
+            verdicts=self.earlier_verdicts if self.judgment is None else self.judgment.verdicts,
             judge_digest=self.judge_fingerprint,
             rejected=rejected,
         )
-        probe = result.extra.probe
-        if probe is not None:
-            probe = replace(probe, base_scores=self.base_scores)
-        shown = self.turns_shown if verdicts else None
-        extra = replace(result.extra, probe=probe, review=self.human_reviewed, shown=shown)
+        extra = replace(result.extra, review=self.human_reviewed, shown=self.turns_shown)
         spending = self.spending(self.spec)
-        if self.base is not None and self.base.asked_by == self.spec:
-            for name, part in self.base.spending(self.spec).items():
+        base, probe = self.base, extra.probe
+        if base is not None and probe is not None and base.judgment is not None:
+            extra = replace(extra, probe=replace(probe, base_scores=base.judgment.scores))
+        if base is not None and base.asked_by == self.spec:
+            for name, part in base.spending(self.spec).items():
                 # Each worker replays it, and its own item says so.
                 if part.calls:
                     spending[name] = part
@@ -563,7 +562,6 @@ class Calls:
         return TapedCalls(
             tape,
             repeat,
-            ready.judges[judge].label,
             self._threads,
             self._code_places,
             lambda: self._kept(tape, ready.judges[judge]),

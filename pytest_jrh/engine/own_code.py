@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
@@ -22,7 +22,7 @@ from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.keys import advice_on_keys
 from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict, said_by
 from pytest_jrh.llm.calls import Stopped, make_complete
-from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
+from pytest_jrh.recording.own_code import Judged, KeptRequests
 from pytest_jrh.recording.recorder import Halted
 from pytest_jrh.recording.tapes import Tape
 
@@ -42,7 +42,6 @@ class TapedCalls:
 
     tape: Tape
     repeat: int
-    label: str
     threads: CodeThreads
     places: asyncio.Semaphore
     kept: Callable[[], KeptRequests]
@@ -54,13 +53,14 @@ class TapedCalls:
 
     async def run(self, code: OwnCode) -> Verdict:
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
+        code = replace(code, repeat=self.repeat)
         run = _Run(code, self.threads, contextvars.copy_context())
 
         async def work() -> Judged:
             return _judged(code, await run.value())
 
         async with self.places:
-            return await self.kept().verdict(Judging(self.label, self.repeat, code), work)
+            return await self.kept().verdict(code, work)
 
 
 def _judged(code: OwnCode, value: object) -> Judged:

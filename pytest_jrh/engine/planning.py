@@ -15,7 +15,7 @@ from itertools import chain
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.core.model import CaseSpec, Judgment, Message, StageModel
+from pytest_jrh.core.model import CaseSpec, Message, StageModel
 from pytest_jrh.core.stages import (
     EDITOR,
     JUDGE,
@@ -60,7 +60,7 @@ class Survey:
 async def surveyed(
     attempt: Attempt,
     ready: ReadySuite,
-    judging: Awaitable[Judgment | None],
+    judging: Awaitable[None],
     tapes: Calls,
     say: Callable[[CaseSpec, str], None],
 ) -> Survey:

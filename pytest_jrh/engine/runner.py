@@ -79,15 +79,12 @@ class CaseRunner:
                 asks = asks or settings.mode(ready, judging=judging) != "none"
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
-        self.calls = Calls(
-            settings,
-            lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan()),
-        )
+        self.calls = Calls(settings, self._is_stopping)
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
         self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * self._most_at_work), asks)
-        self._bases: SharedWorks[Judgment] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
+        self._bases: SharedWorks[None] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
         self.unfinished: list[CaseResult] = []
         self.printed: dict[CaseSpec, Printed] = {}
         self._finalized: asyncio.Task[None] | None = None
@@ -98,6 +95,10 @@ class CaseRunner:
     @property
     def notices(self) -> tuple[str, ...]:
         return (*self.calls.notices, *self._said)
+
+    def _is_stopping(self) -> bool:
+        is_orphan = self._settings.is_orphan
+        return self._stopping or (is_orphan is not None and is_orphan())
 
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
@@ -195,9 +196,9 @@ class CaseRunner:
         finally:
             self._places.release()
 
-    async def _result(self, attempt: Attempt, judging: Awaitable[Judgment | None]) -> CaseResult:
+    async def _result(self, attempt: Attempt, judging: Awaitable[None]) -> CaseResult:
         try:
-            judgment = await judging
+            await judging
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
             return attempt.result(Why(skip.kind, str(skip)), rejected=reason.rejected)
@@ -206,12 +207,8 @@ class CaseRunner:
         except InputError as error:
             unreadable = Unscored("input_error", stage="input", cause=str(error))
             return attempt.result(Why(unreadable.outcome, self._explain(attempt, unreadable)))
-        if judgment is None:
-            return attempt.result()
-        case = attempt.case
-        assert case is not None
-        result = attempt.result(verdicts=judgment.verdicts)
-        if case.expected in (None, judgment.score):
+        result, case, judgment = attempt.result(), attempt.case, attempt.judgment
+        if case is None or judgment is None or case.expected in (None, judgment.score):
             return result
         detail = disagreement_text(
             _without_secrets(case, self._settings.redactor),
@@ -230,7 +227,7 @@ class CaseRunner:
         trouble.cause = self._settings.redactor.of_code(trouble.cause)
         return unscored_text(trouble, command=command, earlier=attempt.earlier_verdicts)
 
-    def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[Judgment | None]]:
+    def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[None]]:
         """An attempt at a spec, and what makes and judges its case."""
         ready = self._suites[spec.suite]
         if spec in ready.bases:
@@ -242,13 +239,12 @@ class CaseRunner:
             return attempt, self._judged_probe(attempt, ready)
         return attempt, self._judged(attempt, ready)
 
-    async def _judged(self, attempt: Attempt, ready: ReadySuite) -> Judgment | None:
+    async def _judged(self, attempt: Attempt, ready: ReadySuite) -> None:
         attempt.case = await self._case_to_judge(attempt, ready)
-        if not ready.test(attempt.spec.test).evaluate:
-            return None
-        return await self._judgment(attempt, ready)
+        if attempt.asked_by is not None or ready.test(attempt.spec.test).evaluate:
+            await self._judge(attempt, ready)
 
-    async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> Judgment:
+    async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> None:
         """The verdict on a changed case, if the judge is right on the unchanged one."""
         spec = attempt.spec
         if spec.skip is not None:
@@ -256,13 +252,13 @@ class CaseRunner:
         verdict = self._base_verdict(spec.base_case, spec)
         attempt.base = verdict.attempt
         try:
-            judgment = await self._awaited(verdict)
+            await self._awaited(verdict)
         except NoVerdictCase as reason:
             # What the verifier rejected is the base case alone.
             raise NoVerdictCase(reason.skip.kind, reason.skip.text) from None
-        case = verdict.attempt.case
+        case, judgment = attempt.base.case, attempt.base.judgment
         assert case is not None
-        attempt.base_scores = judgment.scores
+        assert judgment is not None
         if judgment.score != case.expected:
             raise NoVerdictCase(
                 "wrong_on_base",
@@ -270,24 +266,18 @@ class CaseRunner:
                 f"{case.expected}",
             )
         attempt.case = await self._maker.derived(attempt, ready, case)
-        return await self._judgment(attempt, ready)
+        await self._judge(attempt, ready)
 
-    def _base_verdict(self, base: CaseSpec, asker: CaseSpec) -> SharedWork[Judgment]:
+    def _base_verdict(self, base: CaseSpec, asker: CaseSpec) -> SharedWork[None]:
         """The verdict on a case that probes change, which is begun where there is none yet."""
         attempt, ready = Attempt(base, asked_by=asker), self._suites[base.suite]
+        return self._bases.work(base, attempt, partial(self._judged, attempt, ready))
 
-        async def judged() -> Judgment:
-            attempt.case = await self._case_to_judge(attempt, ready)
-            return await self._judgment(attempt, ready)
-
-        return self._bases.work(base, attempt, judged)
-
-    async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
+    async def _awaited(self, verdict: SharedWork[None]) -> None:
         """Wait for a shared verdict; in a review without this case's place, which others need."""
-        if self._settings.review is None:
-            return await verdict.task
-        async with self._place_lent():
-            return await verdict.task
+        is_lent = self._settings.review is not None
+        async with self._place_lent() if is_lent else contextlib.nullcontext():
+            await verdict.task
 
     @contextlib.asynccontextmanager
     async def _place_lent(self) -> AsyncIterator[None]:
@@ -298,7 +288,7 @@ class CaseRunner:
         finally:
             await self._places.acquire()
 
-    async def _judgment(self, attempt: Attempt, ready: ReadySuite) -> Judgment:
+    async def _judge(self, attempt: Attempt, ready: ReadySuite) -> None:
         """Ask the judge about the case that was made."""
         spec, case = attempt.spec, attempt.case
         assert case is not None
@@ -317,7 +307,7 @@ class CaseRunner:
         tape.sent.texts.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
-        return judgment
+        attempt.judgment = judgment
 
     async def _repeats(self, attempt: Attempt, ready: ReadySuite, tape: Tape) -> Judgment:
         """Judge a case so often, each time with recordings of its own on the one tape.
@@ -394,7 +384,7 @@ class CaseRunner:
         if not ready.test(case.spec.test).evaluate:
             return
         with contextlib.suppress(NoVerdictCase, Unscored, InputError):
-            await self._judgment(Attempt(case.spec, review.obeyed(case)), ready)
+            await self._judge(Attempt(case.spec, review.obeyed(case)), ready)
 
     async def _until_finalized(self, review: ReviewDesk) -> None:
         """Wait for the end of a review."""

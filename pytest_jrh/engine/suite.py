@@ -428,18 +428,17 @@ class LoadedSuites:
         suite = ready.suite
         for earlier in self:
             other = earlier.suite
-            shared, key = "", ""
-            if suite.results_dir == other.results_dir:
-                shared, key = f"results folder {suite.results_dir}", "rand.results"
-            elif suite.cassette_dir == other.cassette_dir:
-                shared, key = f"cassette folder {suite.cassette_dir}", "recording.dir"
-            message = f"this suite and {other.config_file} would share the {shared}"
-            hint = f"Give each its own `{key}`, or run one of them at a time."
+            message, hint = "", "Give each its own `{}`, or run one of them at a time."
+            shares = f"this suite and {other.config_file} would share the"
             if suite.name == other.name:
-                message = (
-                    f"a suite is named after its file, and {other.config_file} is a suite "
-                    f"`{suite.name}` too"
-                )
+                message = f"a suite is named after its file, and {other.config_file} is a suite "
+                message += f"`{suite.name}` too"
                 hint = "Rename one of the two files."
-            if shared or suite.name == other.name:
+            elif suite.results_dir == other.results_dir:
+                message = f"{shares} results folder {suite.results_dir}"
+                hint = hint.format("rand.results")
+            elif suite.cassette_dir == other.cassette_dir:
+                message = f"{shares} cassette folder {suite.cassette_dir}"
+                hint = hint.format("recording.dir")
+            if message:
                 raise InputError(message, file=str(suite.config_file), hint=hint)

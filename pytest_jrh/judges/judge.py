@@ -29,6 +29,7 @@ from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
+    digest,
     load_template,
     scale_values,
     value_on_offer,
@@ -54,15 +55,16 @@ class Said(NamedTuple):
 class OwnCode:
     """One verdict that is given by code which may ask whom it likes.
 
-    `who` is the judge in messages. `call` is the code: `is_async` says that it is to run in the
-    session's loop for such code, else it has a thread of its own; what it returns is awaited where
-    it can be. What the judge says by that is recorded, and `verdict` makes a verdict of it, or
-    raises `Unscored`. `timeout` is for the whole of it, in seconds. `key` says what a recorded
-    verdict rests on, each part as a short text; `files` is what names the judge in it without a
-    version; with `from_head` that verdict is taken where the key is the same, and the code not run.
+    `label` is the judge in the cassette, and this its `repeat`-th verdict on the case. `call` is
+    the code: `is_async` says that it is to run in the session's loop for such code, else it has a
+    thread of its own; what it returns is awaited where it can be. What the judge says by that is
+    recorded, and `verdict` makes a verdict of it, or raises `Unscored`. `timeout` is for the whole
+    of it, in seconds. `key` says what a recorded verdict rests on, each part as a short text;
+    `files` is what names the judge in it without a version; with `from_head` that verdict is taken
+    where the key is the same, and the code not run.
     """
 
-    who: str
+    label: str
     call: Callable[[Submit], object]
     is_async: bool
     verdict: Callable[[Said], Verdict]
@@ -70,6 +72,28 @@ class OwnCode:
     key: Mapping[str, str] = field(default_factory=dict)
     files: str = ""
     from_head: bool = False
+    repeat: int = 1
+
+    @property
+    def who(self) -> str:
+        """The judge in messages."""
+        return f"The judge {self.label}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Names its entry: one for each repeat, whatever the code is."""
+        return digest({"stage": JUDGE.name, "own code": True, "repeat": self.repeat})
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What its entry says of the question: all that a recorded verdict rests on."""
+        asked: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
+        return asked if self.repeat == 1 else {**asked, "repeat": self.repeat}
+
+    def covers(self, asked: Mapping[str, Any]) -> bool:
+        """Whether an entry is of this question, as of the same code before it had a version."""
+        before = {**self.asked, "parameters": {**self.key, "judge": self.files}}
+        return asked in (self.asked, before)
 
 
 class JudgeCalls(Protocol):

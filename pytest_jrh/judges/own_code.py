@@ -270,7 +270,7 @@ class OwnCodeJudge(SuiteJudge):
         del parts["run_id"], parts["epoch"]
         files = f"files {_sha256(self._asked_with(None))[:_SHORT]}"
         code = OwnCode(
-            who=scale.who,
+            label=self.label,
             call=call,
             is_async=is_async,
             verdict=lambda said: scale.verdict(said, case),

@@ -17,7 +17,7 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import OwnCode, Said
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import no_verdict
-from pytest_jrh.llm.calls import Answer, Stopped, digest
+from pytest_jrh.llm.calls import Answer, Stopped
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
 from pytest_jrh.recording.recorder import (
     Exchanges,
@@ -50,33 +50,6 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """One verdict that a judge's own code is to give, the `repeat`-th of its case; `label` is the
-    judge in the cassette.
-    """
-
-    label: str
-    repeat: int
-    code: OwnCode
-
-    @property
-    def fingerprint(self) -> str:
-        """Names the entry: one for each repeat, whatever the code is."""
-        return digest({"stage": JUDGE.name, "own code": True, "repeat": self.repeat})
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What the entry says of the question: all that a recorded verdict rests on."""
-        asked: dict[str, Any] = {"model": self.label, "parameters": dict(self.code.key)}
-        return asked if self.repeat == 1 else {**asked, "repeat": self.repeat}
-
-    def covers(self, asked: Mapping[str, Any]) -> bool:
-        """Whether an entry is of this question, as of the same code before it had a version."""
-        before = {**self.asked, "parameters": {**self.code.key, "judge": self.code.files}}
-        return asked in (self.asked, before)
-
-
-@dataclass(frozen=True, slots=True)
 class KeptRequests:
     """Keeps the requests of a judge's own code on the tape of its case.
 
@@ -92,7 +65,7 @@ class KeptRequests:
     paced: Callable[[], Awaitable[Callable[[], object]]]
     later: Callable[[Callable[[], None]], object]
 
-    async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Judged]]) -> Verdict:
+    async def verdict(self, code: OwnCode, work: Callable[[], Awaitable[Judged]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
 
         Raises `Unscored` for what work raises, and for what the recording has not and must have.
@@ -103,46 +76,45 @@ class KeptRequests:
             raise Stopped
         if live:
             await tape.lock(JUDGE.name)
-        entry = tape.recorded(judging.fingerprint)
+        entry = tape.recorded(code.fingerprint)
         if entry is not None and entry.finish_reason == _UNFINISHED:
             entry = None
         # Where the code does not run, the verdict of another judge or case is none.
-        is_other = judging.code.from_head and entry is not None and not judging.covers(entry.asked)
+        is_other = code.from_head and entry is not None and not code.covers(entry.asked)
         answer = entry.text if entry is not None and not is_other else None
-        tape.lookups.append(Lookup(JUDGE.name, judging.fingerprint, answer))
+        tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer))
         if tape.recording.planning and answer is None:
             # A plan runs nobody's code.
-            raise tape.missing(JUDGE.name, f"{judging.code.who} has no recorded verdict.")
-        if answer is not None and (tape.recording.planning or judging.code.from_head):
+            raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
+        if answer is not None and (tape.recording.planning or code.from_head):
             if not tape.recording.planning:
                 # What the code sent when its verdict was recorded.
-                entry = tape.recorded(judging.fingerprint, interactions=True)
+                entry = tape.recorded(code.fingerprint, interactions=True)
                 exchanges = entry.exchanges if entry is not None else ()
                 # Behind the first one there may be those of an earlier version of the code.
                 tape.sent.is_partial |= len(exchanges) > 1
                 for interaction in exchanges[:1]:
                     tape.sent.sent(HttpRequest.of(interaction))
-            return self._replayed(judging, answer)
-        if judging.code.from_head and not live:
+            return self._replayed(code, answer)
+        if code.from_head and not live:
             changes, why = "", "and there is none."
             if entry is not None:
-                changes = "\n".join(changed_parts(entry.asked, judging.asked))
+                changes = "\n".join(changed_parts(entry.asked, code.asked))
                 why = "which is that of another judge or case."
-            cause = f"{judging.code.who} answers from its recorded verdict, {why}"
+            cause = f"{code.who} answers from its recorded verdict, {why}"
             raise tape.missing(JUDGE.name, cause, changes)
-        return await self._given(judging, work, live=live)
+        return await self._given(code, work, live=live)
 
-    def _replayed(self, judging: Judging, answer: str) -> Verdict:
+    def _replayed(self, code: OwnCode, answer: str) -> Verdict:
         """Make a verdict of what the judge said when it was recorded; raises `Unscored` where it is
         none, as where it had said so now.
         """
         self.tape.spend(Spending(replayed=1, unpriced=1))
-        code = judging.code
         try:
             fields = json.loads(answer)
             return code.verdict(Said(fields["said"], fields["reasoning"]))
         except Unscored as trouble:
-            trouble.asked = (judging.fingerprint,)
+            trouble.asked = (code.fingerprint,)
             raise
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
@@ -152,10 +124,10 @@ class KeptRequests:
             ) from error
 
     async def _given(
-        self, judging: Judging, work: Callable[[], Awaitable[Judged]], *, live: bool
+        self, code: OwnCode, work: Callable[[], Awaitable[Judged]], *, live: bool
     ) -> Verdict:
         tape = self.tape
-        entry = tape.recorded(judging.fingerprint, interactions=True)
+        entry = tape.recorded(code.fingerprint, interactions=True)
         recorded = entry.exchanges if entry is not None else ()
         has_verdict = entry is not None and entry.finish_reason != _UNFINISHED
         begins: Callable[[], object] = bool
@@ -168,7 +140,7 @@ class KeptRequests:
             if not exchanges.closed:
                 # Where it cannot be written now, it cannot be at the end, which says so.
                 with contextlib.suppress(Unscored):
-                    self._keep(judging, exchanges, sequence, None)
+                    self._keep(code, exchanges, sequence, None)
 
         def admit() -> Halt | None:
             halt = self.admit()
@@ -200,12 +172,12 @@ class KeptRequests:
             judged = Judged(said, replace(verdict, reasoning=reasoning))
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
-                is_same = entry is not None and entry.asked == judging.asked
+                is_same = entry is not None and entry.asked == code.asked
                 raise self._halted(
-                    judging.code.who, exchanges.halt, recorded, error, is_same=is_same
+                    code.who, exchanges.halt, recorded, error, is_same=is_same
                 ) from error
             if isinstance(error, Unscored) and UNSCORED[error.outcome].final and not error.asked:
-                error.asked = (judging.fingerprint,)
+                error.asked = (code.fingerprint,)
             raise
         finally:
             if exchanges.sent:
@@ -219,17 +191,17 @@ class KeptRequests:
             for request in exchanges.asked:
                 tape.sent.sent(request)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
-            stale = judging.code.from_head or not has_verdict
+            stale = code.from_head or not has_verdict
             if live and (exchanges.sent or (judged is not None and stale)):
-                self._keep(judging, exchanges, sequence, judged)
+                self._keep(code, exchanges, sequence, judged)
         looked_again = self.http.looked_again
-        if live and exchanges.sent and judging.label not in looked_again:
-            looked_again.add(judging.label)
-            await self._look_again(judging, exchanges, work)
+        if live and exchanges.sent and code.label not in looked_again:
+            looked_again.add(code.label)
+            await self._look_again(code, exchanges, work)
         return judged.verdict
 
     async def _look_again(
-        self, judging: Judging, exchanges: Exchanges, work: Callable[[], Awaitable[Judged]]
+        self, code: OwnCode, exchanges: Exchanges, work: Callable[[], Awaitable[Judged]]
     ) -> None:
         """Say whether code that has just been recorded asks something else when it runs again: then
         the other cases would be paid for, and not replay. Nothing is sent.
@@ -248,7 +220,7 @@ class KeptRequests:
         found = changes([HttpRequest.of(each) for each in recorded], again.halt.request)
         differs = ", ".join(change.place for change in found or ()) or again.halt.what
         tape.recording.tell(
-            f"{judging.code.who} asks something else each time it runs ({differs}), so its "
+            f"{code.who} asks something else each time it runs ({differs}), so its "
             "recordings will not replay. Set `version` on the judge: it then answers from its "
             "recorded verdicts."
         )
@@ -304,7 +276,7 @@ class KeptRequests:
         )
 
     def _keep(
-        self, judging: Judging, exchanges: Exchanges, sequence: int, judged: Judged | None
+        self, code: OwnCode, exchanges: Exchanges, sequence: int, judged: Judged | None
     ) -> None:
         kept = exchanges.kept(judged=judged is not None)
         answer = Answer("", finish_reason=_UNFINISHED)
@@ -316,9 +288,9 @@ class KeptRequests:
         self.tape.record(
             RecordedCall(
                 stage=JUDGE.name,
-                fingerprint=judging.fingerprint,
+                fingerprint=code.fingerprint,
                 sequence=sequence,
-                asked=judging.asked,
+                asked=code.asked,
                 exchanges=kept,
                 **asdict(answer),
             )

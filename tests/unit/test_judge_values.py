@@ -31,7 +31,7 @@ class Mute(str):
 def test_a_value_that_cannot_be_read_is_an_outcome(score_map: dict[str, int] | None) -> None:
     scale = Scale("The judge j", score_map)
     code = OwnCode(
-        "The judge j",
+        "j",
         lambda _: None,
         is_async=False,
         verdict=lambda said: scale.verdict(said, CASE),
