@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from pydantic import create_model, model_validator
 
@@ -175,13 +175,12 @@ class PlannerResponse(Response):
     steps: list[PlannedStep]
 
 
-Planner: TypeAlias = "Callable[..., Awaitable[Plan | None]]"
-"""Plans the edits of one case, of its messages, a rubric and a goal, in at most `max_steps`; None,
-or a plan without steps, where there is nothing to change."""
-
-
-def make_llm_planner(complete: Complete, model: StageModel, template: Template) -> Planner:
-    """Build a planner that asks a model.
+def make_llm_planner(
+    complete: Complete, model: StageModel, template: Template
+) -> Callable[..., Awaitable[Plan | None]]:
+    """Build a planner that asks a model: it plans the edits of one case, of its messages, a rubric
+    and a goal, in at most `max_steps`; None, or a plan without steps, where there is nothing to
+    change.
 
     It sees the rubric, the assistant turns with their indices, the number of steps it may take, and
     in ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable
@@ -362,14 +361,11 @@ class ActsVerifierResponse(ConsistencyResponse, VerifierResponse):
     """The binary verifier's answer in a suite of acts."""
 
 
-Verifier: TypeAlias = "Callable[[Sequence[Message], Rubric, Goal, str], Awaitable[Verification]]"
-"""Says of a transcript, and its summary, whether it keeps a rubric, or which score it deserves."""
-
-
 def make_llm_verifier(
     complete: Complete, model: StageModel, template: Template, *, of_acts: bool = False
-) -> Verifier:
-    """Build a verifier that asks a model; it raises `Unscored` where no usable verdict comes.
+) -> Callable[[Sequence[Message], Rubric, Goal, str], Awaitable[Verification]]:
+    """Build a verifier that asks a model whether a transcript keeps a rubric, or which score it
+    deserves; it raises `Unscored` where no usable verdict comes.
 
     The verifier sees the rubric, the transcript and its summary, and nothing of the goal: the goal
     only decides whether a score is asked for. `of_acts` asks, too, where the transcript contradicts

@@ -705,11 +705,5 @@ class SuppliedExchange:
 
 def _is_cancelled(error: BaseException) -> bool:
     """Whether the engine cancels this call, and not the client itself."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    if task is None:
-        # The coroutine is being closed without its loop.
-        return isinstance(error, GeneratorExit)
-    return isinstance(error, asyncio.CancelledError) and task.cancelling() > 0
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

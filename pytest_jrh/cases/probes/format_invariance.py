@@ -25,7 +25,7 @@ from pytest_jrh.cases.probes.probe import (
     with_ids,
     with_texts,
 )
-from pytest_jrh.core.documents import check_depth, no_constant
+from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Message
 
@@ -64,7 +64,6 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
             parse_constant=no_constant,
             object_pairs_hook=_object,
         )
-        check_depth(value)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None
@@ -143,13 +142,7 @@ def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ..
 
 def _ids(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
     """Each id another one, the same wherever it stands."""
-    new: dict[str, str] = {}
-    ids = all_ids(messages)
-    taken = set(ids)
-    for old in ids:
-        while old not in new or new[old] in taken:
-            new[old] = f"id_{random.getrandbits(64):016x}"
-        taken.add(new[old])
+    new = {old: f"id_{random.getrandbits(64):016x}" for old in all_ids(messages)}
     return tuple(with_ids(message, new.__getitem__) for message in messages)
 
 
