@@ -181,7 +181,7 @@ def tools_text(tools: Mapping[str, Tool]) -> str:
     lines: list[str] = []
     for tool in tools.values():
         names: list[str] = []
-        for key, shape in list((tool.arguments.keys or {}).items())[:_MOST_ARGUMENTS]:
+        for key, shape in list(tool.arguments.keys.items())[:_MOST_ARGUMENTS]:
             left_out = "" if key in tool.arguments.required else ", may be left out"
             names.append(f"{_line(key)} ({' or '.join(sorted(shape.types)) or 'any'}{left_out})")
         lines.append(f"- {_line(tool.name)}: {'; '.join(names) or 'no arguments'}")
@@ -190,22 +190,16 @@ def tools_text(tools: Mapping[str, Tool]) -> str:
     return "\n".join(lines) or "(none)"
 
 
-def tools_in_time(
-    runs: Iterable[tuple[Sequence[Message], Sequence[Mapping[str, Any]]]],
-) -> list[dict[str, Tool]]:
+def tools_in_time(runs: Iterable[Sequence[Message]]) -> list[dict[str, Tool]]:
     """The tools of a log, and behind them those that it had when it was shorter, the latest first.
 
-    A run is its messages and the definitions of its tools. Of those that prompts show alike there
-    are the last: no run takes from what a call or a result may look like.
+    Of those that prompts show alike there are the last: no run takes from what a call or a result
+    may look like.
     """
-    definitions: dict[str, Mapping[str, Any]] = {}
-    called: dict[str, Tool] = {}
+    tools: dict[str, Tool] = {}
     in_time: dict[object, dict[str, Tool]] = {}
-    for messages, run_definitions in runs:
-        for definition in run_definitions:
-            definitions.setdefault(str(definition.get("name")), definition)
-        called = tools_of([messages], before=called)
-        tools = tools_of((), definitions.values(), before=called)
+    for messages in runs:
+        tools = tools_of([messages], tools)
         shown = [(name, len(tool.examples), tool.error is None) for name, tool in tools.items()]
         in_time[(tools_text(tools), *shown)] = tools
     return list(reversed(in_time.values())) or [{}]

@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
@@ -33,19 +34,11 @@ from pytest_jrh.core.transcript import (
 
 _DEEPEST = 12
 """How deep in a JSON value keys and types are looked at."""
+_OBJECT = "an object"
 MOST_EXAMPLES = 3
 LONGEST_EXAMPLE = 3_000
 """How many real results of a tool the editor is shown, and how many characters one may have, as may
 the arguments of its call, and a result that is an error."""
-_SCHEMA_TYPES = {
-    "string": "text",
-    "integer": "a number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-    "array": "a list",
-    "object": "an object",
-}
 
 
 def splice(messages: Sequence[Message], edit: Edit) -> tuple[Message, ...]:
@@ -158,40 +151,42 @@ def _number_of_call(
 
 @dataclass(frozen=True)
 class Shape:
-    """What JSON values look like: their types in words, and the keys and items of those seen.
+    """What JSON values look like: how many there are of each type, in words, and the shapes of the
+    keys of objects and of the items of lists.
 
-    `required` are the keys that every object had. Where several objects were `seen` that have no
-    key in common, the keys are data, such as ids, and any key may be there.
+    Where several objects have no key in common, the keys are data, such as ids, and any key may be
+    there.
     """
 
-    types: frozenset[str] = frozenset()
-    keys: Mapping[str, Shape] | None = None
-    required: frozenset[str] = frozenset()
+    types: Counter[str] = field(default_factory=Counter)
+    keys: Mapping[str, Shape] = field(default_factory=dict)
     items: Shape | None = None
-    seen: int = 0
+
+    @property
+    def required(self) -> set[str]:
+        """The keys that every object had."""
+        objects = self.types[_OBJECT]
+        return {key for key, shape in self.keys.items() if shape.types.total() == objects}
 
     @cached_property
     def _of_any_key(self) -> Shape:
         """What the values of a map have, whose keys are data."""
-        return sum((self.keys or {}).values(), Shape())
+        return sum(self.keys.values(), Shape())
 
     def __add__(self, other: Shape) -> Shape:
         """What has this shape or the other one."""
-        keys = dict(self.keys or {})
-        for key, shape in (other.keys or {}).items():
+        keys = dict(self.keys)
+        for key, shape in other.keys.items():
             keys[key] = keys[key] + shape if key in keys else shape
-        required = self.required if self.seen else other.required
-        if self.seen and other.seen:
-            required &= other.required
         items = self.items
         if other.items is not None:
             items = other.items if items is None else items + other.items
-        return Shape(self.types | other.types, keys, required, items, self.seen + other.seen)
+        return Shape(self.types + other.types, keys, items)
 
     def mistake(self, value: object, name: str, *, may_be_map: bool = True) -> str | None:
         """What a value has that this shape lacks, in words about `name`; None where it fits.
 
-        A shape without a type, of which nothing is known, takes any JSON value.
+        Where nothing is known of the type, or of the keys and items, it takes any.
         """
         value_type = json_type(value)
         if self.types and value_type not in self.types:
@@ -200,12 +195,13 @@ class Shape:
             for number, item in enumerate(value):
                 if mistake := self.items.mistake(item, f"{name}[{number}]"):
                     return mistake
-        if not isinstance(value, dict) or self.keys is None:
+        if not isinstance(value, dict) or not self.keys:
             return None
-        missing = sorted(self.required - value.keys())
+        required = self.required
+        missing = sorted(required - value.keys())
         if missing:
             return f"{brief(missing[0])} is missing from {name}"
-        is_map = may_be_map and self.seen > 1 and not self.required
+        is_map = may_be_map and self.types[_OBJECT] > 1 and not required
         for key, item in value.items():
             if key not in self.keys and not is_map:
                 return f"{brief(key)} is no key of {name}"
@@ -227,42 +223,20 @@ def json_type(value: object) -> str:
         return "text"
     if isinstance(value, list):
         return "a list"
-    return "an object" if isinstance(value, dict) else "no JSON"
+    return _OBJECT if isinstance(value, dict) else "no JSON"
 
 
 def shape_of(value: object, depth: int = 0) -> Shape:
     """The shape of one JSON value."""
-    types = frozenset({json_type(value)})
     if depth > _DEEPEST:
         return Shape()
+    keys: dict[str, Shape] = {}
+    items: Shape | None = None
     if isinstance(value, dict):
         keys = {str(key): shape_of(item, depth + 1) for key, item in value.items()}
-        return Shape(types, keys, frozenset(keys), seen=1)
-    if isinstance(value, list):
+    elif isinstance(value, list) and value:
         items = sum((shape_of(item, depth + 1) for item in value), Shape())
-        return Shape(types, items=items if value else None)
-    return Shape(types)
-
-
-def shape_of_schema(schema: object, depth: int = 0) -> Shape:
-    """The shape that a JSON schema gives its values; what it says in other words is left open."""
-    if not isinstance(schema, dict) or depth > _DEEPEST:
-        return Shape()
-    choices = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(choices, list):
-        shapes = [shape_of_schema(choice, depth + 1) for choice in choices]
-        return sum(shapes, Shape()) if all(shape.types for shape in shapes) else Shape()
-    named = schema.get("type")
-    names = named if isinstance(named, list) else [named]
-    types = frozenset(_SCHEMA_TYPES[name] for name in names if name in _SCHEMA_TYPES)
-    properties = schema.get("properties")
-    items = shape_of_schema(schema["items"], depth + 1) if "items" in schema else None
-    if not isinstance(properties, dict) or not properties:
-        return Shape(types, items=items)
-    keys = {str(key): shape_of_schema(value, depth + 1) for key, value in properties.items()}
-    required = schema.get("required")
-    always = frozenset(map(str, required)) if isinstance(required, list) else frozenset()
-    return Shape(types, keys, always & keys.keys(), items, seen=1)
+    return Shape(Counter([json_type(value)]), keys, items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +249,8 @@ class Tool:
     """
 
     name: str
-    arguments: Shape = Shape()
-    results: Shape = Shape()
+    arguments: Shape = field(default_factory=Shape)
+    results: Shape = field(default_factory=Shape)
     examples: tuple[tuple[Mapping[str, Any], Message], ...] = ()
     error: Message | None = None
 
@@ -303,16 +277,12 @@ def result_value(text: str) -> object:
 
 
 def tools_of(
-    transcripts: Iterable[Sequence[Message]],
-    definitions: Iterable[Mapping[str, Any]] = (),
-    *,
-    before: Mapping[str, Tool] | None = None,
+    transcripts: Iterable[Sequence[Message]], before: Mapping[str, Tool] | None = None
 ) -> dict[str, Tool]:
     """The tools of a log, by name, in the order in which they are first called; `before` are those
     of the runs before.
 
-    A definition has a `name` and `parameters`, a JSON schema, as Inspect and OpenAI have it. Calls
-    whose arguments could not be parsed say nothing of a tool.
+    Calls whose arguments could not be parsed say nothing of a tool.
     """
     tools = dict(before or {})
     for messages in transcripts:
@@ -322,12 +292,6 @@ def tools_of(
                 tool = tools.get(act.name, Tool(act.name))
                 results = [messages[position] for position in act.results]
                 tools[act.name] = _with_call(tool, act.call, results)
-    for definition in definitions:
-        name = str(definition.get("name") or "")
-        parameters = shape_of_schema(definition.get("parameters"))
-        if name and parameters.keys:
-            tool = tools.get(name, Tool(name))
-            tools[name] = replace(tool, arguments=tool.arguments + parameters)
     return tools
 
 

@@ -319,8 +319,7 @@ class AgentRun:
     """One sample of an agent log at one epoch, with text made storable.
 
     `input` is the sample's input as text; `sample_id` keeps the type it has in the log;
-    `notes` says in words what loading had to change. `tools` are the definitions of tools that the
-    log has for it, each with a `name` and `parameters`, a JSON schema.
+    `notes` says in words what loading had to change.
     """
 
     run_id: str
@@ -331,7 +330,6 @@ class AgentRun:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     sample_id: int | str = ""
     notes: tuple[str, ...] = ()
-    tools: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
 
 
 LONGEST_SCALE = 1000

@@ -166,7 +166,7 @@ class ConversationPerturber:
         tools: Mapping[str, Tool] = {}
         asked: list[Awaitable[Any]] = []
         if of_acts:
-            tools = pipeline.tools or tools_of([work.run.messages], work.run.tools)
+            tools = pipeline.tools or tools_of([work.run.messages])
             asked.append(plan_acts(stage, tools, work.messages, work.rubric, goal, most))
         else:
             planner = make_llm_planner(self.complete, stage.model, stage.template)

@@ -186,16 +186,16 @@ class ReadySuite:
         """The tools of the whole log, whatever is selected, and of the log as it was before."""
         from pytest_jrh.cases.act_edits import tools_in_time
 
-        def runs() -> Iterator[tuple[Sequence[Message], Sequence[Mapping[str, Any]]]]:
+        def transcripts() -> Iterator[Sequence[Message]]:
             assert self.source is not None
             for summary in self.runs:
                 try:
                     run = self.source.run(summary.run_id, summary.epoch, self.preprocessors)
                 except Unscored:
                     continue
-                yield run.messages, run.tools
+                yield run.messages
 
-        return tools_in_time(runs())
+        return tools_in_time(transcripts())
 
 
 def make_ready(

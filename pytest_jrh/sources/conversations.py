@@ -71,7 +71,6 @@ def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
         epoch=reader.epoch(),
         cluster="-".join(clusters) or None,
         system=reader.system(),
-        tools=value.get("tools") if isinstance(value, dict) else None,
         input=reader.text(places.input, "input"),
         target=reader.text(places.target, "target"),
         metadata=reader.metadata(),

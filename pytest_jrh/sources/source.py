@@ -75,10 +75,10 @@ class Conversation:
 
     Messages are those of OpenAI's, Anthropic's or the Vercel AI SDK's chats. Without an id a digest
     of them names the run, or the file that is one conversation. `cluster` is what runs of one task
-    share, `tools` are definitions as the APIs have them, `created` is when it was begun, in ISO
-    8601. `no_messages` says why there are none, and `notices` what the user should read once.
-    `is_request` says that it is a request to a model, which others may repeat and go on from, and
-    `opening` how many messages were there when it was begun; without it all but the last.
+    share, `created` is when it was begun, in ISO 8601. `no_messages` says why there are none, and
+    `notices` what the user should read once. `is_request` says that it is a request to a model,
+    which others may repeat and go on from, and `opening` how many messages were there when it was
+    begun; without it all but the last.
     """
 
     messages: Sequence[Any]
@@ -86,7 +86,6 @@ class Conversation:
     epoch: int = 1
     cluster: str | None = None
     system: Any = None
-    tools: Any = None
     input: str | None = None
     target: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)

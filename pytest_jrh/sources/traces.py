@@ -118,7 +118,6 @@ def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list
                 "messages": _joined(group, tools, is_alone=is_alone),
                 "id": run_id,
                 "cluster": as_text(cluster) or None,
-                "tools": _json(about.get("gen_ai.tool.definitions")),
                 "metadata": {"model": _first(about, "gen_ai.request.model", "llm.model_name")},
                 "no_messages": _NO_MESSAGES,
                 "notices": [_DROPPED] if is_cut else [],

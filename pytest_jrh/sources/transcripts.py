@@ -155,7 +155,6 @@ class Transcripts(Source):
             "input": conversation.input,
             "target": conversation.target or "",
             "metadata": dict(conversation.metadata),
-            "tools": definitions_of(conversation.tools),
         }
         clean, changed = storable(stored)
         self._unshown[run_id, conversation.epoch] = unshown_in(clean["messages"])
@@ -174,7 +173,6 @@ class Transcripts(Source):
             metadata=clean["metadata"],
             sample_id=sample_id,
             notes=(*unusual, *changed_note(changed)),
-            tools=tuple(clean["tools"]),
         )
 
     @cached_property
@@ -358,19 +356,6 @@ def _values_of_lines(data: bytes) -> list[dict[str, Any]]:
     return values
 
 
-def definitions_of(tools: Any) -> list[dict[str, Any]]:
-    """The definitions of tools, as OpenAI's API has them or Anthropic's: each with a name and the
-    JSON schema of its arguments.
-    """
-    definitions: list[dict[str, Any]] = []
-    for entry in tools if isinstance(tools, list) else ():
-        definition = entry.get("function", entry) if isinstance(entry, dict) else None
-        if isinstance(definition, dict) and isinstance(definition.get("name"), str):
-            parameters = definition.get("parameters", definition.get("input_schema"))
-            definitions.append({"name": definition["name"], "parameters": parameters})
-    return definitions
-
-
 _TRAJECTORY = Path("agent", "trajectory.json")
 _RESULT = "result.json"
 # Of the files beside Harbor's trials, these hold no run.
@@ -426,7 +411,6 @@ def trajectory(value: Any) -> Conversation:
     return Conversation(
         messages=turns,
         id=str(run_id) if run_id else None,
-        tools=agent.get("tool_definitions"),
         metadata=metadata,
         created=steps[0].get("timestamp"),
     )

@@ -59,24 +59,18 @@ def test_results_belong_to_calls_by_id_and_without_ids_by_order() -> None:
     assert [act.results for act in acts_of(parallel)] == [(2,), (1,), (4,), (5,)]
 
 
-def test_keys_and_types_are_those_of_the_log_or_of_the_definition() -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "order": {"type": "string"},
-            "amount": {"anyOf": [{"type": "number"}, {"type": "null"}]},
-            "notes": {"type": "array", "items": {"type": "string"}},
-        },
-        "required": ["order"],
-    }
-    refund = tools_of([RUN], [{"name": "refund", "parameters": schema}])["refund"]
+def test_keys_and_types_are_those_of_the_log() -> None:
+    calls = (
+        call("refund", "r1", order="A-6", amount=1.5, notes=["x"]),
+        call("refund", "r2", order="A-7", amount=None),
+    )
+    refund = tools_of([(says("", *calls),)])["refund"]
     assert refund.arguments_mistake({"order": "A-7", "amount": None, "notes": ["x"]}) is None
-    assert refund.arguments_mistake({"order": "A-7"}) is None
     assert refund.arguments_mistake({"amount": 1}) == "'order' is missing from its arguments"
-    assert refund.arguments_mistake({"order": "A-7", "notes": [1]}) == (
+    assert refund.arguments_mistake({"order": "A-7", "amount": 1, "notes": [1]}) == (
         "its arguments.notes[0] is a number, not text"
     )
-    assert refund.arguments_mistake({"order": "A-7", "to": "x"}) == (
+    assert refund.arguments_mistake({"order": "A-7", "amount": 1, "to": "x"}) == (
         "'to' is no key of its arguments"
     )
 

@@ -18,7 +18,6 @@ from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat import WITHOUT_RESULT
 from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.source import elements
-from pytest_jrh.sources.transcripts import definitions_of
 
 TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
 
@@ -303,12 +302,3 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     cost, reward = source.notices()
     assert "some conversations have nothing at /cost (suite.format.metadata)" in cost
     assert "/reward" in reward
-
-
-def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> None:
-    schema = {"type": "object", "properties": {"order": {"type": "string"}}}
-    openai = {"type": "function", "function": {"name": "find", "parameters": schema}}
-    anthropic = {"name": "refund", "input_schema": schema}
-    tools = definitions_of([openai, anthropic, {"type": "function", "function": 3}, "no tool"])
-    assert tools == [{"name": name, "parameters": schema} for name in ("find", "refund")]
-    assert definitions_of({}) == []

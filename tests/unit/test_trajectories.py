@@ -52,13 +52,12 @@ def test_a_trajectory_gives_its_transcript(tmp_path: Path, name: str) -> None:
     assert rendered.replace("\n  ", " | ").splitlines() == lines
 
 
-def test_what_is_beside_the_steps_is_metadata_and_tools(tmp_path: Path) -> None:
+def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "a.json", EVERY_FIELD))
     run, _ = source.read("t", 1)
     beside = ("session_id", "trajectory_id", "notes", "extra", "final_metrics")
     about = {"name": "a", "version": "1", "model_name": "m"}
     assert run.metadata == {"agent": about, **{key: EVERY_FIELD[key] for key in beside}}
-    assert [tool["name"] for tool in run.tools] == ["find_order"]
     assert run.messages[1]["metadata"] == {"extra": {"n": 1}}
     assert [summary.cluster for summary in with_clusters(source, "/extra/task")] == ["a"]
 
