@@ -440,7 +440,7 @@ class Reviewing:
 
         if self._labels is not None:
             return Labelling(self._labels).page()
-        return Deciding(desk.board, suites, people, self._session.baseline.content).page()
+        return Deciding(desk.board, suites, people).page()
 
     @cached_property
     def desk(self) -> ReviewDesk | None:

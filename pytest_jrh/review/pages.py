@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pytest_jrh.cases.tests import KINDS
@@ -41,7 +40,6 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.review.blind import Assigned, LabelBoard
 from pytest_jrh.review.board import KEY_LENGTH, ReviewBoard, Reviewed
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
-from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import case_result
@@ -69,8 +67,8 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
 
 
 _REJECTED = (
-    "{}, so this case is not judged, and nothing can be decided about it. Whether the verifier is "
-    "right, a blind label tells."
+    "The verifier rejected this case ({}): it is not judged, and nothing can be decided about it. "
+    "Whether the verifier is right, a blind label tells."
 )
 
 
@@ -86,19 +84,12 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
 
 
 class ReviewedCases(SessionCases):
-    """Cases to decide about, as the report lays them out; `people` gave labels blind, and
-    `baseline` has earlier verdicts by case id.
-    """
+    """Cases to decide about, as the report lays them out; `people` gave labels blind."""
 
-    def __init__(
-        self,
-        cases: Iterable[Reviewed],
-        people: Sequence[PersonLabel] = (),
-        baseline: Mapping[str, CaseResult] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, cases: Iterable[Reviewed], people: Sequence[PersonLabel] = ()) -> None:
         self.reviewed = {one.entry.case_id: one for one in cases}
         results: list[CaseResult] = []
-        rubrics, earlier = {}, {}
+        rubrics = {}
         grounds: dict[str, Grounds] = {}
         for one in self.reviewed.values():
             case = one.case
@@ -107,15 +98,7 @@ class ReviewedCases(SessionCases):
             if case.spec.suite not in grounds:
                 is_ordinal = case.mode == "ordinal"
                 grounds[case.spec.suite] = Grounds(ordinal=is_ordinal, people=tuple(people))
-        for result in results:
-            line = baseline.get(result.case_id)
-            if line is not None and short(line.case_digest) == short(result.case_digest):
-                earlier[result.case_id] = line
-        super().__init__(Session(results, rubrics=rubrics, grounds=grounds, earlier=earlier))
-        for result in results:
-            line = earlier.get(result.case_id)
-            if line is not None and result.outcome == "disagree" and line.score == result.label:
-                self.marked["regression"].add(result.case_id)
+        super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
         one = self.reviewed[made_case_id(result)]
@@ -138,14 +121,10 @@ class ReviewedCases(SessionCases):
     def body(self, made: str) -> JsonValues:
         """All else of it: how it was made, and what judges and people say of it."""
         one = self.reviewed[made]
-        case, verification = one.case, one.case.outcome.verification
+        case, no_case = one.case, one.entry.case.outcome.no_case
         closed, editable = "", []
-        if one.entry.rejected:
-            closed = "The verifier did not confirm the label"
-            if verification is not None and verification.contradiction:
-                place = verification.contradiction
-                closed = f"The verifier says that this transcript contradicts itself ({place})"
-            closed = _REJECTED.format(closed)
+        if no_case is not None:
+            closed = _REJECTED.format(no_case)
         else:
             places = range(len(case.messages))
             editable = [index for index in places if is_editable(case.messages, index)]
@@ -237,9 +216,8 @@ class _Draft(RequestBody):
 
 
 class Deciding:
-    """What the page can ask for on which people decide about the cases of a session.
-
-    `people` gave labels blind, in earlier sessions; `baseline` has earlier verdicts.
+    """What the page can ask for on which people decide about the cases of a session; `people` gave
+    labels blind, in earlier sessions.
     """
 
     def __init__(
@@ -247,10 +225,8 @@ class Deciding:
         board: ReviewBoard,
         suites: Sequence[Suite],
         people: Iterable[PersonLabel] = (),
-        baseline: Baseline | None = None,
     ) -> None:
         self._board = board
-        self._earlier = {} if baseline is None else baseline.cases
         self._templates = agent_templates(suites)
         self._people = tuple(people)
 
@@ -287,7 +263,7 @@ class Deciding:
         }
 
     def _cases(self, *reviewed: Reviewed) -> ReviewedCases:
-        return ReviewedCases(reviewed, self._people, self._earlier)
+        return ReviewedCases(reviewed, self._people)
 
     def _row(self, reviewed: Reviewed) -> object:
         return printable(self._cases(reviewed).row(reviewed.entry.case_id))
