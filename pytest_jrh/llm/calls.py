@@ -41,6 +41,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.templates import Template, parse_template
+from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import storable
 
 _FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*)```", re.DOTALL)
@@ -149,8 +150,7 @@ def _complaint(entry: Any) -> str:
 def shortened_value(value: object, longest: int = 80) -> str:
     """A value in one line, in quotes."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    text = " ".join(text.split())
-    return repr(text if len(text) <= longest else f"{text[: longest - 1]}…")
+    return repr(shortened(" ".join(text.split()), longest))
 
 
 MAX_REASKS = 2

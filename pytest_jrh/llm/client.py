@@ -451,11 +451,10 @@ def _other_ways(request: CallRequest, sending: Sending) -> dict[str, list[frozen
             continue
         if name != "max_tokens":
             ways[rf"\b{re.escape(name)}\b"] = [frozenset({name})]
-        elif sending.renames_limit:
-            ways[rf"\b(?:max_tokens|{_LIMIT})\b"] = [frozenset({"max_tokens", _LIMIT})]
         else:
             steps = [frozenset({"max_tokens"}), frozenset({"max_tokens", _LIMIT})]
-            ways[r"\bmax_tokens\b"] = steps
+            pattern = rf"\b(?:max_tokens|{_LIMIT})\b"
+            ways[pattern] = steps[1:] if sending.renames_limit else steps
     if has_system(request) and not sending.merges_system:
         ways[_NAMES_SYSTEM] = [frozenset({_SYSTEM})]
     refused: frozenset[str] = frozenset()

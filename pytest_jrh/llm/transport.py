@@ -381,14 +381,8 @@ def is_too_long(status: int | None, words: str) -> bool:
 
 def timed_out(request: CallRequest) -> Failure:
     """No answer came in time."""
-    stage = request.stage
-    limit = "no `max_tokens` is set"
-    if stage.max_tokens is not None:
-        limit = f"`max_tokens` is {stage.max_tokens:,}"
-    timeout = f"{stage.timeout or DEFAULT_TIMEOUT:g}"
-    default = " (the default)" if stage.timeout is None else ""
     return Failure(
-        f"no answer within {timeout} s; `timeout` is {timeout}{default} and {limit}",
+        f"no answer within {request.stage.timeout or DEFAULT_TIMEOUT:g} s",
         retry=True,
         timed_out=True,
         advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "

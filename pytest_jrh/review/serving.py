@@ -8,7 +8,6 @@ asks for is named by keys that the session made; no text of a request reaches a 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import json
 import secrets
@@ -247,21 +246,18 @@ def _app(page: Page, closed: threading.Event) -> App:
         status, value = await asyncio.to_thread(reply, answer, asking)
         return Response(json.dumps(value), status, media_type="application/json")
 
-    async def events(request: Request) -> Response:
-        # One of an earlier session has another token, and goes on from no version of it.
-        since = -1
-        with contextlib.suppress(ValueError):
-            since = int(request.headers.get("last-event-id", ""))
-        return StreamingResponse(stream(since), media_type="text/event-stream")
+    async def events(_: Request) -> Response:
+        return StreamingResponse(stream(), media_type="text/event-stream")
 
-    async def stream(since: int) -> AsyncIterator[str]:
+    async def stream() -> AsyncIterator[str]:
         """The present state, then changes, and at the end the last, as server-sent events."""
+        since = -1
         is_last = False
         while not is_last:
             is_last = closed.is_set()
             if page.board.version > since:
                 since, news = await asyncio.to_thread(page.news, since)
-                yield f"id: {since}\ndata: {json.dumps(news)}\n\n"
+                yield f"data: {json.dumps(news)}\n\n"
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     routes = [Route("/", shell, methods=["GET"]), Route("/events", events, methods=["GET"])]

@@ -84,9 +84,9 @@ def entered(url: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def news(client: httpx.Client, last: str = "") -> Iterator[dict[str, Any]]:
-    """What the page is told, as it comes; where it was told something before, what came since."""
-    with client.stream("GET", "/events", headers={"last-event-id": last}, timeout=60) as stream:
+def news(client: httpx.Client) -> Iterator[dict[str, Any]]:
+    """What the page is told, as it comes."""
+    with client.stream("GET", "/events", timeout=60) as stream:
         for line in stream.iter_lines():
             if line.startswith("data: "):
                 yield json.loads(line.removeprefix("data: "))
