@@ -30,23 +30,18 @@ _LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
 _HEAD_BYTES = 2**16
 
 
-def load_rubrics(
-    path: str | Path,
-    *,
-    mode: Mode = "binary",
-    score_range: tuple[int, int] | None = None,
-    file: str | None = None,
-) -> tuple[Rubric, ...]:
-    """Read the rubrics of a file, named `file` in messages; raises InputError with all problems."""
-    scale = "binary" if mode == "binary" else score_range or mode
-    _, rubrics, _, problems = suite_rubrics(Path(path), file or str(path), (), scale)
+def load_rubrics(path: str | Path) -> tuple[Rubric, ...]:
+    """Read the rubrics of a file; raises InputError with all problems."""
+    rubrics, problems = read_rubrics(Path(path), str(path))
     if problems:
         raise InputError(problems)
-    return rubrics
+    return tuple(rubrics)
 
 
-def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], list[Problem]]:
-    """Read what can be read, and say what cannot; `Rubric.file` is the path as given."""
+def read_rubrics(path: Path, file: str) -> tuple[list[Rubric], list[Problem]]:
+    """Read what can be read of a file, and say what cannot; `Rubric.file` is the path as given,
+    `file` its name in messages.
+    """
     try:
         document = read_document(path, file=file)
     except InputError as error:
@@ -78,7 +73,7 @@ def suite_rubrics(
 
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
-    rubrics, problems = read_rubrics(path, file=file) if path is not None else ([], [])
+    rubrics, problems = read_rubrics(path, file) if path is not None else ([], [])
     wanted = {target_id.strip() for target_id in target_ids}
     targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)

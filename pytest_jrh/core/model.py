@@ -878,6 +878,11 @@ class CaseResult:
         return self.judgment.shown.reasoning if self.judgment else ""
 
     @property
+    def is_ordinal(self) -> bool:
+        """Whether its verdicts are scores of a scale; else 1 is violated, and 0 satisfied."""
+        return self.target is not None
+
+    @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of all repeats; of a case without a verdict those before the one that failed."""
         return tuple(map(Verdict, self.scores, self.reasons))

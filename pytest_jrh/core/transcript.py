@@ -300,9 +300,6 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     calls = [_call_section(call) for call in message.get("tool_calls") or ()]
     error = message.get("error")
     content = message.get("content")
-    if isinstance(content, str) and not isinstance(error, dict):
-        # Nearly every turn of nearly every transcript.
-        return [(header, content), *_sources(message), *calls]
     sections: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
         header += f" (error: {_inline(str(error.get('type', 'unknown')))})"

@@ -51,7 +51,7 @@ def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
         return []
     return [
         "Without repeats it is not known how often a verdict turns by itself; "
-        f"{percent(SUPPOSED_FLICKER, 0)} is supposed (repeats: 3 measures it)."
+        f"{SUPPOSED_FLICKER:.0%} is supposed (repeats: 3 measures it)."
     ]
 
 

@@ -207,7 +207,7 @@ def panel_blocks(session: Session) -> list[Block]:
 
 def more_figures(section: figures.Section) -> Iterator[Block]:
     """The confusion matrix of a judge over all its cases, and why figures are missing, if any."""
-    matrix = section.total.matrices.get(section.mode)
+    matrix = section.total.matrix
     if matrix is not None and matrix.n:
         rows = []
         for label, counts in zip(matrix.labels, matrix.counts, strict=True):
@@ -404,7 +404,7 @@ def not_shown_blocks(session: Session) -> list[Block]:
             cut = f": it cuts at {count.cut:,} characters" if count.cut else ""
             fates = []
             if count.missed_unseen:
-                is_scale = any(result.target is not None for result in results)
+                is_scale = any(result.is_ordinal for result in results)
                 missed = "wrong levels" if is_scale else "missed violations"
                 fates.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
             if count.right_by_luck:
@@ -417,7 +417,7 @@ def not_shown_blocks(session: Session) -> list[Block]:
 
 def _is_missed(result: CaseResult) -> bool:
     """Whether a judge let a violation pass, or gave another score of a scale."""
-    return result.outcome == "disagree" and (result.target is not None or result.label == 1)
+    return result.outcome == "disagree" and (result.is_ordinal or result.label == 1)
 
 
 def contradicted_blocks(session: Session) -> list[Block]:
@@ -438,7 +438,7 @@ def contradicted_blocks(session: Session) -> list[Block]:
 
 def _said_text(result: CaseResult) -> str:
     """What a verdict says, and what its reasoning does."""
-    if result.target is not None:
+    if result.is_ordinal:
         return "the score is another one than the reasoning ends in"
     verdict, reasoning = ("violated", "satisfied") if result.score else ("satisfied", "violated")
     return f"the score says {verdict}, the reasoning {reasoning}"

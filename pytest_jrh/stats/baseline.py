@@ -270,8 +270,7 @@ def missing_from(
 
 def _group(result: CaseResult) -> tuple[str, str, int | None]:
     """Judge, rubric, and of a binary judge the class."""
-    label = result.label if result.target is None else None
-    return result.judge, result.rubric_id, label
+    return result.judge, result.rubric_id, None if result.is_ordinal else result.label
 
 
 def update(

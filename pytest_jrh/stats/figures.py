@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.intervals import SIGNIFICANCE, grouped
@@ -94,16 +95,14 @@ def value_text(estimate: Estimate, kind: FigureKind) -> str:
     return decimal(estimate.value) if kind == "number" else percent(estimate.value)
 
 
-def percent(value: float | None, digits: int = 1) -> str:
+def percent(value: float | None) -> str:
     """A share as a percentage; never 100.0% or 0.0% where it is not quite that."""
     if value is None:
         return NONE
-    text = f"{value:.{digits}%}"
-    if text == f"{1:.{digits}%}" and value < 1:
-        return f">{1 - 10 ** -(digits + 2):.{digits}%}"
-    if text == f"{0:.{digits}%}" and value > 0:
-        return f"<{10 ** -(digits + 2):.{digits}%}"
-    return text
+    text = f"{value:.1%}"
+    if text == "100.0%" and value < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and value > 0 else text
 
 
 def range_text(estimate: Estimate, kind: FigureKind = "share", digits: int = 1) -> str:
@@ -360,7 +359,7 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
     lines = [text for text in of_total if text]
     if ties := tie_sentence(total):
         lines.append(ties)
-    matrix = total.matrices.get(total.mode)
+    matrix = total.matrix
     is_constant = matrix is not None and len(matrix.given_answers) == 1
     if len(rubrics) < _FEWEST_LABELS or is_constant:
         return lines
@@ -373,7 +372,7 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
             if text and text not in of_total:
                 named.setdefault(text, []).append(one_line(rubric.rubric))
     for text, names in named.items():
-        lines.append(f"{_listed(names)}: {text[0].lower()}{text[1:]}")
+        lines.append(f"{listed(names, _MOST_NAMED)}: {text[0].lower()}{text[1:]}")
     return lines
 
 
@@ -385,16 +384,14 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     a constant verdict on them, which a judge may give that is sound. Nothing is said of fewer than
     four verdicts, or where all labels are the same.
     """
-    matrix = statistics.matrices.get(statistics.mode)
+    matrix = statistics.matrix
     if matrix is None or matrix.n < _FEWEST_VERDICTS or len(matrix.given_labels) < _FEWEST_LABELS:
         return ""
     name = "weighted kappa" if statistics.mode == "ordinal" else "kappa"
     kappa = statistics.figures[name.replace(" ", "_")]
     upper = kappa.upper
     if rubrics > 1 and upper is not None and upper < _SOUND:
-        is_ordinal = statistics.mode == "ordinal"
-        shown = [case for case in statistics.judged if (case.target is not None) == is_ordinal]
-        upper = kappa_of(shown, 1 - SIGNIFICANCE / rubrics).upper
+        upper = kappa_of(statistics.judged, 1 - SIGNIFICANCE / rubrics).upper
     is_worthless = upper is not None and upper < _SOUND
     if len(matrix.given_answers) == 1 and (rubrics == 1 or is_worthless):
         [answer] = matrix.given_answers
@@ -410,7 +407,7 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
 
 def one_class(statistics: Statistics) -> str:
     """What is said where all labels are the same; nothing where they are not."""
-    matrix = statistics.matrices.get(statistics.mode)
+    matrix = statistics.matrix
     if matrix is None or matrix.n < _FEWEST_LABELS or len(matrix.given_labels) > 1:
         return ""
     [label] = matrix.given_labels
@@ -418,12 +415,6 @@ def one_class(statistics: Statistics) -> str:
     if statistics.mode == "binary" and label in MEANINGS:
         cases = f"Only {MEANINGS[label]} cases"
     return f"{cases}: a judge that always says {label} would get 100%."
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    shown = ", ".join(names[:_MOST_NAMED])
-    return f"{shown} and {counted(more, 'more rubric')}" if more > 0 else shown
 
 
 def figure_text(name: str, estimate: Estimate) -> str:

@@ -139,7 +139,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     """
     judged = [result for result in results if result.outcome in JUDGED]
     rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
-    if any(result.target is not None for result in judged):
+    if any(result.is_ordinal for result in judged):
         rules = ("max_error",)
     limits: dict[str, float] = {}
     for rule in rules:

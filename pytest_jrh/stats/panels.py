@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, ClusterId
 
 
-_NOTHING_SHARED = "no case has a verdict of both"
-
-
 @dataclass(frozen=True, slots=True)
 class JudgePair:
     """How two judges of a panel agree on the cases that both gave a score, whatever the label;
@@ -103,11 +100,10 @@ def _pair(one: str, other: str, cases: Iterable[Sequence[CaseResult]]) -> JudgeP
         if first is not None and second is not None:
             scores.append((first, second))
             clusters.append(of_case[0].spec.cluster_id)
-    if not scores:
-        nothing = Estimate(count=0, why=_NOTHING_SHARED)
-        return JudgePair((one, other), nothing, nothing)
-    agreement = estimate_share([first == second for first, second in scores], clusters)
-    return JudgePair((one, other), agreement, estimate_kappa(scores, clusters))
+    same = (first == second for first, second in scores)
+    agreement = estimate_share(same, clusters, missing="no case has a verdict of both")
+    kappa = estimate_kappa(scores, clusters) if scores else agreement
+    return JudgePair((one, other), agreement, kappa)
 
 
 def _split_text(votes: Counter[int], judges: int) -> str:

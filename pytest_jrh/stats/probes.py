@@ -140,8 +140,8 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
     # How often the judge contradicts itself on the unchanged cases.
     bases = {}
     for result in judged:
-        is_binary = result.target is None
-        base = RepeatedCase(result.spec.cluster_id, result.base_scores, binary=is_binary)
+        cluster, is_binary = result.spec.cluster_id, not result.is_ordinal
+        base = RepeatedCase(cluster, result.base_scores, binary=is_binary)
         bases[generation_id(result.spec.base_case)] = base
     flicker = estimate_flicker(bases.values())
     by_variant = grouped((result.spec.variant, result) for result in results)
@@ -152,7 +152,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         probe,
         _row("", results),
         tuple(rows),
-        ordinal=any(result.target is not None for result in results),
+        ordinal=any(result.is_ordinal for result in results),
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=tuple(judged),
@@ -162,7 +162,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
 def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
     wrong = list(filter(is_wrong, judged))
-    ordinal = any(result.target is not None for result in judged)
+    ordinal = any(result.is_ordinal for result in judged)
     shifts = [
         result.score - result.base_score
         for result in (judged if ordinal else ())

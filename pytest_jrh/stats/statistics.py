@@ -44,7 +44,7 @@ _LARGEST_SCORE = 10**12
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
     scores = (*earlier, *result.all_scores)
-    return RepeatedCase(result.spec.cluster_id, scores, binary=result.target is None)
+    return RepeatedCase(result.spec.cluster_id, scores, binary=not result.is_ordinal)
 
 
 def clusters_of(results: Iterable[CaseResult]) -> list[ClusterId]:
@@ -97,7 +97,7 @@ def answer_of(result: CaseResult) -> int | None:
 
     None for a tie of an ordinal judge: there is no telling how far off it is.
     """
-    if result.score is None and result.label is not None and result.target is None:
+    if result.score is None and result.label is not None and not result.is_ordinal:
         return 1 - result.label
     return result.score
 
@@ -225,6 +225,11 @@ class Statistics:
         return "ordinal" if "ordinal" in self.matrices else "binary"
 
     @property
+    def matrix(self) -> ConfusionMatrix | None:
+        """That of this mode."""
+        return self.matrices.get(self.mode)
+
+    @property
     def name(self) -> str:
         """What stands before its figures in a table."""
         return self.rubric or "all"
@@ -276,12 +281,12 @@ def _described(
         "flicker": estimate_flicker(map(repeated_case, judged)),
     }
     matrices: dict[Mode, ConfusionMatrix] = {}
-    by_mode = grouped((result.target is not None, result) for result in judged)
+    by_mode = grouped((result.is_ordinal, result) for result in judged)
     binary, ordinal = by_mode.get(False, []), by_mode.get(True, [])
-    if any(result.target is None for result in results):
+    if not all(result.is_ordinal for result in results):
         matrices["binary"] = confusion_matrix(answered(binary)[1], (0, 1))
         figures |= _binary_figures(binary, matrices["binary"])
-    if any(result.target is not None for result in results):
+    if any(result.is_ordinal for result in results):
         used = set()
         for result in ordinal:
             used.add(tuple(scales.get((result.suite, result.rubric_id), ())))
@@ -400,7 +405,7 @@ def reasoning_disagrees(result: CaseResult) -> bool:
     """
     if result.score is None or not result.reasoning:
         return False
-    stated = stated_score(result.reasoning, binary=result.target is None)
+    stated = stated_score(result.reasoning, binary=not result.is_ordinal)
     return stated is not None and stated != result.score
 
 

@@ -94,7 +94,7 @@ def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_pa
     assert (not problems(json_schema.rubrics_schema(), data)) is right
     path = tmp_path / "rubrics.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    assert (not read_rubrics(path)[1]) is right
+    assert (not read_rubrics(path, str(path))[1]) is right
 
 
 def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:

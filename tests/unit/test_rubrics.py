@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.rubrics import load_rubrics, read_rubrics
+from pytest_jrh.config.rubrics import load_rubrics, read_rubrics, suite_rubrics
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Rubric, ScoreLevel
 from tests.support.sessions import ANY_JSON
@@ -23,15 +25,13 @@ def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:
 
 
 def problems_of(
-    folder: Path, text: str, name: str = "rubric.yml", **options: object
-) -> tuple[Problem, ...]:
-    with pytest.raises(InputError) as caught:
-        load_rubrics(written(folder, text, name), file=name, **options)  # type: ignore[arg-type]
-    return caught.value.problems
+    folder: Path, text: str, name: str = "rubric.yml", scale: Any = "binary"
+) -> Sequence[Problem]:
+    return suite_rubrics(written(folder, text, name), name, (), scale)[-1]
 
 
-def only_problem(folder: Path, text: str, name: str = "rubric.yml", **options: object) -> Problem:
-    (problem,) = problems_of(folder, text, name, **options)
+def only_problem(folder: Path, text: str, name: str = "rubric.yml", scale: Any = None) -> Problem:
+    [problem] = problems_of(folder, text, name, scale)
     return problem
 
 
@@ -117,7 +117,7 @@ def test_a_broken_scale_is_refused_in_both_modes(
 
 
 def test_an_ordinal_rubric_without_levels_or_range_is_refused(tmp_path: Path) -> None:
-    problem = only_problem(tmp_path, "\n- {id: a, instructions: x}\n", mode="ordinal")
+    problem = only_problem(tmp_path, "\n- {id: a, instructions: x}\n", scale="ordinal")
     assert problem.line == 2
     assert "has no score_levels" in problem.message
     assert "rand.scale" in (problem.hint or "")
@@ -154,7 +154,7 @@ def test_whatever_json_holds_is_read_or_refused(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_text(json.dumps([entry]), encoding="utf-8")
-    rubrics, problems = read_rubrics(path)
+    rubrics, problems = read_rubrics(path, str(path))
     assert all(rubric.id and rubric.instructions for rubric in rubrics)
     assert all(problem.line and problem.message.isprintable() for problem in problems)
     assert len(rubrics) == (0 if problems else 1)
