@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.config import rand
 from pytest_jrh.config.schema import Config
-from pytest_jrh.core.documents import Findings, KeyPath, listed, printable, received, shown
+from pytest_jrh.core.documents import (
+    Document,
+    Findings,
+    KeyPath,
+    listed,
+    printable,
+    received,
+    shown,
+)
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import ConfigSection, StageSection, takes
 from pytest_jrh.core.text import nearest_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_jrh.core.documents import Document
-
 
 # Text even where YAML reads a number: names and time stamps.
 _AS_WRITTEN: tuple[KeyPath, ...] = (

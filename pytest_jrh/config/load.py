@@ -7,9 +7,10 @@ the values that it takes. What is wrong is gathered on the way, and raised at th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS, TESTS
@@ -18,27 +19,27 @@ from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
-from pytest_jrh.config.schema import LABEL_SOURCES, PanelJudge
+from pytest_jrh.config.schema import LABEL_SOURCES, CasesSection, Config, LabelSection, PanelJudge
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.documents import dotted, listed, read_document, read_text, received, shown
+from pytest_jrh.core.documents import (
+    Findings,
+    KeyPath,
+    dotted,
+    listed,
+    read_document,
+    read_text,
+    received,
+    shown,
+)
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.model import Mode, RateLimit, Rubric, StageModel
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import code_file, kind_of, misplaced_keys
-from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
+from pytest_jrh.judges.judge import BINARY_SCORES, JudgeKind, JudgeSettings
 from pytest_jrh.judges.own_code import PYTHON
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_jrh.config.schema import CasesSection, Config, LabelSection
-    from pytest_jrh.core.documents import Findings, KeyPath
-    from pytest_jrh.core.model import Mode, Rubric
-    from pytest_jrh.judges.judge import JudgeKind
-
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 

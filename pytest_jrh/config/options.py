@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import math
 import os.path
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Container, Iterator
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import name_problem, one_line
+from pytest_jrh.core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-
+    # A session without suites is spared pydantic.
     from pytest_jrh.core.model import RecordMode
 
 
@@ -31,7 +32,7 @@ NUMBERS: dict[str, type] = {"int": int, "float": float}
 _UNSET: dict[OptionKind, object] = {"bool": False, "paths": ()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
 
@@ -97,7 +98,7 @@ def _option(
     return field(default=default, metadata={"option": declared})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What the command line and the ini file say."""
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_jrh.core.documents import printable, shown
+from pytest_jrh.core.documents import Findings, KeyPath, printable, shown
 from pytest_jrh.core.files import exists, relative_path
 from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.text import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_jrh.core.documents import Findings, KeyPath
-
+from pytest_jrh.core.values import frozen
 
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """The folders in which relative paths are tried, in this order; all absolute.
 

@@ -15,16 +15,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
+from pytest_jrh.core.model import AgentRun, Preprocessor
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import AgentRun, Preprocessor
-
 
 # RAND's path to its preprocessors.
 _RANDS_MODULE = "agent_helpers.preprocessors"

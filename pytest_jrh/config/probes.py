@@ -10,27 +10,19 @@ when runs are added. With `sampling: kept` those come first that were recorded, 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import ProbeSettings
+from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
-from pytest_jrh.config.schema import ProbeSection
+from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.documents import KeyPath, listed, shown
+from pytest_jrh.core.documents import Findings, KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
-from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
+from pytest_jrh.core.model import CaseSpec, Label, LabelKey, Mode, Objective, RunSummary
 from pytest_jrh.core.text import nearest_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_jrh.cases.probes.probe import Probe, Variant
-    from pytest_jrh.config.schema import Config
-    from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.model import Mode, Objective
 
 
 def with_probes(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_jrh.config.schema import RubricEntry
 from pytest_jrh.core.documents import (
     Findings,
     KeyPath,
@@ -17,12 +19,6 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Mode, Rubric, ScoreLevel
 from pytest_jrh.core.text import nearest, nearest_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_jrh.config.schema import RubricEntry
-
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."

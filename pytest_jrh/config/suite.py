@@ -5,31 +5,33 @@ cases again.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
-from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.cases.tests import KINDS, Kind
 from pytest_jrh.config.options import OPTIONS, Options
 from pytest_jrh.config.places import argument
+from pytest_jrh.config.schema import Config, GateRules, LabelSection
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, node_part
-from pytest_jrh.core.model import UNSCORED, Mode, Objective, Rubric, StageModel
+from pytest_jrh.core.model import (
+    UNSCORED,
+    CaseResult,
+    CaseSpec,
+    Mode,
+    Objective,
+    Rubric,
+    StageModel,
+)
+from pytest_jrh.core.values import frozen
 from pytest_jrh.judges.judge import JudgeSettings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_jrh.cases.tests import Kind
-    from pytest_jrh.config.schema import Config, GateRules, LabelSection
-    from pytest_jrh.core.model import CaseResult, CaseSpec
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuiteTest:
     """A test of a suite; `targets` are ascending scores by rubric id, (None,) in binary mode."""
 
@@ -45,7 +47,7 @@ class SuiteTest:
         return KINDS[self.name]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suite:
     """What a config file means: its keys in `config`, and what comes of them where files are looked
     for or one key stands in for another.

@@ -9,11 +9,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import Edit, Message
+from pytest_jrh.core.model import Edit, Message
+from pytest_jrh.core.values import frozen
 
 Kind = Literal["same", "gone", "new"]
 
@@ -38,7 +37,7 @@ def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]
     return start, end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """A stretch of text that both have, that only the old one has, or only the new one."""
 

@@ -14,10 +14,11 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -26,11 +27,6 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.text import ANSI, nearest_hint
 from pytest_jrh.core.transcript import storable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
 _Line = TypeVar("_Line")

@@ -18,14 +18,15 @@ import inspect
 import sysconfig
 import textwrap
 import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from contextvars import ContextVar
+from pytest_jrh.core.values import frozen
 
+if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, SkipKind, UnscoredKind
 
 
@@ -41,7 +42,7 @@ class JrhError(Exception):
     """Base of everything that pytest-jrh raises on purpose."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One mistake in one of the user's files.
 

@@ -10,13 +10,11 @@ import filecmp
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from pytest_jrh.core.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextlib.contextmanager

@@ -23,6 +23,8 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, Field, with_config
 
+from pytest_jrh.core.values import frozen
+
 Message: TypeAlias = Mapping[str, Any]
 Mode: TypeAlias = Literal["binary", "ordinal"]
 Objective: TypeAlias = Literal["fail", "pass"]
@@ -43,7 +45,7 @@ SHORT_NAMES: Mapping[str, str] = {
 """The tests that are no probes, as titles and tables name them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RateLimit:
     """At most `calls` calls in `period` seconds."""
 
@@ -51,7 +53,7 @@ class RateLimit:
     period: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageModel:
     """The model and the settings of one stage; None means "do not send it"."""
 
@@ -67,7 +69,7 @@ class StageModel:
     params: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens of one call, as the provider counted them."""
 
@@ -84,7 +86,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spending:
     """Calls and their price in US dollars.
 
@@ -133,7 +135,7 @@ ResponseT = TypeVar("ResponseT", bound=BaseModel)
 ResponseT_co = TypeVar("ResponseT_co", bound=BaseModel, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completion(Generic[ResponseT_co]):
     """A model's answer, parsed: `text` is what it wrote, `parsed` what it means."""
 
@@ -171,7 +173,7 @@ SkipKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkipReason:
     """What happened where there is no case, as the terminal counts it, and what to do about it."""
 
@@ -226,7 +228,7 @@ SKIPS: Mapping[str, SkipReason] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skip:
     """Why there is no case: the kind, and the sentence about this one where it says more."""
 
@@ -247,7 +249,7 @@ def majority(votes: Sequence[int]) -> int | None:
     return most if 2 * votes.count(most) > len(votes) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VoteSource:
     """Where a vote stands: file and line, or the key of the config that takes it from the log; who
     gave it, and what they noted, where the file says so.
@@ -258,7 +260,7 @@ class VoteSource:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Label:
     """The label of one run under one rubric, on the scale of verdicts: one vote for each annotator.
 
@@ -302,7 +304,7 @@ LabelKey: TypeAlias = tuple[str, str, int]
 """Rubric id, run id and epoch of a label."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunSummary:
     """What collection knows of a run: its key, and why it can make no case."""
 
@@ -314,7 +316,7 @@ class RunSummary:
     belong together."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentRun:
     """One sample of an agent log at one epoch, with text made storable.
 
@@ -336,7 +338,7 @@ LONGEST_SCALE = 1000
 """How many scores a scale has at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScoreLevel:
     """One anchor of an ordinal scale."""
 
@@ -344,7 +346,7 @@ class ScoreLevel:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rubric:
     """One criterion, and where it stands in its file (`line` counts from 1).
 
@@ -383,7 +385,7 @@ EditsOf: TypeAlias = Literal["text", "acts"]
 """What the edits of a suite may change: the words of turns alone, or calls and results too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanStep:
     """One planned edit: which message (index into the run's messages), to what
     end, and why there.
@@ -399,7 +401,7 @@ class PlanStep:
     call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What the planner wants changed; no steps means that the transcript already fits."""
 
@@ -407,7 +409,7 @@ class Plan:
     steps: tuple[PlanStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """One applied edit, with everything needed to audit it.
 
@@ -439,7 +441,7 @@ class Edit:
         return bool(self.before or self.after)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verification:
     """What the verifier said: a verdict (binary), and in ordinal mode the score it would give.
 
@@ -453,7 +455,7 @@ class Verification:
     contradiction: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PerturbationOutcome:
     """What came of one transcript.
 
@@ -472,7 +474,7 @@ class PerturbationOutcome:
     rejected: tuple[Message, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
 
@@ -522,7 +524,7 @@ class CaseSpec:
         return replace(self, test=self.base, base="", variant="")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Review:
     """What a person decided about a case, and noted; `action` is empty where an earlier version
     only kept that somebody did.
@@ -532,7 +534,7 @@ class Review:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A transcript with a known answer, ready to be judged.
 
@@ -593,7 +595,7 @@ UNEDITED = "unedited"
 """What was done to a run that is a case as it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnscoredOutcome:
     """Why a case has no verdict, and what follows from it.
 
@@ -636,7 +638,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """A judge's answer, on the scale on offer; by a threshold where it has a `probability`."""
 
@@ -645,7 +647,7 @@ class Verdict:
     probability: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgment:
     """What a judge says of a case: the verdicts of all repeats, at least one."""
 
@@ -701,7 +703,7 @@ def scores_text(score: int | None, scores: Sequence[int]) -> str:
     return f"{text} ({said})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rejection:
     """The case that the verifier rejected: its digest, the label that it was made for, and what the
     verifier said instead.
@@ -712,7 +714,7 @@ class Rejection:
     said: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownTurns:
     """How many `turns` of a case were looked for in what its judge sent: those that were edited, or
     where `is_whole` all turns of a case without edits.
@@ -735,7 +737,7 @@ class ShownTurns:
         return self.turns - len(self.missing) - self.unknown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Why:
     """Why there is no verdict, in a word and in prose; of a wrong one the explanation alone."""
 
@@ -746,7 +748,7 @@ class Why:
 NOTHING_WRONG = Why()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaseSpending:
     """What a case took, by the name of the recording that has the calls.
 
@@ -762,7 +764,7 @@ class CaseSpending:
         return sum(self.parts.values(), Spending())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeVariant:
     """Which variant changes a case of which test, and what the judge gave to that case."""
 
@@ -771,7 +773,7 @@ class ProbeVariant:
     base_scores: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extra:
     """What features keep of a case, each under its own name.
 
@@ -940,7 +942,7 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
     return sum(total.values(), Spending())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """How far a session is: cases done of those set to work, what they have spent, and how many
     calls of each stage wait for an answer, as far as that is known.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from pydantic import (
@@ -18,8 +17,10 @@ from pydantic import (
     model_validator,
 )
 
+from pytest_jrh.core.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Takes:
     """Marks a field with what may stand there, in the words of an error message."""
 

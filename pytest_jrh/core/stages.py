@@ -4,14 +4,13 @@ else compares the name of one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from pytest_jrh.core.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """At least and at most: of calls, and in a plan also of tokens and dollars."""
 
@@ -33,7 +32,7 @@ class Bounds:
 NO_CALL, ONE_CALL = Bounds(), Bounds(1, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageSpec:
     """A stage: its name, its prompt, and its settings' fallback.
 

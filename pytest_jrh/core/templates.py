@@ -9,18 +9,17 @@ single braces. Pages are ours alone, and whatever is put into them is escaped.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import neutralize
+from pytest_jrh.core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
-
     import jinja2
 
 
@@ -30,7 +29,7 @@ _STARTS_LIKE_A_NAME = re.compile(r"\s*([A-Za-z_]\w*)")
 _CLOSING_TAG = re.compile(r"</([A-Za-z_][\w.-]*)\s*>")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """A checked prompt template.
 

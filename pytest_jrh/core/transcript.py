@@ -11,15 +11,12 @@ import contextlib
 import json
 import re
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from pytest_jrh.core.model import Message
-
+from pytest_jrh.core.model import Message
 
 _Value = TypeVar("_Value")
 

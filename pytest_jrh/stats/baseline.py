@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.model import JUDGED, NOTHING_WRONG, UNSCORED, CaseResult, CaseSpending, Extra
 from pytest_jrh.core.text import counted
+from pytest_jrh.core.values import frozen
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
@@ -22,7 +23,7 @@ _FEWEST_RUNS = 5
 _KINDS = {NOT_IN_SUITE: "left the suite", CASE_CHANGED: "with other labels or texts"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgePrompt:
     """The prompt of a judge of a suite; `judge` is empty for its only one, `judge_digest` cut as in
     the baseline, `file` empty for a built-in prompt, and where it is read from a baseline.
@@ -35,7 +36,7 @@ class JudgePrompt:
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptChange:
     """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
     one, None where it was not kept.
@@ -60,7 +61,7 @@ class PromptChange:
         return first, max(first, len(new) - same_last)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baseline:
     """The accepted verdicts, lines of a ledger by case id, and prompts by the digest of their
     judge.
@@ -97,7 +98,7 @@ class Baseline:
         return changes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """The cases that a session could have run, and those that it selected, by id.
 
@@ -184,7 +185,7 @@ class Comparison:
         return tuple(p.now.case_id for p in self.all_pairs if p.is_right and not p.was_right)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Update:
     """An updated baseline, and what changed, in order of case ids.
 

@@ -12,22 +12,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.values import frozen
+from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.intervals import grouped, t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     import numpy as np
     import numpy.typing as npt
-
-    from pytest_jrh.config.schema import GateRules
-    from pytest_jrh.stats.baseline import Pair
 
     Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -234,7 +231,7 @@ class Errors(NamedTuple):
     mean: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetChange:
     """A set of one judge's compared cases, and whether it is judged worse than before.
 

@@ -7,23 +7,16 @@ from these. A new one is its computation in `Statistics` and one line here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.model import UNSCORED, CaseResult, Mode
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.intervals import SIGNIFICANCE, grouped
+from pytest_jrh.core.values import frozen
+from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import MEANINGS, kappa_of, tabulate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.stats.intervals import Estimate
-    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
-
+from pytest_jrh.stats.statistics import MEANINGS, Statistics, StatisticsTable, kappa_of, tabulate
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 FIGURES = ("rate", "share", "number")
@@ -46,7 +39,7 @@ class Cell(NamedTuple):
 _APART = ("accuracy", "exact")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One figure of a set of results, by its `key` in `Statistics.figures`.
 
@@ -227,7 +220,7 @@ ONE_BY_ONE = (
 """What is said under a table with several rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """The figures of one judge of one suite: a row for each rubric, and where there are several
     the total behind them.
@@ -424,7 +417,7 @@ def figure_text(name: str, estimate: Estimate) -> str:
     return f"{text} ({estimate.why})" if estimate.why else text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reliability:
     """How well a judge agrees with the labels: `figures` over all cases, and per rubric, by name.
 

@@ -18,11 +18,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from operator import mul
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from pytest_jrh.core.values import frozen
 
 LEVEL = 0.95
 SIGNIFICANCE = 0.05
@@ -52,7 +54,7 @@ Figure: TypeAlias = Callable[[Sequence[Any]], Any]
 """A figure of sums, which may be complex; nan where it cannot be computed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """A figure with its interval.
 

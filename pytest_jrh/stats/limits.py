@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.values import frozen
+from pytest_jrh.stats.baseline import Pair, Scope
 from pytest_jrh.stats.intervals import (
     NO_VERDICT,
     Estimate,
@@ -18,12 +20,6 @@ from pytest_jrh.stats.intervals import (
 )
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, repeated_case, share_of
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.schema import GateRules
-    from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.baseline import Pair, Scope
-
 
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
@@ -46,7 +42,7 @@ _LABELS: dict[Rule, int | None] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """One limit applied to one judge, or of `max_rate` to a probe's table: `figure` must reach
     `limit`, or not exceed it. `by_flicker` says that the flicker alone may break it.

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.model import JUDGED, CaseResult, ClusterId
 from pytest_jrh.core.text import counted
+from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import Estimate, estimate_kappa, estimate_share, grouped
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_jrh.core.model import CaseResult, ClusterId
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgePair:
     """How two judges of a panel agree on the cases that both gave a score, whatever the label;
     `kappa` is Cohen's, quadratically weighted in ordinal mode.
@@ -29,7 +24,7 @@ class JudgePair:
     kappa: Estimate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """The judges of one suite taken together.
 

@@ -11,21 +11,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations, compress, product
 from operator import mul
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from pytest_jrh.core.model import JUDGED, MADE, majority
+from pytest_jrh.core.model import JUDGED, MADE, CaseResult, LabelKey, majority
 from pytest_jrh.core.text import counted
+from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import Estimate, Row, estimate, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import clusters_of, share_of
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, LabelKey
-
 
 _Counts: TypeAlias = Callable[[int, int], bool]
 """Whether a case counts, by the judge's answer and by a label."""
@@ -53,7 +50,7 @@ class Answers(NamedTuple):
     people: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchored:
     """A share of cases against people; `raw` is the share by the suite's own labels, None where it
     has no such case.
@@ -181,7 +178,7 @@ def _weights(guesses: Sequence[float], true: Sequence[float]) -> list[float]:
 _NO_SCORE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgainstPeople:
     """A judge held against the blind labels of people.
 
@@ -196,7 +193,7 @@ class AgainstPeople:
     untold: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerifierAgainstPeople:
     """A verifier held against the blind labels of people, and these against each other.
 
@@ -317,7 +314,7 @@ def _confirmed(result: CaseResult) -> bool:
     return result.outcome in MADE and is_confirmed and result.extra.review != "edited"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ViolationRate:
     """How often runs violate a rubric: `judged` is the share of them that the judge calls so, and
     `corrected` the same corrected by those of them that are `labelled`.
@@ -366,7 +363,7 @@ def violation_rates(
     return rates
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """Agreement of annotators on the units that at least two of them labelled.
 

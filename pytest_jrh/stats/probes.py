@@ -5,12 +5,12 @@ more often than by chance, and more often than is allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.model import JUDGED, CaseResult
+from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import (
     NOT_ASKED_TWICE,
     SIGNIFICANCE,
@@ -22,10 +22,6 @@ from pytest_jrh.stats.intervals import (
     grouped,
 )
 from pytest_jrh.stats.statistics import answer_of, clusters_of, is_wrong, share_of
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult
-
 
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
@@ -46,7 +42,7 @@ def chance_of(judged: Sequence[CaseResult], chance: float) -> float:
     return binomial_tail(sum(turned) * size / len(turned), size, chance)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeRow:
     """What became of the verdicts on changed cases, where the judge is right on the unchanged ones.
 
@@ -72,7 +68,7 @@ class ProbeRow:
         return self.rate.count or 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeTable:
     """One probe under one judge of a suite: all its cases, and those of each variant.
 

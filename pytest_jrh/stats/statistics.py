@@ -9,16 +9,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES, UNSCORED
+from pytest_jrh.core.model import (
+    JUDGED,
+    NATURAL,
+    PERTURBATION,
+    POSITIVES,
+    UNSCORED,
+    CaseResult,
+    ClusterId,
+    Mode,
+)
+from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NO_VERDICT,
     Estimate,
+    Pair,
     RepeatedCase,
     estimate_bias,
     estimate_flicker,
@@ -27,11 +38,6 @@ from pytest_jrh.stats.intervals import (
     estimate_share,
     grouped,
 )
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, ClusterId, Mode
-    from pytest_jrh.stats.intervals import Pair
-
 
 MEANINGS = {0: "satisfied", 1: "violated"}
 """What a binary score means."""
@@ -102,7 +108,7 @@ def answer_of(result: CaseResult) -> int | None:
     return result.score
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """How many results came to what; `n` is the number of verdicts, agree plus disagree.
 
@@ -152,7 +158,7 @@ def _bounded(score: int) -> int:
     return max(-_LARGEST_SCORE, min(score, _LARGEST_SCORE))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfusionMatrix:
     """How often each answer met each label: `counts[i][j]` cases with label i were given answer j.
 
@@ -191,7 +197,7 @@ def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> Confu
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistics:
     """Every figure of one set of results; names that are empty stand for all.
 
@@ -235,7 +241,7 @@ class Statistics:
         return self.rubric or "all"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatisticsTable:
     """The figures per rubric and judge, per judge, and of everything; suites are apart, and each
     stands in the order in which its cases first appear.
