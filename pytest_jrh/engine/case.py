@@ -110,7 +110,6 @@ class SharedWorks(Generic[T]):
 class Attempt:
     """One go at one spec: its case once it is made, and the tapes that its calls went through.
 
-    `missing_repeats` counts the repeats that a session which only looks did not find recorded, and
     `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
     `base` is the attempt at the case that it changes. A case that probes change is attempted once
     for all of them, and `asked_by` is the spec that asked first: what the case took counts for that
@@ -124,7 +123,6 @@ class Attempt:
     human_reviewed: HumanReview = ""
     tapes: list[Tape] = field(default_factory=list)
     judging: Tape | None = None
-    missing_repeats: int = 0
     earlier_verdicts: tuple[Verdict, ...] = ()
     base: Attempt | None = None
     maker: Attempt | None = None

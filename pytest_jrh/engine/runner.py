@@ -22,7 +22,7 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 
-from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unrecorded, Unscored
+from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.model import (
     UNSCORED,
     Case,
@@ -316,33 +316,25 @@ class CaseRunner:
         repeat without a verdict is not worth its cost; a cassette is the same whatever answers
         first, and providers answer what they have just read from their cache. Raises `Unscored` for
         the first repeat without a verdict; those before it stay recorded, and the attempt keeps
-        their verdicts. Where a session only looks what is recorded, it looks at every repeat, and
-        the attempt counts those that are not.
+        their verdicts.
         """
         spec, case = attempt.spec, attempt.case
         assert case is not None
         judge = ready.judges[spec.judge]
         verdicts: list[Verdict] = []
-        missing: list[Unrecorded] = []
         for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, ready, spec.judge, repeat)
             try:
                 verdict = await renewing(tape, self._settings, partial(judge, case, calls))
-            except Unscored as trouble:
-                if self._settings.ask or not isinstance(trouble, Unrecorded):
-                    attempt.earlier_verdicts = tuple(verdicts)
-                    raise
-                missing.append(trouble)
-                continue
+            except Unscored:
+                attempt.earlier_verdicts = tuple(verdicts)
+                raise
             if not judge.models:
                 # What came from no tape: those take secrets out on its way in.
                 reasoning = self._settings.redactor.of_code(verdict.reasoning)
                 verdict = replace(verdict, reasoning=reasoning)
             tape.usable(judge.settings.stage)
             verdicts.append(verdict)
-        attempt.missing_repeats = len(missing)
-        if missing:
-            raise missing[0]
         return Judgment(tuple(verdicts))
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
