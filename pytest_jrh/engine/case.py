@@ -110,11 +110,11 @@ class SharedWorks(Generic[T]):
 class Attempt:
     """One go at one spec: its case once it is made, and the tapes that its calls went through.
 
-    `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
-    `base` is the attempt at the case that it changes. A case that probes change is attempted once
-    for all of them, and `asked_by` is the spec that asked first: what the case took counts for that
-    one, which also holds the place among the cases at work. `maker` is the attempt at another
-    judge's spec that has made the case of this one.
+    `verdicts` are those of the repeats so far, and `judgment` is there once all have one. Of a case
+    of a probe `base` is the attempt at the case that it changes. A case that probes change is
+    attempted once for all of them, and `asked_by` is the spec that asked first: what the case took
+    counts for that one, which also holds the place among the cases at work. `maker` is the attempt
+    at another judge's spec that has made the case of this one.
     """
 
     spec: CaseSpec
@@ -123,7 +123,7 @@ class Attempt:
     human_reviewed: HumanReview = ""
     tapes: list[Tape] = field(default_factory=list)
     judging: Tape | None = None
-    earlier_verdicts: tuple[Verdict, ...] = ()
+    verdicts: list[Verdict] = field(default_factory=list)
     base: Attempt | None = None
     maker: Attempt | None = None
     asked_by: CaseSpec | None = None
@@ -157,7 +157,7 @@ class Attempt:
             self.spec,
             self.case,
             why,
-            verdicts=self.earlier_verdicts if self.judgment is None else self.judgment.verdicts,
+            verdicts=self.verdicts,
             judge_digest=self.judge_fingerprint,
             rejected=rejected,
         )

@@ -30,7 +30,6 @@ from pytest_jrh.core.model import (
     CaseSpec,
     Judgment,
     Progress,
-    Verdict,
     Why,
 )
 from pytest_jrh.core.printed import Printed
@@ -225,7 +224,7 @@ class CaseRunner:
             command = self._settings.record_command(attempt.spec, attempt.judge_fingerprint)
         # Before the text is wrapped: a secret that is spread over two lines would not be found.
         trouble.cause = self._settings.redactor.of_code(trouble.cause)
-        return unscored_text(trouble, command=command, earlier=attempt.earlier_verdicts)
+        return unscored_text(trouble, command=command, earlier=attempt.verdicts)
 
     def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[None]]:
         """An attempt at a spec, and what makes and judges its case."""
@@ -321,21 +320,16 @@ class CaseRunner:
         spec, case = attempt.spec, attempt.case
         assert case is not None
         judge = ready.judges[spec.judge]
-        verdicts: list[Verdict] = []
         for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, ready, spec.judge, repeat)
-            try:
-                verdict = await renewing(tape, self._settings, partial(judge, case, calls))
-            except Unscored:
-                attempt.earlier_verdicts = tuple(verdicts)
-                raise
+            verdict = await renewing(tape, self._settings, partial(judge, case, calls))
             if not judge.models:
                 # What came from no tape: those take secrets out on its way in.
                 reasoning = self._settings.redactor.of_code(verdict.reasoning)
                 verdict = replace(verdict, reasoning=reasoning)
             tape.usable(judge.settings.stage)
-            verdicts.append(verdict)
-        return Judgment(tuple(verdicts))
+            attempt.verdicts.append(verdict)
+        return Judgment(tuple(attempt.verdicts))
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""
