@@ -524,7 +524,7 @@ class Calls:
             redactor=settings.redactor,
             live=live,
             http=http,
-            tell=self._say,
+            tell=self.say,
             stopping=self._stopping,
             session=settings.session,
             stops=settings.stops,
@@ -575,7 +575,8 @@ class Calls:
             later=asyncio.get_running_loop().call_soon_threadsafe,
         )
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell the user a sentence, once."""
         self._said[text] = None
 
     def _admit(self, tape: Tape) -> Halt | None:

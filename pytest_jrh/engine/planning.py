@@ -9,7 +9,7 @@ printed as lines of text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -61,8 +61,7 @@ async def surveyed(
     attempt: Attempt,
     ready: ReadySuite,
     judging: Awaitable[None],
-    tapes: Calls,
-    say: Callable[[CaseSpec, str], None],
+    calls_of_session: Calls,
 ) -> Survey:
     """Replay a case as far as its cassettes reach; `judging` makes and judges it."""
     spec = attempt.spec
@@ -76,7 +75,10 @@ async def surveyed(
         messages = _messages(attempt, ready)
         ended, letters = False, len(render_transcript(messages))
         if judge is not None and judge.settings.sends_images and has_media(messages):
-            say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
+            calls_of_session.say(
+                f"suite {spec.suite}: the images that its judge gets are not in the plan's tokens "
+                "and costs."
+            )
     except (NoVerdictCase, Unscored, InputError):
         # It comes to its end without another call.
         pass
@@ -84,7 +86,7 @@ async def surveyed(
     can_be_judged = True
     if judge is not None:
         # A judge that has not been reached is asked through a tape of its own.
-        tape = attempt.judging or tapes.tape(Attempt(spec), ready, judging=True)
+        tape = attempt.judging or calls_of_session.tape(Attempt(spec), ready, judging=True)
         can_be_judged = tape.records
     to_make: dict[str, Bounds] = {}
     if not ended and can_be_made:

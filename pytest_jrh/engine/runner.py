@@ -87,13 +87,12 @@ class CaseRunner:
         self.unfinished: list[CaseResult] = []
         self.printed: dict[CaseSpec, Printed] = {}
         self._finalized: asyncio.Task[None] | None = None
-        self._said: dict[str, None] = {}
         self.refusal: InputError | None = None
         self.progress = Progress(0, 0)
 
     @property
     def notices(self) -> tuple[str, ...]:
-        return (*self.calls.notices, *self._said)
+        return self.calls.notices
 
     def _is_stopping(self) -> bool:
         is_orphan = self._settings.is_orphan
@@ -296,7 +295,7 @@ class CaseRunner:
         if judge.models and not judge.runs_code:
             sends_images = judge.settings.sends_images
             if said := about_media(case.messages, sends_images=sends_images):
-                self._say(spec, said)
+                self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
             judgment = await to_its_end(tape, self._repeats(attempt, ready, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
@@ -386,10 +385,7 @@ class CaseRunner:
         """Replay a case as far as its cassettes reach."""
         attempt, judging = self._begun(spec)
         ready = self._suites[spec.suite]
-        return await surveyed(attempt, ready, judging, self.calls, self._say)
-
-    def _say(self, spec: CaseSpec, sentence: str) -> None:
-        self._said[f"suite {spec.suite}: {sentence}"] = None
+        return await surveyed(attempt, ready, judging, self.calls)
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:
