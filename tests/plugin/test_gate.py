@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import shlex
+import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,4 +180,53 @@ def test_a_baseline_that_is_not_there_is_a_usage_error_or_written_next(
     result = pytester.runpytest(project.suite.option, "--jrh-baseline=none.json", UPDATE)
     result.stdout.fnmatch_lines(
         ["next*=new_episodes --jrh-baseline=none.json --jrh-update-baseline"]
+    )
+
+
+SKIPS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "run-2" in item.nodeid:
+            item.add_marker(pytest.mark.skip(reason="too hard"))
+"""
+
+
+def test_what_a_conftest_skips_is_left_out_of_decision_and_baseline(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    pytester.makeconftest(SKIPS)
+    with_limits = project.rules("inputs/configs/tiny.yml", "{min_recall: 0.1}")
+    done = pytester.runpytest(with_limits)
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    done.stdout.fnmatch_lines(["UNCLEAR  6 of 8 cases judged: 2 skipped"])
+    done.assert_outcomes(failed=1, passed=6, skipped=2)
+    project.rules("inputs/configs/tiny.yml", "{}")
+    assert pytester.runpytest(with_limits, BASELINE, UPDATE).ret == pytest.ExitCode.OK
+    assert not [case for case in project.cases if "run-2" in case]
+
+
+def test_a_pull_request_that_changes_its_baseline_says_what_it_accepts(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *words], cwd=project.folder, check=True)
+
+    git("init", "-q", "-b", "main")
+    git("add", "-A")
+    git("commit", "-q", "-m", "the base")
+    laxer = f"--jrh-config={LAX}"
+    assert pytester.runpytest(laxer, BASELINE, UPDATE).ret == pytest.ExitCode.OK
+    git("commit", "-q", "-a", "-m", "an update")
+    monkeypatch.setenv("CI_MERGE_REQUEST_DIFF_BASE_SHA", "HEAD~1")
+    done = pytester.runpytest(laxer, BASELINE)
+    done.stdout.fnmatch_lines(
+        ["UNCLEAR  the baseline was updated here: it accepts 3 newly missed; *"]
+    )
+    monkeypatch.setenv("CI_MERGE_REQUEST_DIFF_BASE_SHA", "0" * 40)
+    done = pytester.runpytest(laxer, BASELINE)
+    done.stdout.fnmatch_lines(
+        ["note: whether this pull request changes the baseline is not known*"]
     )

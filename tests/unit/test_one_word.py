@@ -21,12 +21,22 @@ from tests.unit.test_decision import FAIL, PASS, UNCLEAR, Row, decided
 SUITE = "refunds"
 
 
+@pytest.mark.parametrize("kind", ["", "is_table", "is_merge"])
 @pytest.mark.parametrize("unclear", [None, "pass", "fail"])
 @pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.name)
-def test_every_place_says_the_same(row: Row, unclear: str | None, tmp_path: Path) -> None:
+def test_every_place_says_the_same(
+    row: Row, unclear: str | None, kind: str, tmp_path: Path
+) -> None:
+    """In a session, a table (`check`), and merged shards."""
     rules = {**row.rules, "unclear": unclear}
     decision = decided(row.now, row.before, rules, **row.held)
-    session = Session(tuple(row.now), decisions={SUITE: decision}, folder=tmp_path)
+    session = Session(
+        tuple(row.now),
+        decisions={SUITE: decision},
+        folder=tmp_path,
+        is_table=kind == "is_table",
+        is_merge=kind == "is_merge",
+    )
     title = f"{decision.word}: {decision.headline}"
     is_red = not decision.passed
     assert session.passed is (not is_red if decision.active or is_red else None)
