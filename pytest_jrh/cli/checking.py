@@ -144,7 +144,8 @@ class CheckedTable:
     @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
-        return self.session.table.overall.counts.n > 0 and self.session.passed is not False
+        gates_pass = all(decision.passed for decision in self.session.decisions.values())
+        return self.session.table.overall.counts.n > 0 and gates_pass
 
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:

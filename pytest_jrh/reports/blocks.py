@@ -58,16 +58,14 @@ class Points:
 class Cell:
     """A figure, and its interval where it has one.
 
-    `reason` says why one of them is missing. `weight` is its colour, or `heat`, from 0 to 5, how
-    strongly it is coloured. Of a share, `share` is its size for a bar, with its interval and
-    what it was `before`.
+    `reason` says why one of them is missing. `weight` is its colour. Of a share, `share` is its
+    size for a bar, with its interval and what it was `before`.
     """
 
     text: str
     range: str = ""
     reason: str = ""
     weight: Weight = ""
-    heat: int = 0
     share: float | None = None
     interval: tuple[float, float] | None = None
     before: float | None = None
@@ -136,7 +134,7 @@ class Cases:
     title: str
     cases: tuple[NamedCase, ...]
     weight: Weight = ""
-    most: int = 10
+    most: int = 50
 
     @property
     def is_sentence(self) -> bool:

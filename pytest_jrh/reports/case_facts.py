@@ -28,7 +28,6 @@ from pytest_jrh.stats.statistics import MEANINGS
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
-_DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
 
 def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
@@ -91,27 +90,19 @@ def verifier_score(case: Case) -> int | None:
 
 
 class ShownEdit(NamedTuple):
-    """One edit: the turn (from 0), whose it is, and what it changed.
+    """One edit: the turn (from 0) and what was done to a call there, and what changed."""
 
-    `note` says what was done to a call, and is empty for an edit of words.
-    """
-
-    turn: int
-    role: str
+    title: str
     pieces: tuple[Piece, ...]
-    note: str = ""
-
-    @property
-    def title(self) -> str:
-        """The turn, and what was done there."""
-        return f"turn {self.turn} ({self.role}){f', {self.note}' if self.note else ''}"
 
 
 def shown_edits(case: Case) -> Iterator[ShownEdit]:
     """The edits of a stored case, each compared word by word."""
     for edit in case.outcome.edits:
-        pieces = differences(*compared_texts(edit))
-        yield ShownEdit(edit.message_index, edited_role(case, edit), pieces, act_note(edit))
+        title = f"turn {edit.message_index} ({edited_role(case, edit)})"
+        if note := act_note(edit):
+            title += f", {note}"
+        yield ShownEdit(title, differences(*compared_texts(edit)))
 
 
 def compared_texts(edit: Edit) -> tuple[str, str]:
@@ -289,6 +280,7 @@ def _person(reviewer: str) -> str:
 def decided_text(result: CaseResult, case: Case | None) -> str:
     """What a person decided about a case, with the note; empty where nobody did."""
     review = None if case is None else case.review
-    word: str = result.extra.review or ("" if review is None else review.action)
-    text = _DECIDED.get(word, word)
-    return f"{text}: {review.note}" if word and review is not None and review.note else text
+    if review is None:
+        return ""
+    word = result.extra.review or review.action
+    return f"{word}: {review.note}" if review.note else word

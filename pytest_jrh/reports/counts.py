@@ -113,11 +113,10 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
 
 def _pairs(session: Session, section: Section) -> list[Pair]:
     """The cases of a judge that are compared with the baseline."""
-    of_judge = []
-    for pair in session.pairs.values():
-        if (pair.now.suite, pair.now.judge) == (section.suite, section.judge):
-            of_judge.append(pair)
-    return of_judge
+    decision = session.decisions.get(section.suite)
+    if decision is None or decision.comparison is None:
+        return []
+    return [pair for pair in decision.comparison.pairs if pair.now.judge == section.judge]
 
 
 def _section_rows(section: Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:

@@ -530,8 +530,7 @@ def ending_lines(
     if concluded is not None:
         display = replace(display, written=tuple(concluded.written))
         for report in REPORTS:
-            lines += report.lines(concluded.session, display)
-            of_report = list(report.last_lines(concluded.session, display))
+            of_report = list(report.lines(concluded.session, display))
             last += of_report if report.is_for_runner else map(_plain, of_report)
         lines += map(Styled, concluded.updates)
         if display.verbosity > 0 and concluded.folders:
@@ -540,7 +539,7 @@ def ending_lines(
     lines += [Styled(f"note: {notice}") for notice in notices]
     lines += map(Styled, more)
     # It parts the answer from what stands above it.
-    blank = [Styled("")] if lines and last else []
+    blank = [Styled("")] if lines and last and last[0].text else []
     return [*map(_plain, lines), *blank, *last]
 
 

@@ -35,7 +35,7 @@ from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
-from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.panels import by_made_case, made_case_id
 
 
 class MarkdownReport(Report):
@@ -80,23 +80,25 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     open_parts = [f"## {_MARKS[session_said.word]}{prose(title)}\n"]
     if links := ci_links(session.page):
         open_parts.append(" · ".join(f"[{link.title}]({link.url})" for link in links) + "\n")
-    warnings: list[Block] = []
-    for doubt in filter(is_warning, session_said.doubts):
-        # Outside of the fold a line is enough.
-        line = Sentence(doubt.in_a_line, "warning") if isinstance(doubt, Cases) else doubt
-        warnings.append(line)
-    others = [
-        block for block in session_said.doubts if isinstance(block, Cases) or not is_warning(block)
-    ]
+    shown: list[Block] = []
     for block in session_said.answer:
-        if isinstance(block, ReadFirst | Line):
-            open_parts += markdown_parts(warnings)
-            warnings = []
-        if isinstance(block, ReadFirst):
-            open_parts += _worst(block, session)
-        elif not isinstance(block, Headline) or len(headlines) > 1:
-            open_parts += markdown_parts([block])
-    text = "".join(f"{part}\n" for part in [*open_parts, *markdown_parts(warnings)])
+        if not isinstance(block, Headline) or len(headlines) > 1:
+            shown.append(block)
+    others = []
+    for doubt in session_said.doubts:
+        if isinstance(doubt, Cases) or not is_warning(doubt):
+            others.append(doubt)
+        if is_warning(doubt):
+            # Outside of the fold a line is enough.
+            line = Sentence(doubt.in_a_line, "warning") if isinstance(doubt, Cases) else doubt
+            shown.append(line)
+    open_parts += markdown_parts(shown)
+    for step in session_said.steps:
+        if isinstance(step, ReadFirst):
+            open_parts += _worst(step, session)
+        else:
+            open_parts += markdown_parts([step])
+    text = "".join(f"{part}\n" for part in open_parts)
     opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
     room = limit - _RESERVED - _size(text) - _size(opening) - _size(closing)
     folded = []
@@ -167,14 +169,14 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> Iterator[str]
     if not_shown := not_shown_text(result):
         yield f"<p>{inert(f'The judge was {not_shown}.')}</p>"
     rows = []
-    heard = voices(session, session.panel_results.get(made_case_id(result), [result]), made)
+    heard = voices(session, by_made_case(session.results)[made_case_id(result)], made)
     if not is_whole:
         # The label, and who is likeliest to have said otherwise: the judge before, and now.
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
     for voice in heard:
         # Secrets go first: once a text is cut and escaped they could not be found.
         reason = visible(clean(voice.why)).strip()
-        why = inert(_cut(reason, why_room, counts=is_whole))
+        why = inert(_cut(reason, why_room))
         who = f"{voice.who} ({voice.by})" if voice.by else voice.who
         who, word = inert(clean(who)), inert(clean(voice.word))
         rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
@@ -223,7 +225,7 @@ def _table(table: Table) -> Iterator[str]:
     worst = [row for row in table.rows if row.level != "total"]
     totals = [row for row in table.rows if row.level == "total"]
     for row in [*worst[: table.most], *totals]:
-        name = code(row.name, cell=True)
+        name = code(row.name)
         if row.level == "total":
             name = f"**{prose(row.name)}**"
         elif row.level == "variant":
@@ -256,22 +258,15 @@ def _marked(text: str, weight: Weight) -> str:
 
 
 _LONGEST_NAME = 160
-_BACKTICKS = re.compile("`+")
 _PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
 _LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
 _REFERENCES = re.compile(r"(?i)(@|#(?=\d)|gh-(?=\d))")
 _TAGS = {"same": ("", ""), "gone": ("<del>", "</del>"), "new": ("<strong>", "</strong>")}
 
 
-def code(text: str, *, cell: bool = False) -> str:
-    """The text on one line in a code span that it cannot leave; in a `cell` a pipe is an escape."""
-    shown = shortened(one_line(text), _LONGEST_NAME)
-    if cell:
-        # A code span keeps no entity, and a backslash before a pipe is read in more than one way.
-        shown = shown.replace("|", "\\x7c")
-    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(shown)), default=0))
-    edge = " " if not shown or shown[0] in "` " or shown[-1] in "` " else ""
-    return f"{fence}{edge}{shown or ' '}{edge}{fence}"
+def code(text: str) -> str:
+    """The text on one line as code."""
+    return f"<code>{prose(shortened(one_line(text), _LONGEST_NAME))}</code>"
 
 
 def prose(text: str) -> str:
@@ -296,7 +291,7 @@ def marked(pieces: Iterable[Piece], longest: int) -> str:
     for piece in near_changes([*pieces], context):
         text = visible(piece.text)
         # Nothing that is new is crowded out by what is gone.
-        cut = _cut(text, max(room // 2, 0) if piece.kind == "gone" else room, counts=False)
+        cut = _cut(text, max(room // 2, 0) if piece.kind == "gone" else room)
         before, after = _TAGS[piece.kind]
         shown.append(f"{before}{inert(cut)}{after}")
         room -= len(cut)
@@ -311,13 +306,8 @@ def inert(text: str) -> str:
     return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
 
 
-def _cut(text: str, longest: int, *, counts: bool = True) -> str:
-    more = len(text) - longest
-    if more <= 0:
+def _cut(text: str, longest: int) -> str:
+    """At most so many characters, and never a part of a word."""
+    if len(text) <= longest:
         return text
-    return (
-        f"{text[:longest]}\n{ELLIPSIS} ({more:,} more characters)"
-        if counts
-        # Never in the middle of a word.
-        else f"{text[: longest + 1].rpartition(' ')[0] or text[:longest]} {ELLIPSIS}"
-    )
+    return f"{text[: longest + 1].rpartition(' ')[0] or text[:longest]} {ELLIPSIS}"

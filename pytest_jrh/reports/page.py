@@ -24,6 +24,7 @@ from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.model import UNSCORED, Case, CaseResult, Edit, Message, Rubric, total_spending
+from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
@@ -142,7 +143,7 @@ def session_values(session: Session, cases: SessionCases) -> JsonValues:
         "headline": headline,
         "sub": " ".join(f"{sentence}." for sentence in beside),
         "blocks": {
-            "answer": block_values(everything.answer[place:]),
+            "answer": block_values((*everything.answer[place:], *everything.steps)),
             "doubts": block_values(everything.doubts),
             "details": block_values(everything.details),
         },
@@ -227,14 +228,8 @@ def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:
 
 
 def printable(value: Any) -> Any:
-    """The JSON value with every text in it, but no key, made visible."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, dict):
-        return {key: printable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [printable(item) for item in value]
-    return value
+    """The JSON value with every text in it made visible."""
+    return with_texts(value, visible)
 
 
 # ---- The cases of a session
@@ -344,20 +339,20 @@ class SessionCases:
         is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
         people = self.session.blind_labels.get((first.suite, first.case_digest), ())
         labels = {person.label for person in people} - {None}
-        tags = [tag for tag, marked in self.marked.items() if ids & marked]
+        signs = {tag: bool(ids & marked) for tag, marked in self.marked.items()}
         if first.label is not None:
-            if labels - {first.label} or (is_doubted and not first.is_accepted):
-                tags.append("label in doubt")
-            elif labels:
-                tags.append("label checked")
-        others = {
+            is_other = bool(labels - {first.label})
+            is_in_doubt = is_other or (bool(is_doubted) and not first.is_accepted)
+            signs["label in doubt"] = is_in_doubt
+            signs["label checked"] = bool(labels) and not is_in_doubt
+        signs |= {
             "no verdict": any(result.outcome in UNSCORED for result in results),
             "flickers": any(result.flickers for result in results),
             "not shown": any(map(not_shown_text, results)),
             "reason contradicts": any(map(reasoning_disagrees, results)),
             first.extra.review: first.extra.review not in ("", "undecided"),
         }
-        return [*tags, *(tag for tag, holds in others.items() if holds)]
+        return [sign for sign, holds in signs.items() if holds]
 
     def body(self, made: str) -> JsonValues:
         """All else of the case with this id; its `turns` are None where no case was made, and its
@@ -562,7 +557,7 @@ def _parts(message: Message, *, bare: bool = False, raw: bool = False) -> Iterat
     """The parts of a turn; `bare` as in `bare_turns`, and `raw` with JSON as it is written."""
     for part in _written_parts(message, bare=bare):
         if part["kind"] == "result" and not raw:
-            part["text"] = _readable(part["text"])
+            part["text"] = indented_json(part["text"])
         yield part
 
 
@@ -621,22 +616,3 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
         values.append(f"{name}: {text}")
     has_lines = any("\n" in value for value in values)
     return "\n" + "\n".join(values) + "\n" if has_lines else ", ".join(values)
-
-
-def _readable(text: str) -> str:
-    """The values of a JSON object that holds nothing but short ones as lines, with numbers as they
-    are written; other JSON with each value on a line, and other text as it is.
-    """
-    if not text.lstrip().startswith("{"):
-        return indented_json(text)
-    try:
-        values = json.loads(text, parse_float=str, parse_int=str)
-    except (ValueError, RecursionError):
-        return text
-    lines = []
-    for name, value in values.items():
-        shown_value = value if isinstance(value, str) else json.dumps(value)
-        if isinstance(value, dict | list) or len(f"{name}{shown_value}".splitlines()) > 1:
-            return indented_json(text)
-        lines.append(f"{name}: {shown_value}")
-    return "\n".join(lines) or text

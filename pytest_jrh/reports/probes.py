@@ -15,7 +15,6 @@ NOTE = (
     "turned: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
     "intervals, row by row."
 )
-_STEPS = 5
 
 
 def heading(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
@@ -93,8 +92,8 @@ def turned_table(tables: Sequence[ProbeTable]) -> list[Table]:
     probes = list(dict.fromkeys(table.probe for table in tables))
     by_judge: dict[str, dict[str, Cell]] = {}
     for table in tables:
-        heat = round(_STEPS * (table.total.rate.value or 0))
-        cell = Cell(f"{table.total.turned:,} of {table.total.n:,}", heat=heat)
+        weight: Weight = "warning" if table.is_finding else ""
+        cell = Cell(f"{table.total.turned:,} of {table.total.n:,}", weight=weight)
         by_judge.setdefault(table.judge, {})[table.probe] = cell
     rows = []
     for judge, cells in by_judge.items():

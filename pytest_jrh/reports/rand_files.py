@@ -121,13 +121,12 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
     """What names each judge in file names: its model, with its name where models are shared."""
     names: dict[str, str] = {}
     taken = set()
-    models = [file_name_part(judge.label) for judge in suite.judges]
-    counts = Counter(map(str.lower, models))
-    for judge, model in zip(suite.judges, models, strict=True):
-        base = name = model
-        if counts[model.lower()] > 1:
-            base = name = f"{model}_{file_name_part(judge.name or 'judge')}"
-        number = 1
+    models = [file_name_part(judge.label).lower() for judge in suite.judges]
+    for judge in suite.judges:
+        base = file_name_part(judge.label)
+        if models.count(base.lower()) > 1:
+            base += f"_{file_name_part(judge.name or 'judge')}"
+        name, number = base, 1
         while name.lower() in taken:
             number += 1
             name = f"{base}_{number}"

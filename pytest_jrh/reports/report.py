@@ -56,11 +56,7 @@ class Report:
         atomic_write(path, self.text(session))
 
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
-        """What it prints before the session's notices."""
-        return ()
-
-    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
-        """What it prints after the session's notices."""
+        """What it prints at the end of the session, behind all notices."""
         return ()
 
 

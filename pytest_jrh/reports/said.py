@@ -47,7 +47,7 @@ from pytest_jrh.reports.session import (
 from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import PromptChange
-from pytest_jrh.stats.decision import Decision, Word
+from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 
@@ -56,15 +56,16 @@ from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 class Said:
     """A session in blocks, the worst suite first.
 
-    `word` and `headline` are those of all suites together. `answer` is what everybody reads: of
-    each suite its word, which of its labels people found wrong, and what is missed; the cases to
-    read first, what the labels rest on, what to do next. `doubts` make the figures doubtful, and
+    `word` and `headline` are those of all suites together. Everybody reads `answer` and `steps`: of
+    each suite its word, which of its labels people found wrong, and what is missed; then the cases
+    to read first, what the labels rest on, what to do next. `doubts` make the figures doubtful, and
     `details` are what they come from.
     """
 
     word: Word
     headline: str
     answer: tuple[Block, ...]
+    steps: tuple[ReadFirst | Line, ...]
     doubts: tuple[Block, ...]
     details: tuple[Block, ...]
 
@@ -78,6 +79,7 @@ def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
         word=session.word,
         headline=_session_headline(session, [*headlines.values()]),
         answer=tuple(_answer(session, headlines, bars=bars)),
+        steps=tuple(_steps(session)),
         doubts=tuple(_doubts(session, skips=skips)),
         details=tuple(_details(session)),
     )
@@ -146,30 +148,21 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         yield from wrong_labels(session, suite)
         decision = session.decisions.get(suite)
         if decision is not None:
-            yield from map(Sentence, _beside(decision))
+            yield from map(Sentence, decision.beside)
         yield from count_blocks(session, suite, bars=bars)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
     yield from _probability_table(session)
+
+
+def _steps(session: Session) -> Iterator[ReadFirst | Line]:
     if cases := tuple(worst_cases(session)):
         yield ReadFirst(cases)
     for sentence in islice(violated_sentences(session), _MOST_RATES):
         yield Line("violated", sentence)
     yield from labels_line(session)
     yield from next_lines(session)
-
-
-def _beside(decision: Decision) -> Iterator[str]:
-    """What stands below the headline, without the judges that it counts: the table has them."""
-    first, others = decision.reasons[:1], decision.reasons[1:]
-    for place, clause in enumerate(decision.beside):
-        if place < len(others):
-            other = others[place]
-            is_alike = (other.word, other.kind) == (first[0].word, first[0].kind)
-            if is_alike and other.judge != first[0].judge:
-                continue
-        yield clause
 
 
 def _interrupted(session: Session) -> list[Block]:
@@ -321,9 +314,8 @@ def _details(session: Session) -> Iterator[Block]:
 
 def _odd_cases(session: Session, section: figures.Section) -> Iterator[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
-    results = session.by_judge.get((section.suite, section.judge), ())
     flickering = []
-    for result in results:
+    for result in session.by_judge.get((section.suite, section.judge), ()):
         if result.flickers:
             flickering.append(session.named(result.case_id, result.scores_text))
     if flickering:

@@ -11,7 +11,6 @@ from typing import TypeAlias
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import (
-    JUDGED,
     SHORT_NAMES,
     UNEDITED,
     Case,
@@ -27,10 +26,10 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
-from pytest_jrh.stats.baseline import JudgePrompt, Pair, PromptChange
+from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.stats.panels import Panel, made_case_id, panels
+from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
@@ -38,9 +37,9 @@ from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 from pytest_jrh.store.people import Grounds, PersonLabel, last_blind
 
 TITLE_WIDTH = 72
-# What a title keeps of a rubric's id and of a run's where there is not room for all.
+# What a title keeps of a rubric's id, of a run's with its judge, and of what was done.
 _RUBRIC_ROOM = 30
-_RUN_ROOM = 24
+_RUN_ROOM = 30
 _NOTE_ROOM = 24
 _ESTIMATED_FROM = 0.1
 _MINUTE = 60
@@ -239,21 +238,6 @@ class Session:
         return any(extent.cases < extent.of for extent in self.extents.values())
 
     @cached_property
-    def pairs(self) -> Mapping[str, Pair]:
-        """The cases that are compared with a baseline, by id."""
-        pairs: dict[str, Pair] = {}
-        for decision in self.decisions.values():
-            if decision.comparison is not None:
-                pairs |= {pair.now.case_id: pair for pair in decision.comparison.pairs}
-        return pairs
-
-    @cached_property
-    def panel_results(self) -> Mapping[str, Sequence[CaseResult]]:
-        """The results of all judges of a panel, by the id of the made case."""
-        judged = (result for result in self.results if result.judge and result.outcome in JUDGED)
-        return grouped((made_case_id(result), result) for result in judged)
-
-    @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """How the judges of suites with several agree."""
         return tuple(panels(self.results))
@@ -273,15 +257,6 @@ class Session:
     def spending(self) -> Spending:
         """What all cases together took, those whose items did not run among them."""
         return total_spending((*self.results, *self.unreported))
-
-    @property
-    def passed(self) -> bool | None:
-        """Whether every suite passed; None where nothing decides, and nothing is wrong."""
-        if not all(decision.passed for decision in self.decisions.values()):
-            return False
-        if any(decision.active for decision in self.decisions.values()):
-            return True
-        return None
 
     @property
     def decision(self) -> Decision | None:
@@ -367,15 +342,12 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     """
     spec = result.spec
     level = "" if spec.target_score is None else f" → level {spec.target_score}"
-    rubric, run = one_line(spec.rubric_id), run_title(result)
+    rubric = shortened(one_line(spec.rubric_id), _RUBRIC_ROOM)
+    run = cut_in_the_middle(run_title(result), _RUN_ROOM)
     if spec.natural:
         # Nothing was done to any case of this kind.
-        rubric = shortened(rubric, max(width - columns(f"{level} ({run})"), _RUBRIC_ROOM))
         return f"{rubric}{level} ({run})"
-    room = width - columns(f"{rubric}: {level} ({run})")
-    if room < _NOTE_ROOM:
-        rubric, run = shortened(rubric, _RUBRIC_ROOM), cut_in_the_middle(run, _RUN_ROOM)
-        room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
+    room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
     return f"{rubric}: {shortened(what_was_done(result), room)}{level} ({run})"
 
 

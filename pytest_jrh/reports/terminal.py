@@ -62,9 +62,8 @@ class TerminalReport(Report):
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if display.verbosity > 0 and session.results:
             yield from block_lines(said(session).details, display.width, verbose=True)
-
-    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
-        return answer_lines(session, display)
+            yield Styled("")
+        yield from answer_lines(session, display)
 
 
 def answer_lines(session: Session, display: Display) -> list[Styled]:
@@ -80,10 +79,9 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
         head.append(Headline(session_said.word, session_said.headline))
     if display.verbosity < 0:
         return [*block_lines([*head, *headlines], display.width), *last]
-    foot: list[Block] = []
-    for block in session_said.answer:
-        # What to read and to do comes last.
-        (foot if isinstance(block, ReadFirst | Line) else head).append(block)
+    head += session_said.answer
+    # What to read and to do comes last.
+    foot = session_said.steps
     # Warnings first: what is only good to know gives way to the answer.
     doubts = sorted(session_said.doubts, key=lambda block: not is_warning(block))
     if display.verbosity > 0:
@@ -180,10 +178,6 @@ def block_lines(
             case Line(title, text, weight, command):
                 head = f"{title:<{_TITLE_ROOM}}"
                 style = _STYLES.get(weight, "")
-                whole = f"{head}{one_line(command)}{GAP}{one_line(text)}"
-                if command and columns(whole) <= width:
-                    yield Styled(whole, style)
-                    continue
                 if command:
                     # Never cut, so that it can be copied.
                     yield Styled(f"{head}{one_line(command)}", style)
@@ -322,7 +316,7 @@ class Annotation(Report):
 
     is_for_runner = True
 
-    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
+    def lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if os.environ.get("GITHUB_ACTIONS") != "true":
             return []
         workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.folder)

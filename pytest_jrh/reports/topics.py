@@ -40,11 +40,7 @@ from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.panels import Panel, made_case_id
 from pytest_jrh.stats.statistics import reasoning_disagrees
 
-MOST_NAMED = 50
-# pytest names each of them, too, and says why.
-MOST_UNSCORED = 5
 _MOST_SETS = 12
-_MOST_SPLIT = 50
 _MOST_REASONS = 3
 
 
@@ -137,8 +133,7 @@ def gate_cases(decision: Decision, session: Session) -> list[Cases]:
     for title, cases, weight in lists:
         named = tuple(session.named(case, remarks.get(case, "")) for case in cases)
         if named:
-            most = MOST_UNSCORED if title == "unscored" else MOST_NAMED
-            blocks.append(Cases(title, named, weight, most))
+            blocks.append(Cases(title, named, weight))
     return blocks
 
 
@@ -199,7 +194,7 @@ def panel_blocks(session: Session) -> list[Block]:
         if panel.without_majority:
             split_cases = panel.without_majority.items()
             named = [session.named(case, reason) for case, reason in split_cases]
-            blocks.append(Cases("without a majority", tuple(named), most=_MOST_SPLIT))
+            blocks.append(Cases("without a majority", tuple(named)))
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
     return sections
@@ -421,27 +416,17 @@ def _is_missed(result: CaseResult) -> bool:
 
 
 def contradicted_blocks(session: Session) -> list[Block]:
-    """The verdicts whose reasoning ends in another one, by judge and by what they say."""
+    """The verdicts whose reasoning ends in another one, by judge."""
     blocks: list[Block] = []
     every_section = figures.sections(session.table)
     for section in every_section:
         judge = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
         of_judge = session.by_judge.get((section.suite, section.judge), ())
-        against = ((_said_text(result), result) for result in filter(reasoning_disagrees, of_judge))
-        for contradiction, results in grouped(against).items():
-            named = tuple(session.named(result.case_id) for result in results)
-            count = counted(len(results), "verdict")
-            title = f"{judge}{count} against the reasoning: {contradiction}"
-            blocks.append(Cases(title, named, "warning"))
+        against = list(filter(reasoning_disagrees, of_judge))
+        if against:
+            named = tuple(session.named(result.case_id) for result in against)
+            blocks.append(Cases(f"{judge}verdicts against their own reasoning", named, "warning"))
     return blocks
-
-
-def _said_text(result: CaseResult) -> str:
-    """What a verdict says, and what its reasoning does."""
-    if result.is_ordinal:
-        return "the score is another one than the reasoning ends in"
-    verdict, reasoning = ("violated", "satisfied") if result.score else ("satisfied", "violated")
-    return f"the score says {verdict}, the reasoning {reasoning}"
 
 
 def shown_sentences(session: Session) -> Iterator[str]:

@@ -40,7 +40,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
     assert shown.startswith(f"## ❌ {title.replace('  ', ': ')}\n")
     for text in (
         "no new false alarms (0 of 29); chance does as much in 2 of 100",
-        "| `refund_within_policy` | 3 of 10 | 0 | 0 of 9 |",
+        "<code>refund\\_within\\_policy</code> | 3 of 10 | 0 | 0 of 9 |",
         "54 by the judge's model; people checked 12 (20 needed), none wrong",
         "**Read first: damaged-kettle, ",
         "<del>back.</del><strong>back, and next week",

@@ -59,9 +59,7 @@ def right(spec: CaseSpec, expected: int) -> int:
 def printed(session: Session, width: int = 80, verbosity: int = 0) -> list[str]:
     """All that the terminal says of a session."""
     display = Display(Path("/repo"), width, verbosity)
-    report = TerminalReport()
-    lines = [*report.lines(session, display), *report.last_lines(session, display)]
-    return [line.text for line in lines]
+    return [line.text for line in TerminalReport().lines(session, display)]
 
 
 def always(score: int) -> Answer:

@@ -76,7 +76,7 @@ def test_reports_count_and_name_them_and_no_figure_changes() -> None:
     assert odd[4].score == 0
     session = session_of(odd)
     assert session.table.overall.accuracy == session_of(plain).table.overall.accuracy
-    title = "1 verdict against the reasoning: the score says satisfied, the reasoning violated"
+    title = "verdicts against their own reasoning"
     lines = printed(session, 200)
     assert f"{title} (1): tone: positive (run-001)" in "\n".join(lines)
     data = table_data(session.table)

@@ -42,7 +42,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     ] * 2
     [labels] = [
         block
-        for block in said(session).answer
+        for block in said(session).steps
         if isinstance(block, Line) and block.title == "labels"
     ]
     assert labels.text == "48 by the verifier; people checked 3 (20 needed), 2 wrong"

@@ -45,7 +45,7 @@ function drawTable(block) {
 function drawCell(cell, isBar, title, name) {
   const colour = cell.weight || (cell.share > 0 ? "bad" : "");
   const range = cell.range && cell.range !== "-" ? make("small", {}, ` (${cell.range})`) : null;
-  const number = make("td", { class: `${isBar ? "count" : "alone"} ${colour} heat-${cell.heat}`, "data-of": title, title: cell.reason || null }, cell.text, range);
+  const number = make("td", { class: `${isBar ? "count" : "alone"} ${colour}`, "data-of": title, title: cell.reason || null }, cell.text, range);
   if (!isBar) return number;
   return [make("td", { class: "bar" }, hasShare(cell) ? drawBar(cell, `${name}, ${title}`) : null), number];
 }
