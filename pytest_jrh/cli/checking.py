@@ -144,8 +144,7 @@ class CheckedTable:
     @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
-        gates_pass = all(decision.passed for decision in self.session.decisions.values())
-        return self.session.table.overall.counts.n > 0 and gates_pass
+        return self.session.table.overall.counts.n > 0 and self.session.passed
 
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:

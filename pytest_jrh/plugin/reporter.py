@@ -240,7 +240,6 @@ class Reporter:
             width=terminalreporter._tw.fullwidth,
             verbosity=terminalreporter.verbosity,
             # With -rs or -ra pytest lists every skip with its whole reason.
-            skips=not terminalreporter.hasopt("skipped"),
         )
         notices = [*self._notices(display), *self._problems]
         lines = ending_lines(self._concluded, display, notices=notices, more=self._unused)

@@ -146,8 +146,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         problems.append(_NOTHING_JUDGED)
     if unwritten:
         problems.append(_UNWRITTEN)
-    gates_pass = all(decision.passed for decision in session.decisions.values())
-    passed = gates_pass and judged and not refused and not unwritten
+    passed = session.passed and judged and not refused and not unwritten
     folders = [*dict.fromkeys(run.suite.results_dir for run in runs)]
     return Concluded(session, passed, written, folders, updates, problems)
 

@@ -73,20 +73,17 @@ def disagreement_text(
     *,
     cassette: Path | None,
     command: str,
-    base: Path | None = None,
 ) -> str:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats each verdict, equal ones once.
 
     Of a case without edits it shows where its label stands, and the last turns.
-    Paths under `base` (default: the working folder) are shown relative to it.
     """
-    folder = Path.cwd() if base is None else base
     lines = _first_lines(result, case.levels)
     if decided := decided_text(result, case):
         lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
     rubric = case.rubric
-    place = f" ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else ""
+    place = f" ({_shown(Path(rubric.file))}:{rubric.line})" if rubric.file else ""
     lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
     lines += ["", *_label(case, result)]
     lines += _verdicts(case, result)
@@ -100,7 +97,7 @@ def disagreement_text(
         lines += _edits(case) if case.outcome.edits else _turns(case)
     lines.append("")
     if cassette is not None:
-        lines.append(f"{'cassette:':<14}{_shown(cassette, folder)}")
+        lines.append(f"{'cassette:':<14}{_shown(cassette)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return escape_commands("\n".join(lines))
 
@@ -184,7 +181,6 @@ def unscored_text(
     trouble: Unscored,
     *,
     command: str = "",
-    base: Path | None = None,
     earlier: Sequence[Verdict] = (),
 ) -> str:
     """Explain in a paragraph why there is no verdict: the stage, what came back, what to do; and of
@@ -211,8 +207,7 @@ def unscored_text(
             lines += ["", "recorded (-) and asked for now (+):"]
             difference = visible(trouble.difference).split("\n")
             lines += [f"{_INDENT}{line}".rstrip() for line in difference]
-        folder = Path.cwd() if base is None else base
-        own.append(f"cassette: {_shown(Path(trouble.cassette), folder)}")
+        own.append(f"cassette: {_shown(Path(trouble.cassette))}")
     if command:
         title = "record it" if trouble.outcome == "unrecorded" else "run it again"
         own.append(f"{title}: {visible(command)}")
@@ -279,8 +274,8 @@ def _turns(case: Case) -> list[str]:
     return head + turn_lines
 
 
-def _shown(path: Path, folder: Path) -> str:
-    return visible(str(relative_path(path, folder)))
+def _shown(path: Path) -> str:
+    return visible(str(relative_path(path, Path.cwd())))
 
 
 def _prose(text: str) -> list[str]:

@@ -79,7 +79,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     title = f"{session_said.word}: {session_said.headline}".removeprefix(": ")
     open_parts = [f"## {_MARKS[session_said.word]}{prose(title)}\n"]
     if links := ci_links(session.page):
-        open_parts.append(" · ".join(f"[{link.title}]({link.url})" for link in links) + "\n")
+        open_parts.append(" · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n")
     shown: list[Block] = []
     for block in session_said.answer:
         if not isinstance(block, Headline) or len(headlines) > 1:
@@ -136,9 +136,8 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
         yield f"<details><summary>{summary}</summary>{body}</details>"
     if more := len(block.cases) - 1 - len(folded):
         text = f"{more:,} more in the report"
-        for link in ci_links(session.page):
-            if link.title == "report":
-                text = f"[{text}]({link.url})"
+        if url := ci_links(session.page).get("report"):
+            text = f"[{text}]({url})"
         yield f"\n{text}.\n"
     elif folded:
         yield ""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from pytest_jrh.core.files import absolute, atomic_write
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 class Display:
     """How the ending is printed.
 
-    Paths are named relative to `folder`. `verbosity` is pytest's. Without `skips` the reasons of
-    cases that could not be made are left out. `written` are the files of reports.
+    Paths are named relative to `folder`. `verbosity` is pytest's. `written` are files of reports.
     """
 
     folder: Path
     width: int = 80
     verbosity: int = 0
-    skips: bool = True
     written: tuple[Path, ...] = ()
 
 
@@ -60,16 +58,9 @@ class Report:
         return ()
 
 
-class Link(NamedTuple):
-    """What a report links to, and its address."""
-
-    title: str
-    url: str
-
-
-def ci_links(page: Path | None) -> list[Link]:
-    """Where the run of a job of GitHub Actions or GitLab CI is seen, and the session's `page` among
-    the files that the job keeps; empty elsewhere.
+def ci_links(page: Path | None) -> dict[str, str]:
+    """Where the `run` of a job of GitHub Actions or GitLab CI is seen, and the session's page, the
+    `report`, among the files that the job keeps; empty elsewhere.
     """
     env = os.environ
     if run_id := env.get("GITHUB_RUN_ID"):
@@ -85,8 +76,5 @@ def ci_links(page: Path | None) -> list[Link]:
             path = absolute(page).relative_to(folder).as_posix()
             report = f"{job}/artifacts/file/{quote(path)}"
     else:
-        return []
-    links = [Link("run", run)]
-    if page is not None:
-        links.append(Link("report", report))
-    return links
+        return {}
+    return {"run": run} if page is None else {"run": run, "report": report}

@@ -70,9 +70,9 @@ class Said:
     details: tuple[Block, ...]
 
 
-def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
+def said(session: Session, *, bars: bool = False) -> Said:
     """All that there is to say of a session, without its secrets; with `bars` what is missed is a
-    table also where nothing is, and without `skips` nothing is said of why there is no case.
+    table also where nothing is.
     """
     headlines = {suite: _headline(session, suite) for suite in _worst_first(session)}
     blocks = Said(
@@ -80,7 +80,7 @@ def said(session: Session, *, bars: bool = False, skips: bool = True) -> Said:
         headline=_session_headline(session, [*headlines.values()]),
         answer=tuple(_answer(session, headlines, bars=bars)),
         steps=tuple(_steps(session)),
-        doubts=tuple(_doubts(session, skips=skips)),
+        doubts=tuple(_doubts(session)),
         details=tuple(_details(session)),
     )
     clean: Said = session.redactor.value(blocks)
@@ -232,7 +232,7 @@ def _prompt(change: PromptChange) -> Block:
     return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
 
 
-def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
+def _doubts(session: Session) -> Iterator[Block]:
     """What makes the figures doubtful: first what judges were not shown, and verdicts against their
     own reasoning; then by judge, and of the whole session.
     """
@@ -251,7 +251,7 @@ def _doubts(session: Session, *, skips: bool) -> Iterator[Block]:
                 yield cases
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
-    yield from topics.left_out_blocks(session, skips=skips)
+    yield from topics.left_out_blocks(session)
     if not any(table.is_finding for table in session.probes) and session.word != "FAIL":
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:

@@ -259,6 +259,11 @@ class Session:
         return total_spending((*self.results, *self.unreported))
 
     @property
+    def passed(self) -> bool:
+        """Whether every suite passed."""
+        return all(decision.passed for decision in self.decisions.values())
+
+    @property
     def decision(self) -> Decision | None:
         """The worst decision about any suite; what is UNCLEAR and does not pass is worse than what
         does.

@@ -70,8 +70,7 @@ def answer_lines(session: Session, display: Display) -> list[Styled]:
     """The answer and what makes it doubtful; with `-q` the words about the suites. The last line
     says where the report is, and what the session has cost.
     """
-    # With -rs or -ra pytest lists every skip with its whole reason.
-    session_said = said(session, skips=display.skips)
+    session_said = said(session)
     last = _report_lines(session, display)
     headlines = [block for block in session_said.answer if isinstance(block, Headline)]
     head: list[Block] = []
@@ -337,7 +336,7 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     properties = _changed_lines(session, absolute(workspace))
     is_changed = any(decision.changed for decision in session.decisions.values())
     kind = "warning" if session.word == "UNCLEAR" else "notice"
-    if session.passed is False:
+    if not session.passed:
         kind = "error"
     elif kind == "notice" and not properties and not is_changed:
         return

@@ -70,30 +70,14 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost.sort(key=lambda change: (change.adjusted, change.p_value))
     for change in lost[:_MOST_SETS]:
         before, now = change.before, change.now
-        # An identifier keeps its case.
-        name = _set_name(change)
-        if not change.name:
-            name = capital(name)
         yield (
-            f"{name}: {len(change.lost):,} lost and {len(change.won):,} won of "
+            f"{_set_name(change)}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
             f"before, in {now.wrong:,} of {now.verdicts:,} now: p = {change.p_value:.3g}, "
             f"{change.adjusted:.3g} adjusted."
         )
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
-    bounds = []
-    for change in decision.sets:
-        if change.is_class and change.runs > 1:
-            size = f"{min(1.0, change.bound):.0%}"
-            if change.is_ordinal:
-                size = f"{change.bound * change.width:.1f} levels"
-            bounds.append(f"{_set_name(change)} {size}")
-    if bounds:
-        yield (
-            f"On other runs so much more could be lost unseen: {', '.join(bounds)} (one-sided 95%, "
-            "as if a change broke whole runs)."
-        )
 
 
 def _set_name(change: SetChange) -> str:
@@ -150,8 +134,8 @@ def figures_table(section: figures.Section) -> Table:
     return Table("rubric", titles, tuple(rows), meanings=meanings)
 
 
-def left_out_blocks(session: Session, *, skips: bool) -> list[Block]:
-    """What the figures leave out, how much of each, and with `skips` why there is no case."""
+def left_out_blocks(session: Session) -> list[Block]:
+    """What the figures leave out, how much of each, and why there is no case."""
     parts = []
     for kind, number in left_out(session.results):
         # Of these the decision speaks.
@@ -159,7 +143,7 @@ def left_out_blocks(session: Session, *, skips: bool) -> list[Block]:
             parts.append(f"{number:,} {kind}")
     if not parts:
         return []
-    if session.table.overall.counts.no_case and skips:
+    if session.table.overall.counts.no_case:
         parts[0] += f" ({_why_no_case(session)})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]

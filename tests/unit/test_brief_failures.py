@@ -26,13 +26,13 @@ def wrong(reasoning: str) -> str:
     """The short text of a wrong verdict with such a reason."""
     case = make_case()
     result = result_with(make_result(case.spec, "disagree", 0), reasoning=reasoning)
-    text = disagreement_text(case, result, cassette=None, command=COMMAND, base=BASE)
+    text = disagreement_text(case, result, cassette=None, command=COMMAND)
     return short_text(replace(result, why=Why(text=text)))
 
 
 def error(trouble: Unscored) -> list[str]:
     """The lines of the short text of a case without a verdict."""
-    why = Why(trouble.outcome, unscored_text(trouble, command=COMMAND, base=BASE))
+    why = Why(trouble.outcome, unscored_text(trouble, command=COMMAND))
     text = short_text(replace(make_result(outcome=trouble.outcome), why=why))
     assert text == visible(text)
     return text.splitlines()

@@ -34,7 +34,6 @@ def explained(case: Case | None = None, **changes: object) -> str:
     settings = {
         "cassette": BASE / "cassettes/x.yaml",
         "command": "pytest 'a::b[c]'",
-        "base": BASE,
         **changes,
     }
     case = case or make_case()
@@ -113,7 +112,7 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
 def test_of_twenty_reasons_twelve_are_printed_and_the_others_counted() -> None:
     case = make_case()
     result = judged_result(case, *(Verdict(0, f"Reason {number}.") for number in range(20)))
-    text = disagreement_text(case, result, cassette=BASE / "x.yaml", command="", base=BASE)
+    text = disagreement_text(case, result, cassette=BASE / "x.yaml", command="")
     assert text.count("given: ") == 12
     assert "8 more verdicts in " in text
 

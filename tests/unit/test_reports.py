@@ -72,8 +72,8 @@ def test_a_job_links_to_its_run_and_to_its_page(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], run: str, report: str
 ) -> None:
     page = Path("/builds/acme/out/a page.html")
-    assert ci_links(page) == []
+    assert ci_links(page) == {}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert ci_links(page) == [("run", run), ("report", report)]
-    assert ci_links(None) == [("run", run)]
+    assert ci_links(page) == {"run": run, "report": report}
+    assert ci_links(None) == {"run": run}
