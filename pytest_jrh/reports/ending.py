@@ -334,7 +334,7 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
         write_rand_files(run, session, results, outputs)
     lines = []
     for result in results:
-        line = ledger_line(result, suite, session.redactor, kept=result.extra.kept)
+        line = ledger_line(result, suite, session.redactor)
         lines.append(f"{line}\n")
     outputs.write(ledger_path(suite), "".join(lines))
     outputs.records = RecordIndex({**entries, **cases.rejected})

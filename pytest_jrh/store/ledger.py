@@ -56,8 +56,6 @@ from pytest_jrh.store.records import case_digest, content_digest, record_line
 
 _FORMAT = 2
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
-# Under which a result has its line.
-_LINE = "_ledger_line"
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
 
@@ -75,33 +73,22 @@ def line_data(result: CaseResult) -> dict[str, Any]:
 
 
 def ledger_line(
-    result: CaseResult,
-    suite: Suite | None = None,
-    redactor: Redactor = NO_SECRETS,
-    *,
-    kept: bool = False,
+    result: CaseResult, suite: Suite | None = None, redactor: Redactor = NO_SECRETS
 ) -> str:
     """The line of a result of a suite without its end and without secrets, which `result_from`
-    reads; `kept` is one that an earlier session gave.
+    reads.
 
     It travels between processes as a report's attribute: taken apart by execnet it would be a
     hundred values. A lone surrogate becomes U+FFFD, as in a file.
     """
-    line: str | None = vars(result).get(_LINE)
-    if line is not None and not kept:
-        # A judge's code may have read a key since then.
-        return redactor.text(line)
     if suite is not None:
-        result = replace(result, extra=replace(result.extra, config=suite.key, kept=kept))
+        result = replace(result, extra=replace(result.extra, config=suite.key))
     return record_line(redactor.value(line_data(result)))[:-1].decode()
 
 
 def result_from(text: str | bytes) -> CaseResult:
-    """The result of a line; one that has travelled keeps it as it is, until it is replaced."""
-    result = _lines().validate_json(text)
-    if isinstance(text, str):
-        vars(result)[_LINE] = text
-    return result
+    """The result of a line."""
+    return _lines().validate_json(text)
 
 
 class StoredResult(NamedTuple):
