@@ -249,10 +249,10 @@ def is_all_secret(body: str) -> bool:
     return REDACTED in body and not any(map(str.isalnum, body.replace(REDACTED, "")))
 
 
-def canonical(body: str, **how: Any) -> str:
-    """A JSON body with its keys in order; any other body as it is. `how` is for `json.dumps`."""
+def canonical(body: str) -> str:
+    """A JSON body with its keys in order; any other body as it is."""
     try:
-        return json.dumps(json.loads(body), sort_keys=True, **how)
+        return json.dumps(json.loads(body), sort_keys=True)
     except (ValueError, RecursionError):
         return body
 

@@ -73,12 +73,6 @@ class RecordEntry(NamedTuple):
         """The entry of a record that was read from a line."""
         return cls(line.place, *(getattr(record, name) for name in cls._fields[1:]))
 
-    def record(self) -> Record:
-        """The record itself; raises as `case` does."""
-        return read_record(
-            _bytes_at(self.place), file=str(self.place.path), number=self.place.number
-        )
-
     def case(self) -> Case:
         """Read the case; raises `InputError` where it cannot be used, and `OSError`."""
         return read_case(_bytes_at(self.place), file=str(self.place.path), number=self.place.number)
@@ -92,11 +86,9 @@ class RecordIndex:
     foreign: tuple[LinePlace, ...] = ()
 
     def read(self, case_id: str) -> Case | None:
-        """Read a case as its record has it, in a fraction of the time, since nothing tells whether
-        the record is as it was written; None where there is none.
-        """
+        """Read a case; None where there is none."""
         entry = self.entries.get(case_id)
-        return None if entry is None else entry.record().case()
+        return None if entry is None else entry.case()
 
 
 def _bytes_at(line_place: LinePlace) -> bytes:
