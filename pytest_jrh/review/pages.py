@@ -17,7 +17,6 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import read_text
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.model import Case, CaseResult, HumanReview
@@ -39,7 +38,7 @@ from pytest_jrh.reports.page import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.blind import Assigned, LabelBoard
 from pytest_jrh.review.board import KEY_LENGTH, ReviewBoard, Reviewed
-from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
+from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import case_result
@@ -247,7 +246,6 @@ class Deciding:
             ("POST", "/finish", self._finish),
             ("GET", "/templates", self._list_templates),
             ("POST", template, self._save_template),
-            ("POST", f"{template}/check", self._check_template),
             ("POST", f"{template}/revert", self._revert_template),
         )
 
@@ -304,14 +302,6 @@ class Deciding:
     def _list_templates(self, _: PageRequest) -> object:
         return [template.values() for template in self._templates.values()]
 
-    def _check_template(self, request: PageRequest) -> object:
-        problems: list[object] = []
-        try:
-            self._templates[request.names["key"]].check(request.read(_Draft).text)
-        except InputError as error:
-            problems += map(described, error.problems)
-        return {"problems": problems}
-
     def _save_template(self, request: PageRequest) -> object:
         return self._templates[request.names["key"]].save(request.read(_Draft).text)
 
@@ -354,15 +344,11 @@ class AgentTemplate:
             "required": sorted(stage.required),
         }
 
-    def check(self, text: str) -> None:
-        """Raise `InputError` for a draft that cannot be used."""
-        parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
-
     def save(self, text: str) -> dict[str, Any]:
         """Write the override, whole or not at all, and give it as it is then; raises `InputError`
         where it cannot be used, and `OSError` as it comes.
         """
-        self.check(text)
+        parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
         # One line ending, whatever the browser sent: the file is read, compared and committed on
         # any system.
         lines = same_lines(text)

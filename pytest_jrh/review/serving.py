@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.review.board import SECONDS_BETWEEN_LOOKS
 
 if TYPE_CHECKING:
@@ -277,7 +277,10 @@ def reply(answer: Answer, request: PageRequest) -> tuple[HTTPStatus, Any]:
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     except InputError as error:
-        problems = [described(problem) for problem in error.problems]
+        problems = [
+            {"message": problem.message, "line": problem.line, "hint": problem.hint}
+            for problem in error.problems
+        ]
         return HTTPStatus.CONFLICT, {"error": str(error), "problems": problems}
     except LookupError:
         reason, status = "not found in this session", HTTPStatus.NOT_FOUND
@@ -285,8 +288,3 @@ def reply(answer: Answer, request: PageRequest) -> tuple[HTTPStatus, Any]:
         reason = f"write failed: {error.strerror or error}"
         status = HTTPStatus.INSUFFICIENT_STORAGE
     return status, {"error": reason, "problems": []}
-
-
-def described(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON values."""
-    return {"message": problem.message, "line": problem.line, "hint": problem.hint}

@@ -68,7 +68,7 @@ def test_an_override_broken_by_hand_is_shown_with_its_problem(tmp_path: Path) ->
     values = one(suite).values()
     assert (values["overridden"], values["text"]) == (True, "{{ rubrik }}")
     with pytest.raises(InputError):
-        one(suite).check(values["text"])
+        one(suite).save(values["text"])
 
 
 def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
