@@ -83,9 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="default: %(default)s",
     )
-    schema.add_argument(
-        "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
-    )
     words = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -238,7 +235,7 @@ def _local(name: str) -> Path:
 def _schema(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import write_schemas
 
-    written = write_schemas(options.folder, prefix=options.prefix)
+    written = write_schemas(options.folder)
     sys.stdout.write("".join(f"{path}\n" for path in written))
     return 0
 

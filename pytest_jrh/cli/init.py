@@ -440,9 +440,9 @@ def _add_command(log: LogPlace, judge_file: str, gate: str) -> str:
     return shlex.join(command)
 
 
-def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
+def write_schemas(folder: Path) -> tuple[Path, ...]:
     """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
-    texts = _schemas(prefix)
+    texts = _schemas(".jrh-")
     _write(folder, texts)
     return tuple(folder / file for file in texts)
 

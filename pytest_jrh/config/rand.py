@@ -265,8 +265,6 @@ def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
     for name, value in names.items():
         if name in _FILES:
             files.append(((*_PARAM_FILES, name), value, _FILES[name]))
-        elif close := nearest_hint(str(name), _FILES, "key", cutoff=0.8):
-            findings.add((*_PARAM_FILES, name), "unknown key", close)
         elif value is not None:
             # There may be other files of RAND's beside ours.
             converted.unused.append((*_PARAM_FILES, name))

@@ -245,8 +245,10 @@ LabelSource: TypeAlias = Literal[LabelledBy, "column", "made", "unconfirmed"]
 
 def majority(votes: Sequence[int]) -> int | None:
     """The value that more than half of the votes give; None where no value has so many."""
-    most = max(sorted(set(votes)), key=votes.count)
-    return most if 2 * votes.count(most) > len(votes) else None
+    for value in votes:
+        if 2 * votes.count(value) > len(votes):
+            return value
+    return None
 
 
 @frozen
@@ -836,7 +838,7 @@ class CaseResult:
     @cached_property
     def spec(self) -> CaseSpec:
         """The case and the judge that it is a result of."""
-        probe = self.extra.probe
+        probe = self.extra.probe or ProbeVariant("", "")
         return CaseSpec(
             self.suite,
             self.test,
@@ -846,8 +848,8 @@ class CaseResult:
             self.target,
             judge=self.judge or None,
             cluster=self.cluster,
-            base="" if probe is None else probe.base,
-            variant="" if probe is None else probe.variant,
+            base=probe.base,
+            variant=probe.variant,
         )
 
     @cached_property

@@ -20,12 +20,14 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_jrh.core.model import JUDGED, MADE, CaseResult, LabelKey, majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import frozen
-from pytest_jrh.stats.intervals import Estimate, Row, estimate, grouped
+from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import clusters_of, share_of
 
 _Counts: TypeAlias = Callable[[int, int], bool]
 """Whether a case counts, by the judge's answer and by a label."""
+_Mark: TypeAlias = tuple[bool, Hashable]
+"""Whether a verifier was wrong about a case, and the case's cluster."""
 
 FEWEST_LABELS = 20
 """With fewer labels of people, no figure of all cases is corrected."""
@@ -265,39 +267,32 @@ def verifier_against_people(
         if result.extra.rejected is not None or _confirmed(result)
     ]
     first = _first_of_equals(looked)
-    labels: dict[str, int] = {}
-    confirmed: list[CaseResult] = []
-    rejected: list[CaseResult] = []
+    confirmed: list[_Mark] = []
+    rejected: list[_Mark] = []
     for result in looked:
-        digest = digest_of(result)
-        label = majority(votes[digest]) if digest in votes else None
-        if label is not None and result.case_id in first:
-            labels[result.case_id] = label
-            (confirmed if result.extra.rejected is None else rejected).append(result)
-    if not labels and not reviewers.units:
+        rejection, cluster = result.extra.rejected, result.spec.cluster_id
+        label = majority(votes.get(digest_of(result), ()))
+        if label is None or result.case_id not in first:
+            continue
+        if rejection is None:
+            confirmed.append((label != result.label, cluster))
+        else:
+            rejected.append((label == rejection.expected, cluster))
+    labelled = len(confirmed) + len(rejected)
+    if not labelled and not reviewers.units:
         return None
+    return VerifierAgainstPeople(_share(confirmed), _share(rejected), reviewers, labelled)
 
-    def is_rejected_right(result: CaseResult) -> bool:
-        rejection = result.extra.rejected
-        return rejection is not None and labels[result.case_id] == rejection.expected
 
-    return VerifierAgainstPeople(
-        false_confirmations=share_of(
-            confirmed, lambda result: labels[result.case_id] != result.label, missing=_UNSEEN
-        ),
-        false_rejections=share_of(rejected, is_rejected_right, missing=_UNSEEN),
-        reviewers=reviewers,
-        labelled=len(labels),
-    )
+def _share(marks: Sequence[_Mark]) -> Estimate:
+    wrong = [is_wrong for is_wrong, _ in marks]
+    return estimate_share(wrong, [cluster for _, cluster in marks], missing=_UNSEEN)
 
 
 def digest_of(result: CaseResult) -> str:
     """The digest of the case that was judged, or that the verifier rejected; empty without one."""
-    return (
-        result.extra.rejected.case_digest
-        if result.extra.rejected is not None
-        else result.case_digest
-    )
+    rejected = result.extra.rejected
+    return result.case_digest if rejected is None else rejected.case_digest
 
 
 def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
