@@ -328,7 +328,10 @@ def flicker_coverage(flip: float, repeats: int) -> float:
     rng = np.random.default_rng([repeats, int(100 * flip)])
     estimates = []
     for scores in rng.binomial(1, flip, (_FLICKER_SESSIONS, 54, repeats)).tolist():
-        cases = [RepeatedCase(place // 3, tuple(verdicts)) for place, verdicts in enumerate(scores)]
+        cases = [
+            RepeatedCase(place // 3, tuple(verdicts), binary=True)
+            for place, verdicts in enumerate(scores)
+        ]
         estimates.append(estimate_flicker(cases))
     return held(estimates, 2 * flip * (1 - flip)).covered
 

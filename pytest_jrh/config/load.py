@@ -33,7 +33,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.model import Mode, RateLimit, Rubric, StageModel
+from pytest_jrh.core.model import Mode, Rubric, StageModel
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint
@@ -93,14 +93,13 @@ def load_suite(
     logs = places.logs(config.suite.log, findings, required=not is_frozen)
     if frozen_file is not None and not logs:
         logs = (frozen_file,)
-    path_of_note, key = config.rand.instruction_path, ("rand", "instruction_path")
-    note = places.require(path_of_note, findings, key, "the instruction file")
-    instruction = config.rand.instruction or ""
+    instruction, key = config.rand.instruction or "", ("rand", "instruction_path")
+    note = places.require(config.rand.instruction_path, findings, key, "the instruction file")
     if note is not None:
         with collecting(findings.problems):
             instruction = read_text(note, places.name(note))
-    named_rubrics, key = config.suite.rubrics, ("suite", "rubrics")
-    rubric_file = places.require(named_rubrics, findings, key, "the rubric file")
+    key = ("suite", "rubrics")
+    rubric_file = places.require(config.suite.rubrics, findings, key, "the rubric file")
     mode, rubrics, rubric_ids, of_rubrics = suite_rubrics(
         rubric_file,
         places.name(rubric_file or Path()),
@@ -121,10 +120,10 @@ def load_suite(
         )
         tests.append(test)
     labels = () if is_frozen else _labels(config.labels, places, findings)
-    named_labels, key = config.blind.labels, ("blind", "labels")
-    blind_labels = places.require(named_labels, findings, key, "the file of blind labels")
+    key, role = ("blind", "labels"), "the file of blind labels"
+    blind_labels = places.require(config.blind.labels, findings, key, role)
     _check(config, mode, rubrics, findings, is_labelled=is_labelled, own_judge=own_judge)
-    known_ids = rubric_ids if not of_rubrics else ()
+    known_ids = () if of_rubrics else rubric_ids
     _check_ids(labels, config.cases.rubrics, rubrics, known_ids, findings)
     found = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *of_rubrics]
     if found:
@@ -245,9 +244,8 @@ def _judges(
         if name in judges:
             message = f"duplicate name {shown(name)}; judge names must be unique"
             findings.add((*place, "name"), message)
-        kind, section = base_kind, entry
+        kind, section = PYTHON if own_judge else kind_of(entry), entry
         if entry is not base:
-            kind = PYTHON if own_judge else kind_of(entry)
             # A server is that of a model, and a map that of the values of a kind of judge.
             tied = set() if entry.model is None else {"model", "api_base", "rate_limit"}
             tied |= set() if kind is base_kind else {"score_map", "threshold"}
@@ -268,7 +266,6 @@ def _judges(
         owner = base_place if entry.prompt_path is None else place
         stage = _stage(JUDGE.name, section, owner, places, findings)
         values: dict[str, Any] = {
-            "model": section.model,
             "prompt_path": stage.prompt_path,
             # One that runs code is sent no images.
             "images": section.images if kind.keys is None else None,
@@ -293,8 +290,6 @@ def _stage(
     key = (*place, "prompt_path")
     path = places.require(section.prompt_path, findings, key, "the prompt file")
     values["prompt_path"] = None if path is None else str(path)
-    if limit := section.rate_limit:
-        values["rate_limit"] = RateLimit(limit.calls, limit.period)
     return StageModel(stage=name, **values)
 
 

@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from pytest_jrh.core.documents import listed, printable
@@ -93,17 +92,15 @@ def keep_assistant_comment_lines(run: dict[str, Any]) -> None:
     run["metadata"]["assistant_lines_removed"] = removed
 
 
-BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
-    {
-        function.__name__: function
-        for function in (
-            drop_tool_messages,
-            strip_tool_call_outputs,
-            drop_reasoning_traces,
-            keep_assistant_comment_lines,
-        )
-    }
-)
+BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    function.__name__: function
+    for function in (
+        drop_tool_messages,
+        strip_tool_call_outputs,
+        drop_reasoning_traces,
+        keep_assistant_comment_lines,
+    )
+}
 
 
 def resolve(name: str) -> Preprocessor:

@@ -23,6 +23,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, Field, with_config
 
+from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.core.values import frozen
 
 Message: TypeAlias = Mapping[str, Any]
@@ -46,14 +47,6 @@ SHORT_NAMES: Mapping[str, str] = {
 
 
 @frozen
-class RateLimit:
-    """At most `calls` calls in `period` seconds."""
-
-    calls: int
-    period: float
-
-
-@frozen
 class StageModel:
     """The model and the settings of one stage; None means "do not send it"."""
 
@@ -65,7 +58,7 @@ class StageModel:
     max_tokens: int | None = None
     timeout: float | None = None
     api_base: str | None = None
-    rate_limit: RateLimit | None = None
+    rate_limit: RateLimitSection | None = None
     params: Mapping[str, Any] | None = field(default=None, hash=False)
 
 

@@ -329,12 +329,12 @@ NOT_ASKED_TWICE = Estimate(count=0, why=NOT_REPEATED)
 class RepeatedCase(NamedTuple):
     """The scores that one judge gave to one case, in any order, and the case's cluster.
 
-    `binary` says that no other scores than 0 and 1 are on offer; None where the scores tell.
+    `binary` says that no other scores than 0 and 1 are on offer.
     """
 
     cluster: Hashable
     scores: tuple[int, ...]
-    binary: bool | None = None
+    binary: bool
 
 
 def estimate_flicker(cases: Iterable[RepeatedCase]) -> Estimate:
@@ -375,7 +375,7 @@ def _most_flicker_pairs(case: RepeatedCase) -> float:
     The scores of a judge of one's own may be outside of the scale.
     """
     k = len(case.scores)
-    binary = case.binary is not False and set(case.scores) <= {0, 1}
+    binary = case.binary and set(case.scores) <= {0, 1}
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if binary else 1.0
 
 

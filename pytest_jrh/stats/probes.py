@@ -5,14 +5,13 @@ more often than by chance, and more often than is allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from statistics import fmean
 
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import (
-    NOT_ASKED_TWICE,
     SIGNIFICANCE,
     Estimate,
     RepeatedCase,
@@ -74,7 +73,8 @@ class ProbeTable:
 
     `flicker` is the judge's on the unchanged cases. `p_value` is the probability of what was seen,
     or more, if verdicts turned by flicker alone, `adjusted` the same after Holm's adjustment over
-    the tables of the suite. `ordinal` says which figures there are.
+    the tables of the suite. `judged` are the results with a verdict, and `ordinal` says which
+    figures there are.
     """
 
     suite: str
@@ -83,11 +83,10 @@ class ProbeTable:
     total: ProbeRow
     rows: tuple[ProbeRow, ...]
     ordinal: bool
-    flicker: Estimate = NOT_ASKED_TWICE
-    p_value: float = 1.0
+    judged: tuple[CaseResult, ...]
+    flicker: Estimate
+    p_value: float
     adjusted: float = 1.0
-    judged: tuple[CaseResult, ...] = field(default=(), repr=False)
-    """The results with a verdict."""
 
     @property
     def cases(self) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from pytest_jrh.cases.pipeline import (
     response_for,
 )
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Completion, RateLimit, StageModel
+from pytest_jrh.core.model import Completion, StageModel
+from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import (
     Answer,
@@ -186,7 +187,10 @@ def test_where_and_how_fast_a_model_is_asked_is_not_part_of_the_call() -> None:
     # The text of a system prompt is in the messages.
     elsewhere = request(api_base="http://h/v1", prompt_path="other.md", system_prompt="Hello.")
     assert elsewhere.fingerprint == request().fingerprint
-    assert request(timeout=3.0, rate_limit=RateLimit(1, 1.0)).fingerprint == request().fingerprint
+    assert (
+        request(timeout=3.0, rate_limit=RateLimitSection(calls=1, period=1)).fingerprint
+        == request().fingerprint
+    )
 
 
 @pytest.mark.parametrize(

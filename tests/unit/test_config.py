@@ -11,7 +11,8 @@ import yaml
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.load import load_suite, looks_like_suite
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.sections import RateLimitSection
 from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
 
 if TYPE_CHECKING:
@@ -187,7 +188,9 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
     }
     stages = folder.load(data).stages
     assert stages["summary"] == StageModel("summary", "s")
-    assert stages["verifier"] == StageModel("verifier", "v", rate_limit=RateLimit(3, 60.0))
+    assert stages["verifier"] == StageModel(
+        "verifier", "v", rate_limit=RateLimitSection(calls=3, period=60)
+    )
 
 
 def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(

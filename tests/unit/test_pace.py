@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.llm.limits import Pace, Turn
 
 
@@ -23,7 +24,7 @@ class Clock:
 
 
 def limited(calls: int, period: float) -> StageModel:
-    return StageModel("judge", "openai/m", rate_limit=RateLimit(calls, period))
+    return StageModel("judge", "openai/m", rate_limit=RateLimitSection(calls=calls, period=period))
 
 
 def sent_times(paces: list[Pace], clock: Clock, stage: StageModel, count: int) -> list[float]:
