@@ -99,9 +99,10 @@ class Suite:
         """The tests whose cases stages make: of a frozen suite, those of probes that ask models."""
         tests = []
         for test in self.tests:
-            probe = PROBES.get(test.name)
-            frozen = self.frozen is not None
-            if probe.asks if probe is not None else not (frozen or KINDS[test.name].natural):
+            is_made = self.frozen is None and test.kind.is_made
+            if test.name in PROBES:
+                is_made = PROBES[test.name].asks
+            if is_made:
                 tests.append(test)
         return tuple(tests)
 

@@ -297,8 +297,6 @@ def update(
         if result is None or result.outcome in UNSCORED:
             kept[case_id] = NEVER_REPORTED if result is None else f"unscored: {result.outcome}"
         elif result.outcome in JUDGED:
-            assert result.case_digest
-            assert result.judge_digest
             line = replace(
                 result,
                 case_digest=short(result.case_digest),

@@ -74,12 +74,10 @@ def compare_sets(
     cases: Sequence[CaseErrors],
     sets: Sequence[Sequence[int]],
     runs: Sequence[Hashable] | None = None,
-    seed: int = 0,
 ) -> list[SetTest]:
     """Test whether each set has become worse; a set gives the places of its cases in `cases`.
 
     With `runs`, one for each case, whole runs are exchanged, else the verdicts inside of each case.
-    The same seed gives the same figures.
     """
     rises = [case.rise for case in cases]
     # What a rise of one adds to each set, a row for all that is exchanged together.
@@ -108,7 +106,7 @@ def compare_sets(
     import numpy as np
 
     seen = np.array([sum(rises[place] for place in members) for members in sets])
-    sums, shares = _exchanged(alike, seen, seed)
+    sums, shares = _exchanged(alike, seen)
     gains = _p_values(-sums, -seen, shares)
     return [
         SetTest(p_value, adjusted, gain)
@@ -135,7 +133,7 @@ def _p_values(sums: Numbers, seen: Numbers, shares: Numbers) -> list[tuple[float
 
 
 def _exchanged(
-    alike: Counter[tuple[tuple[float, ...], tuple[float, ...], int]], seen: Numbers, seed: int
+    alike: Counter[tuple[tuple[float, ...], tuple[float, ...], int]], seen: Numbers
 ) -> tuple[Numbers, Numbers]:
     """The rise of each set, a row each, in each exchange, and how likely each exchange is.
 
@@ -154,8 +152,9 @@ def _exchanged(
                 sums = (sums[:, :, None] + added).reshape(len(seen), -1)
                 shares = (shares[:, None] * of_values).ravel()
         return sums, shares
-    # Of all of numpy's generators this one gives the same numbers with every version.
-    rng = np.random.RandomState(seed)
+    # The same figures each time: of all of numpy's generators this one gives the same numbers with
+    # every version.
+    rng = np.random.RandomState(0)
     # What was seen is one of the exchanges: no p is 0 (Phipson and Smyth 2010).
     sums = np.zeros((len(seen), _DRAWS + 1))
     for weights, values, of_values, number in moves:

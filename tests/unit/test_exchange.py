@@ -81,7 +81,6 @@ def test_many_exchanges_are_drawn_with_a_seed(runs: list[int] | None) -> None:
     sets = [range(32), range(32, 64), range(64)]
     first, again = compare_sets(cases, sets, runs), compare_sets(cases, sets, runs)
     assert first == again
-    assert first != compare_sets(cases, sets, runs, seed=1)
     whole = first[2]
     assert whole.p_value <= whole.adjusted <= 3 * whole.p_value
 
