@@ -298,28 +298,24 @@ def find_labels(
         ordinal=suite.mode == "ordinal",
     )
     found = JoinedLabels()
-    labels: dict[LabelKey, tuple[Label, str]] = {}
+    labels: dict[LabelKey, Label] = {}
     for index, settings in enumerate(suite.labels):
         place = f"labels.{index}.{settings.source}"
         if settings.path is not None:
-            path = Path(settings.path)
-            where = places.name(path)
-            joined = _from_file(settings, path, joiner, places)
+            joined = _from_file(settings, Path(settings.path), joiner, places)
         else:
-            where = place
             joined = _from_log(settings, place, joiner, source)
         found.problems += joined.problems
         found.notices += joined.notices
-        for key, label in joined.labels.items():
-            first_label, first_place = labels.setdefault(key, (label, where))
-            if first_label is not label:
-                rubric_id, run_id, epoch = key
+        for rubric_id, run_id, epoch in joined.labels:
+            if (rubric_id, run_id, epoch) in labels:
                 message = (
                     f"the run {shown(run_id)} (epoch {epoch}) has a label under "
-                    f"{shown(rubric_id)} in {where} and in {first_place}"
+                    f"{shown(rubric_id)} here and in a place before"
                 )
                 found.problems.append(Problem(message, key=place, hint="keep one of them"))
                 break
+        labels |= joined.labels
     if not labels and not found.problems:
         place = f"labels.0.{suite.labels[0].source}"
         found.problems.append(Problem("no run has a label", key=place))
@@ -328,7 +324,7 @@ def find_labels(
         for run in runs:
             key = (rubric.id, run.run_id, run.epoch)
             if key in labels:
-                found.labels[key], _ = labels[key]
+                found.labels[key] = labels[key]
     return found
 
 

@@ -19,10 +19,9 @@ from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, r
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.sources.results import FORMS, read_results
+from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results
 
-_TOOLS = listed(form.tool for form in FORMS)
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
@@ -93,10 +92,6 @@ def read_table(path: Path, file: str) -> Table:
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
         raise InputError("is empty; must be CSV or JSON lines", file, 1)
-    if "\x00" in text:
-        line = text.count("\n", 0, text.index("\x00")) + 1
-        message = "has a NUL character; must be CSV or JSON lines"
-        raise InputError(message, file, line, hint="save the file as UTF-8")
     problems: list[Problem] = []
     start = text.lstrip()
     # JSON lines are whole objects; a document is a list, or not whole in its first line.
@@ -115,10 +110,6 @@ def read_table(path: Path, file: str) -> Table:
     lines = [line for line, _ in read] if of_document is None else []
     if results := read_results(values, lines if values[1:] else []):
         return Table(file, (), {}, results=results)
-    if len(values) == 1 and not _is_row(values[0]):
-        message = "is a JSON document of no form that is known"
-        hint = f"read are rows (JSON lines, or a list of objects), and results of {_TOOLS}"
-        raise InputError(message, file, hint=hint)
     if not values:
         where = 1 if of_document is None else None
         raise InputError("has no row below the names of the columns", file, where)
@@ -138,13 +129,6 @@ def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collecti
     rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
     path = None if results.lines else results.path
     return replace(table_of(rows, table.file), path=path, results=results, notices=tuple(notices))
-
-
-def _is_row(value: Mapping[str, Any]) -> bool:
-    """Whether the only value of a file is a row, and no document with rows in it."""
-    names = {name.casefold() for name in value}
-    is_flat = not any(isinstance(inner, dict | list) for inner in value.values())
-    return is_flat or bool(names & {*f"{ROLES['verdict']} {ROLES['label']}".split()})
 
 
 def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:

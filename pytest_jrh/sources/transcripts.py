@@ -306,8 +306,6 @@ class Transcripts(Source):
         if not self._is_whole and not self._is_list:
             line = item.number
         elif not self._is_whole:
-            with self._file.open("rb") as file:
-                line = file.read(item.start).count(b"\n") + 1
             key = f"item {item.number}, {key}" if key else f"item {item.number}"
         elif self._file.suffix.lower() in LINES and path and isinstance(path[0], int):
             line, key = numbered(data)[path[0]][0], dotted(path[1:])

@@ -131,9 +131,8 @@ def _refuse_two_roles(table: Table, named: Sequence[tuple[str, str]]) -> None:
     for column, roles in grouped((column, role) for role, column in named).items():
         others = [role for role in roles if role not in ("cluster", "baseline")]
         if len(others) > 1 and column in table.columns:
-            message = f"the column {shown(column)} cannot be {others[0]} and {others[1]} at once"
-            hint = f"name another one: --{others[0]} COL"
-            raise InputError(table.problem(message, 1, hint=hint))
+            message = f"the column {shown(column)} cannot be {' and '.join(others)} at once"
+            raise InputError(table.problem(message, 1))
 
 
 def by_people(table: Table, label: str, annotator: str) -> bool:

@@ -558,7 +558,6 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "crossed_clusters": (CROSSED, [], "--cluster run or --cluster task"),
     "off_the_scale": (HEAD + "a,1,9\nb,5,2\n", ["--scale=1-5"], ":2: verdict: got"),
     "nan": (HEAD + "a,1,NaN\n", [], "--map NaN= counts it as missing"),
-    "nul": (HEAD + "a,1,1\nb,\x000,0\n", [], ":3: has a NUL character"),
     "latin_1": (HEAD.encode() + b"\xe9,1,1\n", [], ":2: is not UTF-8"),
     "two_columns_of_a_name": ("case,label,verdict,label\na,1,1,0\n", [], ":1: duplicate column"),
     "case_twice": (HEAD + "a,1,1\na,1,0\n", [], ":3: case: the case"),

@@ -34,7 +34,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
             cases.append((place, mapping(entry), metrics))
         else:
             what = "test cases without a metric" if text(mapping(entry).get("name")) else UNKNOWN
-            results.leave_out(what, place)
+            results.left_out[what] += 1
     names = [text(entry.get("name")) or "test case" for _, entry, _ in cases]
     names = outputs_apart(names, [_fields(entry) for _, entry, _ in cases], results)
     for name, (place, entry, metrics) in zip(names, cases, strict=True):

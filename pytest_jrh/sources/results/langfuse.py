@@ -32,13 +32,13 @@ def read(entries: Sequence[Any], results: Results) -> None:
         subject, _ = subjects[place]
         name, by, value = text(entry.get("name")), _BY.get(text(entry.get("source"))), _value(entry)
         if not name or by is None:
-            results.leave_out(UNKNOWN, place)
+            results.left_out[UNKNOWN] += 1
         elif not subject:
-            results.leave_out("scores without traceId, or fields=subject of v3", place)
+            results.left_out["scores without traceId, or fields=subject of v3"] += 1
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
-            results.leave_out("texts and corrections", place)
+            results.left_out["texts and corrections"] += 1
         elif value is None:
-            results.leave_out("scores without a value", place)
+            results.left_out["scores without a value"] += 1
         else:
             score = Score(
                 place=place,

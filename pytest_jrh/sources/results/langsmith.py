@@ -35,7 +35,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
         value = None if has_failed else _value(entry)
         corrected = _value(mapping(entry.get("correction")))
         if not run or not key or by is None:
-            results.leave_out(UNKNOWN, place)
+            results.left_out[UNKNOWN] += 1
             continue
         score = Score(
             place=place,
@@ -49,7 +49,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
             time=time_of(by, entry.get("created_at"), entry.get("modified_at")),
         )
         if value is None and not has_failed:
-            results.leave_out("feedback without a score", place)
+            results.left_out["feedback without a score"] += 1
         else:
             results.scores.append(score)
         if corrected is not None:

@@ -30,7 +30,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
         info = _info(mapping(entry))
         trace = text(info.get("trace_id")) or text(info.get("request_id"))
         if not trace:
-            results.leave_out(UNKNOWN, place)
+            results.left_out[UNKNOWN] += 1
             continue
         assessments = mappings(info.get("assessments"))
         replaced_by = {text(one.get("overrides")): _by(one) for one in assessments}
@@ -40,13 +40,13 @@ def read(entries: Sequence[Any], results: Results) -> None:
             is_corrected = replaced_by.get(text(assessment.get("assessment_id"))) == "person"
             feedback = mapping(assessment.get("feedback"))
             if "feedback" not in assessment:
-                results.leave_out("expectations and issues", place)
+                results.left_out["expectations and issues"] += 1
             elif by is None or not name or not (feedback.keys() & {"value", "error"}):
-                results.leave_out("assessments of an unknown form", place)
+                results.left_out["assessments of an unknown form"] += 1
             elif assessment.get("valid") is False and not (by == "judge" and is_corrected):
-                results.leave_out("assessments that were replaced", place)
+                results.left_out["assessments that were replaced"] += 1
             elif not is_plain(feedback.get("value")) and not feedback.get("error"):
-                results.leave_out("assessments without a plain value", place)
+                results.left_out["assessments without a plain value"] += 1
             else:
                 score = Score(
                     place=place,

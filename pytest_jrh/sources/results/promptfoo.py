@@ -46,13 +46,13 @@ def read(entries: Sequence[Any], results: Results) -> None:
         is_known = all(isinstance(entry.get(name), int) for name in ("testIdx", "promptIdx"))
         if not is_known or not isinstance(entry.get("vars"), dict):
             is_csv = "Grader Reason" in entry
-            results.leave_out("rows of CSV: write .json in its place" if is_csv else UNKNOWN, place)
+            results.left_out["rows of CSV: write .json in its place" if is_csv else UNKNOWN] += 1
         elif mapping(entry.get("gradingResult")):
             outputs[place] = entry
             for kind, question, _ in _parts(entry):
                 tests.setdefault((kind, question), set()).add(entry["testIdx"])
         else:
-            results.leave_out("outputs with an error or without a grade", place)
+            results.left_out["outputs with an error or without a grade"] += 1
     # What is asked in one test alone is no rubric.
     shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
     cases = _cases(outputs.values(), results)
@@ -62,7 +62,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
             if not isinstance(passed, bool):
-                results.leave_out("assertions without a verdict", place)
+                results.left_out["assertions without a verdict"] += 1
             elif kind == "human":
                 grade = MEANINGS[not passed]
             else:
@@ -75,7 +75,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
         judged = [score for score in scores if score.by == "judge"]
         label = _label(judged or scores, grade) if grade else []
         if grade and not label:
-            results.leave_out("grades of people beside no verdict on the whole output", place)
+            results.left_out["grades of people beside no verdict on the whole output"] += 1
         results.add(scores + label)
 
 

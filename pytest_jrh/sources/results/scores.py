@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(slots=True)
 class Results:
-    """The scores of a file of a `tool`, and what of it is not read, with the first place.
+    """The scores of a file of a `tool`, and what of it is not read: `left_out`.
 
     `path` is the list in the document that holds the entries; where they are lines of the file,
     `lines` are their numbers. `remarks` are sentences about the file.
@@ -63,7 +63,7 @@ class Results:
     lines: Sequence[int] = ()
     scores: list[Score] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    _left_out: dict[str, list[int]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def metrics(self) -> dict[str, None]:
@@ -80,19 +80,10 @@ class Results:
             metric = f"{score.metric} ({number})" if number > 1 else score.metric
             self.scores.append(replace(score, metric=metric))
 
-    def leave_out(self, what: str, place: int) -> None:
-        """Count what is not read."""
-        self._left_out.setdefault(what, []).append(place)
-
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
-        if self._left_out:
-            parts = []
-            for what, places in self._left_out.items():
-                place = places[0]
-                where = f"line {self.lines[place]}" if self.lines else f"{self.path}[{place}]"
-                first = f", first {where}" if what == UNKNOWN else ""
-                parts.append(f"{what} ({len(places):,}{first})")
+        if self.left_out:
+            parts = [f"{what} ({count:,})" for what, count in self.left_out.items()]
             yield f"Not read of {self.tool}'s results: {', '.join(parts)}."
         yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
