@@ -478,31 +478,14 @@ class Trial(Transcripts):
         super()._prepare()
         self._file = self.path / _TRAJECTORY
 
-    def _items(self) -> Iterator[tuple[Item, bytes]]:
-        if self._file.exists():
-            yield from super()._items()
-        else:
-            yield Item(0, 0, 1), b"null"
-
-    def _bytes(self, item: Item) -> bytes:
-        return super()._bytes(item) if item.end else b"null"
-
     def conversation(self, value: Any) -> Conversation:
-        """See `Transcripts`; None is a trial that left no trajectory."""
         result, rewards, exception = self._result
         metadata = {name: result[name] for name in _OF_A_TRIAL if result.get(name)}
         names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
         if exception.get("exception_type"):
             metadata["exception_type"] = exception["exception_type"]
-        run = Conversation(())
-        no_messages = ""
-        if value is None:
-            said = [text for text in exception.values() if isinstance(text, str)]
-            reasons = [f"the trial has no {_TRAJECTORY.as_posix()}", *said]
-            no_messages = printable(": ".join(reasons), 300)
-        else:
-            with inside():
-                run = trajectory(value)
+        with inside():
+            run = trajectory(value)
         return replace(
             run,
             id=str(metadata.get("trial_name") or self.path.resolve().name),
@@ -510,7 +493,6 @@ class Trial(Transcripts):
             metadata={**metadata, **run.metadata},
             scores=rewards,
             created=result.get("started_at") or run.created,
-            no_messages=no_messages,
         )
 
     @cached_property
@@ -527,8 +509,6 @@ class Trial(Transcripts):
                 exception = dict(result.get("exception_info") or {})
         except DamagedError as error:
             raise refused(file, str(error), "copy the file again, whole") from None
-        if result.get("step_results"):
-            raise refused(file, "is of a trial of several steps; name their trajectory.json")
         return result, rewards, exception
 
 

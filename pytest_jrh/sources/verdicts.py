@@ -257,6 +257,10 @@ class CaseKey(NamedTuple):
         epoch = tables.whole_number(texts["epoch"])
         return cls(case, texts["rubric"], 1 if epoch is None else epoch)
 
+    def __str__(self) -> str:
+        parts = [self.case, self.rubric, f"epoch {self.epoch}" if self.epoch > 1 else ""]
+        return " / ".join(filter(None, parts))
+
 
 class Verdict(NamedTuple):
     """What a text means, or somebody said by it: a score, or None for a word that is none.
@@ -547,22 +551,12 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
 
 
 def refuse_strangers(table: VerdictTable, other: VerdictTable, what: str) -> None:
-    """Refuse another file that has nothing of this kind of the table, and say in what they differ:
-    their ids, their rubrics or their epochs.
-    """
+    """Refuse another file that has nothing of this kind of the table; say what cases each has."""
     if table.cases.keys() & other.cases.keys():
         return
-    hint = "no case has the same id, rubric and epoch in both"
-    for part in CaseKey._fields:
-        names = []
-        for one in (other, table):
-            names.append(dict.fromkeys(str(getattr(key, part)) for key in one.cases))
-        if not names[0].keys() & names[1].keys():
-            here, there = (listed(filter(None, ids), 3) or "none" for ids in names)
-            hint = f"its {part}s are {here}, and those of {table.table.file} {there}"
-            if part == "case":
-                hint += "; name the column that both have: --case COL"
-            break
+    here, there = (listed(map(str, one.cases), 3) or "none" for one in (other, table))
+    hint = f"its cases are {here}, and those of {table.table.file} {there}; name the columns that"
+    hint += " both have: --case COL, --rubric COL"
     message = f"has no {what} (with its rubric and epoch) of {table.table.file}"
     raise InputError(message, other.table.file, hint=hint)
 

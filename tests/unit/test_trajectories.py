@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import RunSummary, Skip
+from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.source import Head, with_clusters
@@ -126,23 +126,20 @@ def job_of(tmp_path: Path) -> Path:
 def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     source = open_sources([job])
-    cause = "the trial has no agent/trajectory.json: AgentTimeoutError: 60 s"
-    assert source.summaries() == (
-        *[RunSummary(f"refund__{number}", 1, cluster="orders/refund") for number in range(3)],
-        RunSummary("ship__x", 1, Skip("no_messages", cause), "orders/ship"),
+    assert source.summaries() == tuple(
+        RunSummary(f"refund__{number}", 1, cluster="orders/refund") for number in range(3)
     )
     assert {run.key: run.scores.get("reward") for run in source.fields()} == {
         ("refund__0", 1): 0.0,
         ("refund__1", 1): 1.0,
         ("refund__2", 1): 0.0,
-        ("ship__x", 1): None,
     }
     run, raw = source.read("refund__1", 1, with_raw=True)
     assert (run.metadata["task_name"], run.metadata["session_id"]) == ("refund", "s1")
     assert raw["session_id"] == "s1"
-    assert source.read("ship__x", 1)[0].messages == ()
-    assert source.read("ship__x", 1)[0].metadata["exception_type"] == "AgentTimeoutError"
-    assert not source.notices()
+    # The other has left no trajectory.
+    [notice] = source.notices()
+    assert "left out 1 file that cannot be used: ship__x/agent/trajectory.json: cannot" in notice
     # Of the folder above, and of a trial, the runs go by the same names.
     assert open_sources([job.parent]).summaries() == source.summaries()
     one = open_sources([job / "refund__2"])
@@ -160,9 +157,9 @@ def test_a_trial_that_has_no_result_yet_is_a_run_without_scores(tmp_path: Path) 
     assert not source.notices()
 
 
-def test_a_trial_of_several_steps_is_said_to_be_none(tmp_path: Path) -> None:
+def test_the_steps_of_a_trial_are_runs_where_they_are_named(tmp_path: Path) -> None:
     trial = write_trial(tmp_path, "both__1", None, step_results=[{"step_name": "build"}])
-    assert "is of a trial of several steps; name their trajectory.json" in refusal(trial)
+    assert "agent/trajectory.json: cannot be read" in refusal(trial)
     file = write(trial / "steps/build/agent/trajectory.json", trajectory(*HELLO, session_id="s"))
     assert [run.run_id for run in open_sources([file]).summaries()] == ["s"]
 
