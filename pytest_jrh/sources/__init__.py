@@ -458,11 +458,9 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
             else:
                 left_out.append(str(file.relative_to(path)))
         if left_out:
-            do = "does" if len(left_out) == 1 else "do"
-            notices.append(
-                f"{path.name}: left out {counted(len(left_out), 'file')} that {do} not look like "
-                f"transcripts: {listed(left_out, MOST_NAMED)}"
-            )
+            count = counted(len(left_out), "file")
+            names = listed(left_out, MOST_NAMED)
+            notices.append(f"{path.name}: left out {count} without transcripts: {names}")
         if len(inside) == len(left_out):
             message = f"holds no transcripts; their names end in {', '.join(suffixes())}"
             raise refused(path, message)

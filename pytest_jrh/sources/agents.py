@@ -179,18 +179,16 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
     """What a tool gave: text, or parts, or JSON as text."""
     result: Any = {key: item[key] for key in fields if item.get(key) is not None}
     if len(fields) == 1:
-        result = result.get(fields[0])
+        result = item.get(fields[0])
     is_parts = isinstance(result, list) and all(
         isinstance(part, dict) and part.get("type") in _PART_TYPES for part in result
     )
     if isinstance(result, dict) and result.get("type") == "computer_screenshot":
         result = [result]
-    elif result is not None and not is_parts and len(fields) == 1:
+    elif not is_parts:
         result = as_text(result)
-    keys = ("call_id", "approval_request_id")
-    if item["type"] == "local_shell_call_output":
-        keys = ("call_id", "id")
-    turn = {"role": "tool", "tool_call_id": _id_of(item, keys), "content": result}
+    call_id = _id_of(item, ("call_id", "approval_request_id", "id"))
+    turn = {"role": "tool", "tool_call_id": call_id, "content": result}
     return {**turn, "is_error": True} if item.get("status") == "failed" else turn
 
 

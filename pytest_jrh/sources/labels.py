@@ -7,7 +7,6 @@ columns that mean nothing here are named.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -247,8 +246,8 @@ class Joiner:
         except NoLabelError as error:
             word = tables.as_seen(raw)
             if _WORD.fullmatch(word) and not mapping and not self.ordinal:
-                key = json.dumps(word, ensure_ascii=False)
-                hint = f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
+                meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
+                hint = f"say what its words mean: map: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None
 
 

@@ -75,10 +75,9 @@ class Conversation:
 
     Messages are those of OpenAI's, Anthropic's or the Vercel AI SDK's chats. Without an id a digest
     of them names the run, or the file that is one conversation. `cluster` is what runs of one task
-    share, `created` is when it was begun, in ISO 8601. `no_messages` says why there are none, and
-    `notices` what the user should read once. `is_request` says that it is a request to a model,
-    which others may repeat and go on from, and `opening` how many messages were there when it was
-    begun; without it all but the last.
+    share. `no_messages` says why there are none, and `notices` what the user should read once.
+    `is_request` says that it is a request to a model, which others may repeat and go on from, and
+    `opening` how many messages were there when it was begun; without it all but the last.
     """
 
     messages: Sequence[Any]
@@ -90,7 +89,6 @@ class Conversation:
     target: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, Any] = field(default_factory=dict)
-    created: Any = None
     no_messages: str = ""
     notices: Sequence[str] = ()
     is_request: bool = False

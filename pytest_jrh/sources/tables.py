@@ -96,24 +96,20 @@ def read_table(path: Path, file: str) -> Table:
     start = text.lstrip()
     # JSON lines are whole objects; a document is a list, or not whole in its first line.
     is_whole = start.partition("\n")[0].rstrip().endswith("}")
-    of_document: str | None = None
-    if start.startswith("[") or (start.startswith("{") and not is_whole):
-        of_document = ""
-        read = list(enumerate(_document(text, file, problems), 1))
-    elif start.startswith("{"):
-        read = list(_json_lines(text, file, problems))
+    is_document = start.startswith("[") or (start.startswith("{") and not is_whole)
+    if is_document or start.startswith("{"):
+        read = list(_json_rows(text, file, problems, is_document=is_document))
     else:
         read = list(_csv_rows(text, file, problems))
     if problems:
         raise InputError(first_problems(problems, file))
     values = [value for _, value in read]
-    lines = [line for line, _ in read] if of_document is None else []
+    lines = [] if is_document else [line for line, _ in read]
     if results := read_results(values, lines if values[1:] else []):
         return Table(file, (), {}, results=results)
     if not values:
-        where = 1 if of_document is None else None
-        raise InputError("has no row below the names of the columns", file, where)
-    return replace(table_of(read, file), path=of_document)
+        raise InputError("has no row below the names of the columns", file)
+    return replace(table_of(read, file), path="" if is_document else None)
 
 
 def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
@@ -181,36 +177,26 @@ def guarded(text: str) -> str:
     return f"'{text}" if is_formula else text
 
 
-def _json_lines(
-    text: str, file: str, problems: list[Problem]
+def _json_rows(
+    text: str, file: str, problems: list[Problem], *, is_document: bool
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for line, row in enumerate(text.split("\n"), 1):
+    """The objects of JSON lines with their lines, or those of a document, numbered."""
+    for line, row in enumerate([text] if is_document else text.split("\n"), 1):
         if not row.strip():
             continue
         try:
             value = parsed(row)
         except DamagedError as error:
-            problems.append(Problem(str(error), file, line))
+            problems.append(Problem(str(error), file, error.line if is_document else line))
             continue
-        if isinstance(value, dict):
-            yield line, value
-        else:
-            problems.append(Problem(f"got {shown(value)}; must be a JSON object", file, line))
-
-
-def _document(text: str, file: str, problems: list[Problem]) -> list[Any]:
-    """A document, or what it holds where it is a list."""
-    try:
-        value = parsed(text)
-    except DamagedError as error:
-        problems.append(Problem(str(error), file, error.line))
-        return []
-    values = value if isinstance(value, list) else [value]
-    for number, one in enumerate(values):
-        if not isinstance(one, dict):
-            message = f"got {shown(one)}; must be a JSON object"
-            problems.append(Problem(message, file, key=f"[{number}]"))
-    return values
+        values = value if is_document and isinstance(value, list) else [value]
+        for number, inner in enumerate(values, line):
+            if isinstance(inner, dict):
+                yield number, inner
+            else:
+                message = f"got {shown(inner)}; must be a JSON object"
+                key = f"[{number - 1}]" if is_document else None
+                problems.append(Problem(message, file, None if key else line, key))
 
 
 _PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"

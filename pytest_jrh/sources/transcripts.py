@@ -15,7 +15,6 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,7 +49,6 @@ from pytest_jrh.sources.source import (
     changed_note,
     elements,
     refused,
-    written_time,
 )
 from pytest_jrh.sources.threads import keys_of, thread_of
 
@@ -82,7 +80,6 @@ class Transcripts(Source):
 
     def _prepare(self) -> None:
         self._notices: dict[str, None] = {}
-        self._created: datetime | None = None
         self._threads: dict[Key, Thread] = {}
         self._file = self.path
         self._is_whole = self._form is not None and self._form.is_whole
@@ -120,10 +117,6 @@ class Transcripts(Source):
         """What was unusual about the conversations so far."""
         own = tuple(f"{self.path.name}: {notice}" for notice in [*self._notices])
         return own + super().notices()
-
-    def created(self) -> datetime | None:
-        """See `Source`: when the first conversation was begun, where its form says it."""
-        return self._created if self._rows else None
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
@@ -193,8 +186,6 @@ class Transcripts(Source):
                 # Where that fails, its cases will say what is wrong with a message.
                 with contextlib.suppress(DamagedError, RecursionError), inside():
                     self._threads[key] = _thread(conversation)
-                if len(rows) == 1:
-                    self._created = written_time(conversation.created)
                 self._notices.update(dict.fromkeys(conversation.notices))
             except DamagedError as error:
                 problems.append(self._problem(item, data, error))
@@ -410,7 +401,6 @@ def trajectory(value: Any) -> Conversation:
         messages=turns,
         id=str(run_id) if run_id else None,
         metadata=metadata,
-        created=steps[0].get("timestamp"),
     )
 
 
@@ -479,11 +469,9 @@ class Trial(Transcripts):
         self._file = self.path / _TRAJECTORY
 
     def conversation(self, value: Any) -> Conversation:
-        result, rewards, exception = self._result
+        result, rewards = self._result
         metadata = {name: result[name] for name in _OF_A_TRIAL if result.get(name)}
         names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
-        if exception.get("exception_type"):
-            metadata["exception_type"] = exception["exception_type"]
         with inside():
             run = trajectory(value)
         return replace(
@@ -492,24 +480,22 @@ class Trial(Transcripts):
             cluster="/".join(names) or None,
             metadata={**metadata, **run.metadata},
             scores=rewards,
-            created=result.get("started_at") or run.created,
         )
 
     @cached_property
-    def _result(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """What the trial came to, with its rewards, and with what ended it."""
+    def _result(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the trial came to, and its rewards."""
         file = self.path / _RESULT
         if not file.is_file():
-            return {}, {}, {}
+            return {}, {}
         try:
             with inside():
                 result = parsed(self._bytes_of(file))
                 check_depth(result)
                 rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
-                exception = dict(result.get("exception_info") or {})
         except DamagedError as error:
             raise refused(file, str(error), "copy the file again, whole") from None
-        return result, rewards, exception
+        return result, rewards
 
 
 ATIF = Form(

@@ -551,7 +551,7 @@ AGAINST_ITSELF = ["--baseline=verdict", "--verdict=verdict"]
 # What is in the file, the options, and what the message says; a line of `{` begins JSON lines.
 BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "empty": ("", [], ":1: is empty"),
-    "header_only": (HEAD, [], ":1: has no row"),
+    "header_only": (HEAD, [], ": has no row"),
     "no_label": ("case,lable,verdict\na,x,1\n", [], ":1: no column of labels; its"),
     "no_verdict": ("case,label\na,1\n", [], ":1: no column of verdicts; its columns are"),
     "two_verdicts": ("label,verdict,score\n1,1,1\n", [], "--verdict verdict or --verdict score"),

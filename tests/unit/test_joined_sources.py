@@ -62,8 +62,7 @@ def test_a_folder_is_all_transcripts_below_it_in_order(tmp_path: Path) -> None:
     assert [name for name, _, _ in keys(source)] == ["a", "b", "c"]
     assert source.read("a", 1)[0].messages[0]["content"] == "From runs.jsonl."
     assert source.notices() == (
-        f"{tmp_path.name}: left out 2 files that do not look like transcripts: package.json, "
-        "rubrics.json",
+        f"{tmp_path.name}: left out 2 files without transcripts: package.json, rubrics.json",
     )
 
 
@@ -109,7 +108,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     assert source.read("a", 1)[0].messages
     assert [run.key for run in source.fields()] == [("b", 1), ("a", 1)]
     not_one, unusable = source.notices()
-    assert not_one.endswith("1 file that does not look like transcripts: bad/empty.json")
+    assert not_one.endswith("1 file without transcripts: bad/empty.json")
     assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
     assert "bad/killed.eval: its run goes on, or was killed before it ended" in unusable
     assert unusable.endswith("bad/started.eval: holds no sample yet (status: success)")
