@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -35,6 +34,16 @@ from pytest_jrh.core.transcript import (
 _DEEPEST = 12
 """How deep in a JSON value keys and types are looked at."""
 _OBJECT = "an object"
+_NO_JSON = "no JSON"
+_TYPES: Mapping[type, str] = {
+    bool: "true or false",
+    type(None): "null",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: _OBJECT,
+}
 MOST_EXAMPLES = 3
 LONGEST_EXAMPLE = 3_000
 """How many real results of a tool the editor is shown, and how many characters one may have, as may
@@ -153,9 +162,6 @@ def _number_of_call(
 class Shape:
     """What JSON values look like: how many there are of each type, in words, and the shapes of the
     keys of objects and of the items of lists.
-
-    Where several objects have no key in common, the keys are data, such as ids, and any key may be
-    there.
     """
 
     types: Counter[str] = field(default_factory=Counter)
@@ -168,11 +174,6 @@ class Shape:
         objects = self.types[_OBJECT]
         return {key for key, shape in self.keys.items() if shape.types.total() == objects}
 
-    @cached_property
-    def _of_any_key(self) -> Shape:
-        """What the values of a map have, whose keys are data."""
-        return sum(self.keys.values(), Shape())
-
     def __add__(self, other: Shape) -> Shape:
         """What has this shape or the other one."""
         keys = dict(self.keys)
@@ -183,7 +184,7 @@ class Shape:
             items = other.items if items is None else items + other.items
         return Shape(self.types + other.types, keys, items)
 
-    def mistake(self, value: object, name: str, *, may_be_map: bool = True) -> str | None:
+    def mistake(self, value: object, name: str) -> str | None:
         """What a value has that this shape lacks, in words about `name`; None where it fits.
 
         Where nothing is known of the type, or of the keys and items, it takes any.
@@ -197,33 +198,22 @@ class Shape:
                     return mistake
         if not isinstance(value, dict) or not self.keys:
             return None
-        required = self.required
-        missing = sorted(required - value.keys())
+        missing = sorted(self.required - value.keys())
         if missing:
             return f"{brief(missing[0])} is missing from {name}"
-        is_map = may_be_map and self.types[_OBJECT] > 1 and not required
         for key, item in value.items():
-            if key not in self.keys and not is_map:
+            if key not in self.keys:
                 return f"{brief(key)} is no key of {name}"
-            shape = self._of_any_key if is_map else self.keys[key]
-            if mistake := shape.mistake(item, f"{name}.{brief(key)[1:-1]}"):
+            if mistake := self.keys[key].mistake(item, f"{name}.{brief(key)[1:-1]}"):
                 return mistake
         return None
 
 
 def json_type(value: object) -> str:
     """The type of a JSON value in words."""
-    if isinstance(value, bool):
-        return "true or false"
-    if value is None:
-        return "null"
-    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
-        return "a number"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, list):
-        return "a list"
-    return _OBJECT if isinstance(value, dict) else "no JSON"
+    if isinstance(value, float) and not math.isfinite(value):
+        return _NO_JSON
+    return _TYPES.get(type(value), _NO_JSON)
 
 
 def shape_of(value: object, depth: int = 0) -> Shape:
@@ -258,7 +248,7 @@ class Tool:
         """Why no call of this tool can have these arguments; None where one can."""
         if not isinstance(arguments, dict):
             return f"its arguments are {json_type(arguments)}, not an object"
-        return self.arguments.mistake(arguments, "its arguments", may_be_map=False)
+        return self.arguments.mistake(arguments, "its arguments")
 
     def result_mistake(self, text: str) -> str | None:
         """Why a text is no result as this tool gives them; None where it is one."""

@@ -10,7 +10,7 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -96,7 +96,7 @@ class _Run:
                 asyncio.run_coroutine_threadsafe, self._counted(work), loop
             )
 
-        running = self.threads.start(lambda: self.code.call(submit), is_async=self.code.is_async)
+        running = self.threads.start(lambda: self.code.call(submit))
         waiter, began = asyncio.wrap_future(running.ended), time.monotonic()
         while not waiter.done():
             time_now = time.monotonic()
@@ -160,7 +160,7 @@ class Ended(NamedTuple):
 
 
 class RunningCode:
-    """Code in a thread of its own or, if async, on a shared loop."""
+    """Code in a thread of its own; what it returns is awaited on a shared loop, if it can be."""
 
     def __init__(self) -> None:
         self.ended: Future[Ended] = Future()
@@ -170,7 +170,7 @@ class RunningCode:
 
 
 class CodeThreads:
-    """One loop, in a thread, for code that is async, and a thread each for other code.
+    """A thread for each call of code, and one loop, in a thread, for what is to be awaited.
 
     The loop is one for all, because clients that a module keeps belong to the loop that they were
     first used in. All threads are daemons: code that never returns does not keep the process.
@@ -181,13 +181,9 @@ class CodeThreads:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def start(self, call: Callable[[], object], *, is_async: bool) -> RunningCode:
+    def start(self, call: Callable[[], object]) -> RunningCode:
         """Run code in a copy of the present context."""
-        running = RunningCode()
-        if is_async:
-            self._share(call, running)
-            return running
-        context = copy_context()
+        running, context = RunningCode(), copy_context()
         threading.Thread(
             target=lambda: context.run(self._run, call, running), name="jrh-judge", daemon=True
         ).start()
@@ -211,11 +207,11 @@ class CodeThreads:
             running.ended.set_result(Ended(error=error))
             return
         if inspect.isawaitable(value):
-            self._share(lambda: value, running)
+            self._share(value, running)
         else:
             running.ended.set_result(Ended(value))
 
-    def _share(self, call: Callable[[], object], running: RunningCode) -> None:
+    def _share(self, value: Awaitable[object], running: RunningCode) -> None:
         with self._lock:
             if self._loop is None:
                 loop = self._loop = asyncio.new_event_loop()
@@ -223,13 +219,12 @@ class CodeThreads:
                     target=loop.run_forever, name="jrh-judges", daemon=True
                 )
                 self._thread.start()
-            running.task = asyncio.run_coroutine_threadsafe(_awaited(call, running), self._loop)
+            running.task = asyncio.run_coroutine_threadsafe(_awaited(value, running), self._loop)
 
 
-async def _awaited(call: Callable[[], object], running: RunningCode) -> None:
+async def _awaited(value: Awaitable[object], running: RunningCode) -> None:
     try:
-        value = call()
-        ended = Ended(await value if inspect.isawaitable(value) else value)
+        ended = Ended(await value)
     except BaseException as error:  # noqa: BLE001 - the engine says what it was
         ended = Ended(error=error)
     running.ended.set_result(ended)

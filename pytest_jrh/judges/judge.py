@@ -56,17 +56,15 @@ class OwnCode:
     """One verdict that is given by code which may ask whom it likes.
 
     `label` is the judge in the cassette, and this its `repeat`-th verdict on the case. `call` is
-    the code: `is_async` says that it is to run in the session's loop for such code, else it has a
-    thread of its own; what it returns is awaited where it can be. What the judge says by that is
-    recorded, and `verdict` makes a verdict of it, or raises `Unscored`. `timeout` is for the whole
-    of it, in seconds. `key` says what a recorded verdict rests on, each part as a short text;
-    `files` is what names the judge in it without a version; with `from_head` that verdict is taken
-    where the key is the same, and the code not run.
+    the code, which has a thread of its own; what it returns is awaited where it can be. What the
+    judge says by that is recorded, and `verdict` makes a verdict of it, or raises `Unscored`.
+    `timeout` is for the whole of it, in seconds. `key` says what a recorded verdict rests on, each
+    part as a short text; `files` is what names the judge in it without a version; with `from_head`
+    that verdict is taken where the key is the same, and the code not run.
     """
 
     label: str
     call: Callable[[Submit], object]
-    is_async: bool
     verdict: Callable[[Said], Verdict]
     timeout: float
     key: Mapping[str, str] = field(default_factory=dict)

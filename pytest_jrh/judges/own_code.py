@@ -258,8 +258,6 @@ class OwnCodeJudge(SuiteJudge):
         calls: JudgeCalls,
         call: Callable[[Submit], object],
         scale: Scale,
-        *,
-        is_async: bool = True,
     ) -> Verdict:
         """Have `calls` run the code; raises `Unscored` where it gives no score on offer.
 
@@ -272,7 +270,6 @@ class OwnCodeJudge(SuiteJudge):
         code = OwnCode(
             label=self.label,
             call=call,
-            is_async=is_async,
             verdict=lambda said: scale.verdict(said, case),
             timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
             key={
@@ -411,8 +408,7 @@ class PythonJudge(OwnCodeJudge):
                 return self.function(judged)
             return self.function(judged, complete=self._asking(calls, submit))
 
-        is_async = _is_async(self.function)
-        return await self.judged(judged, calls, call, self.scale(), is_async=is_async)
+        return await self.judged(judged, calls, call, self.scale())
 
     def _asking(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
         """The `complete` of the function, which asks the judge's model, or a named one."""

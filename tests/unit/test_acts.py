@@ -75,18 +75,6 @@ def test_keys_and_types_are_those_of_the_log() -> None:
     )
 
 
-def test_keys_that_no_two_objects_share_are_data() -> None:
-    runs: list[tuple[Message, ...]] = []
-    for number in (1, 2):
-        cards = {f"card_{number}": {"last": number}}
-        runs.append((says("", call("user", "u")), result(json.dumps({"cards": cards}), "u")))
-    user = tools_of(runs)["user"]
-    assert user.result_mistake('{"cards": {"card_3": {"last": 4}}}') is None
-    assert user.result_mistake('{"cards": {"card_3": {"first": 4}}}') == (
-        "'last' is missing from its result.cards.card_3"
-    )
-
-
 def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))

@@ -33,7 +33,6 @@ def test_a_value_that_cannot_be_read_is_an_outcome(score_map: dict[str, int] | N
     code = OwnCode(
         "j",
         lambda _: None,
-        is_async=False,
         verdict=lambda said: scale.verdict(said, CASE),
         timeout=1,
     )
