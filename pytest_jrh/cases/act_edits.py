@@ -348,7 +348,13 @@ class _Making:
         tool = self.tools.get(name)
         if tool is None or not tool.examples:
             raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
-        call, result, message = self._models(tool)
+        # Their fields are those of a real call, its result, and a turn of the run that has calls.
+        call, result = tool.examples[0]
+        message: Message = {"role": "assistant", "content": ""}
+        for turn in self.work.run.messages:
+            if turn.get("tool_calls"):
+                message = turn
+                break
         new_call = with_arguments(call, _arguments(draft, tool, position))
         words: Any = storable(draft.words)[0].strip()
         if words and isinstance(message.get("content"), list):
@@ -367,21 +373,6 @@ class _Making:
 
         after = [with_ids(new_message, new_id), with_ids(new_result, new_id)]
         self._splice(step, position, (), after, reason=draft.reason.strip(), raw=answer.text)
-
-    def _models(self, tool: Tool) -> tuple[Mapping[str, Any], Message, Message]:
-        """A call, a result and a turn whose fields a call that is put in takes over: of this run,
-        where it has a call with a result, and of the same tool, where it calls that.
-        """
-        run = self.work.run.messages
-        acts = [act for act in acts_of(run) if act.results]
-        acts.sort(key=lambda act: act.name != tool.name)
-        if not acts:
-            return *tool.examples[0], {"role": "assistant", "content": ""}
-        act = acts[0]
-        result = dict(run[act.results[0]])
-        if "function" in result:
-            result["function"] = tool.name
-        return {**act.call, "function": tool.name}, result, run[act.turn]
 
     async def _ask(
         self, step: PlanStep, position: int, act: str, tool_name: str, response: type[ResponseT]
