@@ -314,7 +314,7 @@ def make_complete(
     ) -> Completion[ResponseT]:
         conversation = tuple(messages)
         fingerprints: list[str] = []
-        for reasks_left in range(MAX_REASKS, -1, -1):
+        while True:
             request = CallRequest(stage, conversation, response_model, repeat=repeat)
             answer = await exchange(request)
             fingerprints.append(request.fingerprint)
@@ -327,7 +327,7 @@ def make_complete(
             else:
                 usable(stage)
                 return Completion(answer.text, parsed)
-            if not reasks_left:
+            if len(fingerprints) > MAX_REASKS:
                 raise Unscored(
                     "invalid_response",
                     stage=stage.stage,
@@ -348,7 +348,6 @@ def make_complete(
                     "nothing else.",
                 },
             )
-        raise AssertionError("unreachable")
 
     return complete
 

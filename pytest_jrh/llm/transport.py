@@ -352,7 +352,8 @@ def permanent_failure(status: int | None, words: str) -> Failure | None:
 
     None where a retry may succeed.
     """
-    if is_too_long(status, words):
+    is_rejected = status in {_BAD_REQUEST, _UNPROCESSABLE}
+    if status == _TOO_LARGE or (is_rejected and _TOO_LONG.search(words)):
         return Failure("the request is too long for the model", advice=_LENGTH_ADVICE)
     if status is None and "llm provider not provided" in words.lower():
         cause = "litellm does not know this provider"
@@ -370,13 +371,6 @@ def permanent_failure(status: int | None, words: str) -> Failure | None:
     if status == _NOT_FOUND:
         return Failure("model or URL not found", ends=True, advice=_MODEL_ADVICE)
     return None
-
-
-def is_too_long(status: int | None, words: str) -> bool:
-    """Whether the provider reports that this one request is too long for the model."""
-    if status == _TOO_LARGE:
-        return True
-    return status in {_BAD_REQUEST, _UNPROCESSABLE} and _TOO_LONG.search(words) is not None
 
 
 def timed_out(request: CallRequest) -> Failure:

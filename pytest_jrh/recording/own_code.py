@@ -83,18 +83,19 @@ class KeptRequests:
         is_other = code.from_head and entry is not None and not code.covers(entry.asked)
         answer = entry.text if entry is not None and not is_other else None
         tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer))
-        if tape.recording.planning and answer is None:
+        if tape.recording.planning:
             # A plan runs nobody's code.
-            raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
-        if answer is not None and (tape.recording.planning or code.from_head):
-            if not tape.recording.planning:
-                # What the code sent when its verdict was recorded.
-                entry = tape.recorded(code.fingerprint, interactions=True)
-                exchanges = entry.exchanges if entry is not None else ()
-                # Behind the first one there may be those of an earlier version of the code.
-                tape.sent.is_partial |= len(exchanges) > 1
-                for interaction in exchanges[:1]:
-                    tape.sent.sent(HttpRequest.of(interaction))
+            if answer is None:
+                raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
+            return self._replayed(code, answer)
+        if answer is not None and code.from_head:
+            # What the code sent when its verdict was recorded.
+            entry = tape.recorded(code.fingerprint, interactions=True)
+            exchanges = entry.exchanges if entry is not None else ()
+            # Behind the first one there may be those of an earlier version of the code.
+            tape.sent.is_partial |= len(exchanges) > 1
+            for interaction in exchanges[:1]:
+                tape.sent.sent(HttpRequest.of(interaction))
             return self._replayed(code, answer)
         if code.from_head and not live:
             changes, why = "", "and there is none."
