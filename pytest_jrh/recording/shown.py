@@ -38,8 +38,6 @@ _WORD = re.compile(r"(?!(?:none|null)\b)[^\W_\U00010000-\U0010FFFF]+|[.!?]")
 
 _State: TypeAlias = Literal["shown", "missing", "unknown"]
 _Words: TypeAlias = tuple[str, ...]
-_Part: TypeAlias = tuple[_Words, ...]
-"""A part of a turn: a text, or an argument of a call with its name, and then without."""
 
 
 class SentTexts:
@@ -193,11 +191,12 @@ class _Search:
         self._texts = [_spaced(_words(text)) for text in texts]
         self._messages = case.messages
         self._turns = [self._parts(message) for message in case.messages]
-        self._case_parts = [_spaced(part[0]) for part in chain.from_iterable(self._turns)]
+        self._case_parts = [_spaced(part) for part in chain.from_iterable(self._turns)]
         self._case_text = "".join([*self._case_parts, _spaced(_words(case.rubric.instructions))])
 
-    def _parts(self, message: Message) -> list[_Part]:
-        parts: list[_Part] = [(_words(self._as_sent(text)),) for text in _texts(message)]
+    def _parts(self, message: Message) -> list[_Words]:
+        """The words of each text of a turn, and of each argument of its calls."""
+        parts = [_words(self._as_sent(text)) for text in _texts(message)]
         for call in message.get("tool_calls") or ():
             arguments = call.get("arguments") or call.get("function")
             if not isinstance(arguments, Mapping):
@@ -205,9 +204,8 @@ class _Search:
             for name, value in arguments.items():
                 text = value if isinstance(value, str) else json.dumps(value, default=str)
                 words = _words(self._as_sent(text))
-                part = (_words(str(name)) + words, words)
-                parts.append(part if len(text) >= _SURE_ARGUMENT else part[:1])
-        return [part for part in parts if part[0]]
+                parts.append(words if len(text) >= _SURE_ARGUMENT else _words(str(name)) + words)
+        return [part for part in parts if part]
 
     def state_of(self, index: int, original: Sequence[Message]) -> _State:
         """What can be said of a turn; in an edited one what its `original` has not decides."""
@@ -218,18 +216,14 @@ class _Search:
             return "shown" if has_all else "unknown"
         old_parts = list(chain.from_iterable(map(self._parts, original)))
         changed = [part for part in parts if part not in old_parts] or parts
-        states = [self._state_of_part(part, old_parts) for part in changed]
+        states = [self._state_of_text(self._query(part, old_parts)) for part in changed]
         if "missing" in states:
             return self._not_found
         return "shown" if "shown" in states else "unknown"
 
-    def _state_of_part(self, part: _Part, old_parts: Sequence[_Part]) -> _State:
-        states = (self._state_of_text(self._query(words, old_parts)) for words in part)
-        return next((state for state in states if state != "missing"), "missing")
-
-    def _query(self, words: _Words, old_parts: Sequence[_Part]) -> str:
+    def _query(self, words: _Words, old_parts: Sequence[_Words]) -> str:
         """What was changed with the words before it, or so much more as stands nowhere else."""
-        ends = (shared_ends(old, words) for old, *_ in old_parts)
+        ends = (shared_ends(old, words) for old in old_parts)
         before, after = max(ends, key=sum, default=(0, 0))
         end = len(words) - after
         if end == before:
