@@ -101,7 +101,7 @@ class Suite:
         for test in self.tests:
             is_made = self.frozen is None and test.kind.is_made
             if test.name in PROBES:
-                is_made = PROBES[test.name].asks
+                is_made = PROBES[test.name].ask is not None
             if is_made:
                 tests.append(test)
         return tuple(tests)

@@ -75,10 +75,6 @@ class SharedWork(Generic[T]):
     task: asyncio.Task[T]
     asked_by: set[CaseSpec] = field(default_factory=set)
 
-    def is_spent(self, spec: CaseSpec) -> bool:
-        """Whether it failed, and a spec that knows so asks again: a rerun is worth another try."""
-        return spec in self.asked_by and self.task.done() and self.task.exception() is not None
-
 
 class SharedWorks(Generic[T]):
     """What is made, or judged, once for several specs; the last `keep` are remembered."""
@@ -95,7 +91,9 @@ class SharedWorks(Generic[T]):
     ) -> SharedWork[T]:
         """The work of a key, which is begun by an attempt where there is none yet."""
         work, asker = self._works.get(key), attempt.asked_by or attempt.spec
-        if work is None or work.is_spent(asker):
+        has_failed = work is not None and work.task.done() and work.task.exception() is not None
+        # A spec that knows so asks again: a rerun is worth another try.
+        if work is None or (has_failed and asker in work.asked_by):
             work = SharedWork(attempt, asyncio.create_task(begin()))
             self._works[key] = work
             done = [old for old, it in self._works.items() if it.task.done()]

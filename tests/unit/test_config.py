@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 TESTS = "admin.perturbation_config.tests_to_run"
-ASKING = [probe.name for probe in PROBES.values() if probe.asks]
+ASKING = [probe.name for probe in PROBES.values() if probe.ask is not None]
 
 
 @pytest.fixture

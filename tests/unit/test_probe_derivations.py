@@ -28,7 +28,7 @@ unhurried = settings(deadline=None, max_examples=25, suppress_health_check=[Heal
 BY_NAME: Mapping[str, tuple[Probe, Variant]] = {
     f"{probe.name}-{variant.name}": (probe, variant)
     for probe in PROBES.values()
-    if not probe.asks
+    if probe.ask is None
     for variant in probe.variants(SETTINGS)
 }
 INJECTIONS = sorted(name for name in BY_NAME if name.startswith("prompt_injection-"))

@@ -191,11 +191,6 @@ class Probe:
     binary_only: bool = False
     changes: Literal["all", "violated", "edited"] = "all"
 
-    @property
-    def asks(self) -> bool:
-        """Whether models of the suite make its cases."""
-        return self.ask is not None
-
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
     """The message with each of its texts changed; reasoning, media, calls and ids stay."""
