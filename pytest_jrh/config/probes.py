@@ -10,9 +10,9 @@ when runs are added. With `sampling: kept` those come first that were recorded, 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
@@ -237,18 +237,11 @@ def _drawn_runs(
     return kept_sample(runs, number, seed, recorded)
 
 
-def sample(
-    runs: Sequence[T], number: int | None, seed: int, rank: Callable[[T], Any] | None = None
-) -> list[T]:
-    """Pick so many runs, in log order: those that rank lowest, or that RAND's harness picks for
-    this number and seed.
-    """
+def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
+    """Pick so many runs, in log order: those that RAND's harness picks for this number and seed."""
     if number is None or not 0 < number < len(runs):
         return list(runs)
     picked = random.Random(seed).sample(range(len(runs)), number)  # noqa: S311 - reproducible, not secret
-    if rank is not None:
-        ranks = list(map(rank, runs))
-        picked = sorted(range(len(runs)), key=ranks.__getitem__)[:number]
     return [runs[index] for index in sorted(picked)]
 
 
@@ -263,4 +256,7 @@ def kept_sample(
         is_new = recorded is not None and not recorded.has_run(run.run_id, run.epoch)
         return is_new, short_digest(repr((seed, run.run_id, run.epoch)), 64)
 
-    return sample(runs, number, seed, precedence)
+    if not number:
+        return list(runs)
+    picked = set(sorted(runs, key=precedence)[:number])
+    return [run for run in runs if run in picked]
