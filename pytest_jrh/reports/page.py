@@ -39,7 +39,7 @@ from pytest_jrh.core.transcript import (
 )
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
-from pytest_jrh.reports.case_facts import common_part, decided_text, meant, voices
+from pytest_jrh.reports.case_facts import blind_scores, common_part, decided_text, meant, voices
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said
@@ -337,8 +337,7 @@ class SessionCases:
         first = results[0]
         ids = {result.case_id for result in results}
         is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
-        people = self.session.blind_labels.get((first.suite, first.case_digest), ())
-        labels = {person.label for person in people} - {None}
+        labels = set(blind_scores(self.session, first).values())
         signs = {tag: bool(ids & marked) for tag, marked in self.marked.items()}
         if first.label is not None:
             is_other = bool(labels - {first.label})

@@ -268,11 +268,10 @@ def _warnings(session: Session, section: figures.Section) -> list[str]:
     """The warnings about a judge, but for what the decision has said of it."""
     warnings = figures.all_warnings(section.total, section.rubrics)
     decision = session.decisions.get(section.suite)
-    if decision is None:
-        return warnings
-    is_said = any(
-        reason.kind == "useless" and reason.judge == section.judge for reason in decision.reasons
-    )
+    is_said = False
+    for reason in decision.reasons if decision is not None else ():
+        if reason.kind == "useless" and reason.judge == section.judge:
+            is_said = True
     # Of a part of a suite nobody expects both classes.
     if is_said or session.is_part:
         of_total = (figures.doubt(section.total), figures.one_class(section.total))

@@ -127,9 +127,12 @@ def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
 
 
 def _fitted_doubts(doubts: Iterable[Block], width: int, room: int) -> list[Styled]:
-    """The sentences of doubts, whole where there is room for all, else each cut to a line, but for
-    the first; of warnings beyond that their number.
+    """Doubts, whole where there is room for all, else without lists of cases, else each cut to a
+    line, but for the first; of warnings beyond that their number.
     """
+    lines = list(block_lines(doubts, width, indent=len(GAP)))
+    if len(lines) <= room:
+        return lines
     sentences = []
     for block in doubts:
         if isinstance(block, Cases):
@@ -177,6 +180,10 @@ def block_lines(
             case Line(title, text, weight, command):
                 head = f"{title:<{_TITLE_ROOM}}"
                 style = _STYLES.get(weight, "")
+                whole = f"{head}{one_line(command)}{GAP}{one_line(text)}"
+                if command and columns(whole) <= width:
+                    yield Styled(whole, style)
+                    continue
                 if command:
                     # Never cut, so that it can be copied.
                     yield Styled(f"{head}{one_line(command)}", style)

@@ -127,10 +127,8 @@ def figures_table(section: figures.Section) -> Table:
     meanings = tuple(column.meaning for column in section.columns)
     rows = []
     for row in section.rows:
-        cells = []
-        for column in section.columns:
-            cells.append(Cell(*column.cell(row)))
-        rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
+        cells = tuple(Cell(*column.cell(row)) for column in section.columns)
+        rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
     return Table("rubric", titles, tuple(rows), meanings=meanings)
 
 
@@ -320,22 +318,26 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     counts = []
     missed = sum(map(_is_missed, results))
     for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
-        looked_for, unseen, cut_by_server = [], [], []
+        turns = not_shown = unknown = 0
+        unseen, cut_by_server, cuts = [], [], set()
         for result in results:
             shown = result.extra.shown
-            if shown is not None and shown.is_whole == is_whole:
-                looked_for.append(shown)
-                if shown.missing:
-                    unseen.append(result)
-                if shown.read:
-                    cut_by_server.append(result.case_id)
-        cuts = {shown.cut for shown in looked_for if shown.missing}
+            if shown is None or shown.is_whole != is_whole:
+                continue
+            turns += shown.turns
+            not_shown += len(shown.missing)
+            unknown += shown.unknown
+            if shown.missing:
+                unseen.append(result)
+                cuts.add(shown.cut)
+            if shown.read:
+                cut_by_server.append(result.case_id)
         counts.append(
             ShownCount(
                 name,
-                turns=sum(shown.turns for shown in looked_for),
-                not_shown=sum(len(shown.missing) for shown in looked_for),
-                unknown=sum(shown.unknown for shown in looked_for),
+                turns,
+                not_shown,
+                unknown,
                 cases=tuple(result.case_id for result in unseen),
                 missed=missed,
                 missed_unseen=sum(map(_is_missed, unseen)),
