@@ -43,7 +43,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
         "<code>refund\\_within\\_policy</code> | 3 of 10 | 0 | 0 of 9 |",
         "54 by the judge's model; people checked 12 (20 needed), none wrong",
         "**Read first: damaged-kettle, ",
-        "<del>back.</del><strong>back, and next week",
+        "<del>.</del><strong>, and next week",
         "<td>old prompt</td><td>violated</td>",
         "3 more in the report.",
         "label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
