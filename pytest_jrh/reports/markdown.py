@@ -1,7 +1,7 @@
 """A session as GitHub Markdown, bounded in size, for `--jrh-report=FILE.md` and a step's summary:
 the answer in a screen, the worst case open, and one fold with all that it rests on.
 
-Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block,
+Text of models, logs and configs is escaped, or stands as entities on one line of an HTML block,
 where nothing of it is read as Markdown, HTML, a mention or a link.
 """
 
