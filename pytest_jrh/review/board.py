@@ -20,6 +20,7 @@ from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.people import (
+    CallEdit,
     Decision,
     DecisionStore,
     TurnEdit,
@@ -268,8 +269,15 @@ class ReviewBoard(Board):
             label = None if expected == entry.case.expected and is_first else expected
             return self._keep(entry, decision, action="edited", expected=label)
 
-    def edit_turn(self, key: str, digest: str, message_index: int, content: str | None) -> Reviewed:
-        """Give an assistant turn another text; None goes back to what was made."""
+    def edit_turn(
+        self,
+        key: str,
+        digest: str,
+        message_index: int,
+        content: str | None,
+        calls: tuple[CallEdit, ...] = (),
+    ) -> Reviewed:
+        """Give an assistant turn another text, and other calls; None goes back to what was made."""
         with self._lock:
             entry, decision = self._to_decide(key, digest)
             messages = entry.case.messages
@@ -285,10 +293,13 @@ class ReviewBoard(Board):
             turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
-            if content is None or (content == text and message_index not in turns):
+            unchanged = content == text and not calls
+            if content is None or (unchanged and message_index not in turns):
                 turns.pop(message_index, None)
             else:
-                turns[message_index] = TurnEdit(message_index=message_index, content=content)
+                turns[message_index] = TurnEdit(
+                    message_index=message_index, content=content, calls=calls
+                )
             in_order = tuple(turns[index] for index in sorted(turns))
             return self._keep(entry, decision, action="edited", turns=in_order)
 

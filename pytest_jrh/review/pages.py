@@ -8,22 +8,27 @@ of a case.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import BeforeValidator
+
+from pytest_jrh.cases.acts import acts_of, calls_of_turn
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import read_text
+from pytest_jrh.core.documents import check_depth, parsed, read_text
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import Case, CaseResult, HumanReview
+from pytest_jrh.core.model import Case, CaseResult, HumanReview, Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import same_lines, visible
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.reports.page import (
     BODIES,
@@ -42,7 +47,7 @@ from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import case_result
-from pytest_jrh.store.people import Grounds, PersonLabel, is_editable
+from pytest_jrh.store.people import CallEdit, Grounds, PersonLabel, holds_acts, is_editable
 
 
 def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
@@ -200,9 +205,20 @@ class _Decision(RequestBody):
     note: str = ""
 
 
+def _arguments(text: object) -> Any:
+    value = parsed(str(text))
+    check_depth(value)
+    return value
+
+
+class _CallText(CallEdit):
+    arguments: Annotated[dict[str, Any], BeforeValidator(_arguments)]
+
+
 class _TurnText(RequestBody):
     digest: str
     content: str | None
+    calls: tuple[_CallText, ...] = ()
 
 
 class _Expected(RequestBody):
@@ -271,15 +287,15 @@ class Deciding:
         return printable(self._cases(reviewed).body(reviewed.entry.case_id))
 
     def _turn(self, request: PageRequest) -> object:
-        """A turn to be edited: its text, and that before all edits."""
+        """A turn to be edited: its text and calls, and those before all edits."""
         case, index = self._board.get(request.names["key"]).case, request.names["index"]
         if not is_editable(case.messages, index):
             raise LookupError(index)
-        text = before = message_text(case.messages[index])
+        now = before = _turn_texts(case, case.messages, index)
         for pair in turn_pairs(case.run.messages, case.messages):
             if pair.new == index and pair.old is not None:
-                before = message_text(case.run.messages[pair.old])
-        return {"text": text, "before": before}
+                before = _turn_texts(case, case.run.messages, pair.old)
+        return {**now, "before": before}
 
     def _decide(self, request: PageRequest) -> object:
         body, key = request.read(_Decision), request.names["key"]
@@ -289,7 +305,15 @@ class Deciding:
 
     def _edit(self, request: PageRequest) -> object:
         body, key, index = request.read(_TurnText), request.names["key"], request.names["index"]
-        return self._row(self._board.edit_turn(key, body.digest, index, body.content))
+        tools: set[str] = set()
+        for reviewed in self._board.changes()[1]:
+            messages = (*reviewed.case.run.messages, *reviewed.case.messages)
+            tools.update(act.name for act in acts_of(messages))
+        for call in body.calls:
+            if call.tool not in tools:
+                raise InputError(f"no run calls a tool {brief(call.tool)}", key="tool")
+        edited = self._board.edit_turn(key, body.digest, index, body.content, body.calls)
+        return self._row(edited)
 
     def _label(self, request: PageRequest) -> object:
         body, key = request.read(_Expected), request.names["key"]
@@ -307,6 +331,16 @@ class Deciding:
 
     def _revert_template(self, request: PageRequest) -> object:
         return self._templates[request.names["key"]].revert()
+
+
+def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValues:
+    """What people may edit of a turn of a case, or of its run; arguments as JSON."""
+    calls = []
+    for act in calls_of_turn(messages, index) if holds_acts(case) else ():
+        arguments = json.dumps(act.call.get("arguments"), ensure_ascii=False, indent=2)
+        result = message_text(messages[act.results[0]]) if act.results else None
+        calls.append({"tool": act.name, "arguments": arguments, "result": result})
+    return {"text": message_text(messages[index]), "calls": calls}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
+from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments, with_words
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import listed, parsed_lines
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, atomic_write, encoded
@@ -53,11 +55,22 @@ class _Line(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
+class CallEdit(_Line):
+    """One call as a person left it; `result` is None for a call without one."""
+
+    tool: str
+    arguments: dict[str, Any]
+    result: str | None = None
+
+
 class TurnEdit(_Line):
-    """One assistant turn with the text that a person gave it."""
+    """One assistant turn with the text that a person gave it, and all its calls in order where they
+    may be edited.
+    """
 
     message_index: int
     content: str
+    calls: tuple[CallEdit, ...] = ()
 
 
 class Decision(_Line):
@@ -187,33 +200,68 @@ def with_edits(case: Case, decision: Decision) -> Case:
     messages, edits = case.messages, case.outcome.edits
     are_acts = holds_acts(case)
     for turn in decision.turns:
-        index = turn.message_index
-        if not is_editable(messages, index) or message_text(messages[index]) == turn.content:
+        index, dropped = turn.message_index, 0
+        if not is_editable(messages, index):
             continue
-        before = messages[index]
-        after, dropped = replace_text(before, turn.content)
+        # What a case of words stores of its edits cannot hold calls.
+        changed = _with_calls(messages, index, turn.calls if are_acts else ())
+        are_calls = changed != list(messages)
+        original, edited = message_text(messages[index]), turn.content
+        if original != edited:
+            changed[index], dropped = replace_text(changed[index], edited)
+        elif are_calls:
+            # Its reasoning belongs to the calls that went.
+            changed[index], dropped = with_words(changed[index], "")
+        else:
+            continue
+        end = len(messages) - shared_ends(messages, changed)[1]
+        before, after = messages[index:end], tuple(changed[index:end])
+        if are_calls:
+            original, edited = acts_text(before), acts_text(after)
         by_hand = Edit(
             message_index=index,
-            message_id=str(before.get("id") or index),
+            message_id=str(before[0].get("id") or index),
             round_index=len(edits),
-            original_content=message_text(before),
-            edited_content=turn.content,
+            original_content=original,
+            edited_content=edited,
             selector_reason=decision.note,
             editor_reason=BY_HAND,
             editor_raw_response="",
             summary_snapshot="",
             dropped_reasoning=dropped,
-            before=(before,) if are_acts else (),
-            after=(after,) if are_acts else (),
+            kind="call" if are_calls else "say",
+            before=before if are_acts else (),
+            after=after if are_acts else (),
         )
         edits = (*edits, by_hand)
-        messages = (*messages[:index], after, *messages[index + 1 :])
+        messages = tuple(changed)
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     return case if decision.expected is None else replace(case, expected=decision.expected)
 
 
+def _with_calls(
+    messages: Sequence[Message], index: int, calls: Sequence[CallEdit]
+) -> list[Message]:
+    """The transcript with the calls of a turn, and their results, as a person left them."""
+    changed = list(messages)
+    for act, call in zip(calls_of_turn(messages, index), calls, strict=False):
+        if (call.tool, call.arguments) != (act.name, act.call.get("arguments")):
+            new_call = with_arguments(act.call, call.arguments)
+            tool_calls = list(changed[index]["tool_calls"])
+            tool_calls[act.number] = {**new_call, "function": call.tool}
+            changed[index] = {**changed[index], "tool_calls": tool_calls}
+        for position in act.results[:1]:
+            result = messages[position]
+            if call.result not in (None, message_text(result)):
+                result, _ = replace_text(result, str(call.result))
+            if result.get("function") == act.name:
+                result = {**result, "function": call.tool}
+            changed[position] = result
+    return changed
+
+
 def holds_acts(case: Case) -> bool:
-    """Whether a case was made with edits of acts."""
+    """Whether a case was made with edits of acts, so that people may edit its calls, too."""
     return any(edit.is_splice for edit in case.outcome.edits)
 
 

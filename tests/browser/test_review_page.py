@@ -25,12 +25,13 @@ from tests.browser.steps import (
     wait_open,
     wait_saved,
 )
-from tests.support.made_cases import hostile_act_case
+from tests.support.made_cases import HOSTILE_CALL, called, hostile_act_case, make_act_case
 from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_jrh.core.model import Case
     from tests.browser.opened import Sessions
 
 DRAFT = "Plan with care.\n{{ rubric_instructions }}\n{{ assistant_transcript }}\n"
@@ -90,7 +91,7 @@ def test_a_whole_review_by_mouse_on_a_phone(sessions: Sessions) -> None:
     page.click("#decide [data-do=undo]")
     page.wait_for_selector("#decide [data-do=reject]:not([aria-pressed=true])")
     page.click("[aria-label='Edit turn 4']")
-    page.fill("#edit", NEW_TEXT)
+    page.fill("#edit-0", NEW_TEXT)
     page.click(".editor button:has-text('Save')")
     wait_saved(page)
     page.click("#back")
@@ -107,7 +108,7 @@ def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     assert "so I cannot refund it." in page.inner_text("#turn-4 del >> nth=0")
     page.keyboard.press("e")
     page.wait_for_selector(".editor")
-    page.fill("#edit", NEW_TEXT)
+    page.fill("#edit-0", NEW_TEXT)
     # The difference from the run, as one types.
     assert "there is nothing" in "".join(page.locator(".editor ins").all_inner_texts())
     page.keyboard.press("Control+Enter")
@@ -131,6 +132,96 @@ def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     assert as_reviewed(session.board, made_case(0)).expected == 0
 
 
+def act_case_with_invisible_text() -> Case:
+    """A case of calls, of which an argument and a result have what a text field would change."""
+    case = make_act_case()
+    messages = list(case.outcome.messages)
+    arguments = {**messages[1]["tool_calls"][0]["arguments"], "toString": "\u202ea\rb"}
+    messages[1] = called(messages[1], arguments)
+    messages[2] = {**messages[2], "content": "refunded\r\n96.0"}
+    return replace(case, outcome=replace(case.outcome, messages=tuple(messages)), verified=True)
+
+
+def test_a_call_is_edited_by_keyboard_alone_and_the_rest_stays_as_it_was(
+    sessions: Sessions,
+) -> None:
+    case = act_case_with_invisible_text()
+    session = sessions.start()
+    session.board.add(case)
+    page = opened(sessions, session)
+    assert page.locator("#turns .flag").all_inner_texts().count("left out") == 2
+    page.keyboard.press("e")
+    arguments = page.locator(".editor [aria-label='arguments of refund']")
+    arguments.wait_for()
+    assert '"toString": "\\u202ea\\rb"' in page.inner_text(".editor .text")
+    # The words come first; tool, arguments and result of the call are behind them.
+    for label in ("tool of refund", "arguments of refund"):
+        page.keyboard.press("Tab")
+        wait_for(page, "document.activeElement.ariaLabel", label)
+    typed = arguments.input_value()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(typed.replace("96.0", "76.0 euros"))
+    page.keyboard.press("Control+Enter")
+    # A mistake stands at its field, and what was typed stays.
+    page.wait_for_selector("#edit-problem:has-text('is not valid JSON')")
+    assert "76.0 euros" in arguments.input_value()
+    assert arguments.get_attribute("aria-invalid") == "true"
+    wait_for(page, "document.activeElement.ariaLabel", "arguments of refund")
+    # The browser says that the server refused; what else it complains about fails the test.
+    assert all("422" in text for text in sessions.complaints)
+    sessions.complaints.clear()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(typed.replace("96.0", "76.0"))
+    changes = page.locator(".editor p:has-text('arguments of refund:')")
+    assert "76" in "".join(changes.locator("ins").all_inner_texts())
+    assert "56" in "".join(changes.locator("del").all_inner_texts())
+    page.keyboard.press("Control+Enter")
+    wait_saved(page)
+    wait_decisions(page, "edited")
+    after = session.board.changes()[1][0].case
+    as_made = case.messages[1]["tool_calls"][0]["arguments"]
+    assert after.messages[1]["tool_calls"][0]["arguments"] == {**as_made, "amount": 76.0}
+    assert after.messages[2]["content"] == "refunded\r\n96.0"
+
+
+def test_a_hostile_call_is_text_in_the_editor_and_stays_as_it_is(
+    sessions: Sessions,
+) -> None:
+    case = hostile_act_case(2_000)
+    messages = list(case.messages)
+    messages[1] = called(messages[1], {HOSTILE_CALL: [HOSTILE_CALL]})
+    session = sessions.start()
+    session.board.add(replace(case, outcome=replace(case.outcome, messages=tuple(messages))))
+    page = opened(sessions, session)
+    page.click("[aria-label='Edit turn 1']")
+    tool = page.locator(".editor [aria-label^='tool of']")
+    tool.wait_for()
+    assert tool.input_value().startswith("<script>window.ran=1</script>")
+    assert page.locator(".editor :is(script, img)").count() == 0
+    assert page.evaluate("window.ran") is None
+    tool.fill("refnud")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#edit-problem:has-text(\"no run calls a tool 'refnud'\")")
+    assert tool.get_attribute("aria-invalid") == "true"
+    assert all("409" in text for text in sessions.complaints)
+    sessions.complaints.clear()
+    # The result alone: what of the call nobody typed into stays.
+    page.keyboard.press("Escape")
+    wait_saved(page)
+    page.click("[aria-label='Edit turn 1']")
+    page.locator(".editor [aria-label^='result of']").fill(
+        "</textarea><script>window.ran=3</script>"
+    )
+    page.keyboard.press("Control+Enter")
+    wait_saved(page)
+    wait_decisions(page, "edited")
+    [reviewed] = session.board.changes()[1]
+    after = reviewed.case
+    assert after.messages[1] == reviewed.entry.case.messages[1]
+    assert after.messages[2]["content"] == "</textarea><script>window.ran=3</script>"
+    assert page.evaluate("window.ran") is None
+
+
 def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
     sessions: Sessions,
 ) -> None:
@@ -138,20 +229,20 @@ def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
     page = opened(sessions, session)
     page.keyboard.press("e")
     page.wait_for_selector(".editor")
-    page.fill("#edit", NEW_TEXT)
+    page.fill("#edit-0", NEW_TEXT)
     page.click("#decide [data-do=accept]")
     page.wait_for_selector("#toast:has-text('Save or cancel')")
     # Somebody else decides meanwhile.
     entry = session.board.changes()[1][0].entry
     session.board.decide(entry.key, entry.digest, "accepted")
     wait_decisions(page, "accepted", "", "", "")
-    assert page.input_value("#edit") == NEW_TEXT
+    assert page.input_value("#edit-0") == NEW_TEXT
     for leaving in ("#next", "#list a >> nth=1", "[aria-label='Edit turn 2']"):
         page.click("#turns button:has-text('Whole transcript')")
         page.click(leaving)
         page.wait_for_selector("#toast:has-text('Save or cancel')")
         wait_open(page, "support-000")
-        assert page.input_value("#edit") == NEW_TEXT
+        assert page.input_value("#edit-0") == NEW_TEXT
     page.click(".editor button:has-text('Cancel')")
     wait_saved(page)
     page.click("#next")
@@ -242,7 +333,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
         page.keyboard.press("r")
         wait_open(page, "support-002")
         page.keyboard.press("e")
-        page.fill("#edit", NEW_TEXT)
+        page.fill("#edit-0", NEW_TEXT)
         page.keyboard.press("Control+Enter")
         wait_decisions(page, "accepted", "rejected", "edited", "")
         wait_saved(page)
@@ -258,7 +349,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
         page.wait_for_selector("#turn-4 .flag:text-is('edited by a person')")
         page.click("#turn-4 .link")
         page.wait_for_selector(".editor")
-        assert page.input_value("#edit") == NEW_TEXT
+        assert page.input_value("#edit-0") == NEW_TEXT
         page.close()
 
 

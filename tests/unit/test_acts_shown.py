@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.model import Case
+from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.reports.case_facts import shown_edits
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.reports.page import case_turns
 from pytest_jrh.reports.rand_files import synthetic_row
 from pytest_jrh.review.blind import Assigned
-from pytest_jrh.review.board import ReviewCase
+from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
 from pytest_jrh.review.pages import bare_body
 from pytest_jrh.store.people import (
+    CallEdit,
     Decision,
+    DecisionStore,
     TurnEdit,
+    open_stores,
     with_edits,
 )
 from pytest_jrh.store.records import BY_HAND, case_digest, read_case, record_line, to_record
@@ -27,24 +34,53 @@ from tests.support.made_cases import (
     hostile_act_case,
     make_act_case,
     make_case,
+    make_spec,
+    make_suite,
 )
 from tests.support.undoing import undone
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
+ARGUMENTS = {"order": 17, "amount": 76.0, "lines": [{"sku": "K1", "sum": 56.0}]}
+CALL = CallEdit(tool="refund", arguments=ARGUMENTS, result='{"refunded": 76.0, "reference": "R-1"}')
 
 
 def decision(*turns: TurnEdit) -> Decision:
     return Decision(case_id="id", case_digest=case_digest(CASE), action="edited", turns=turns)
 
 
-def test_what_a_person_edits_is_an_edit_that_can_be_undone() -> None:
-    case = with_edits(CASE, decision(TurnEdit(message_index=5, content="Done: 96.00.")))
+@pytest.fixture
+def board(tmp_path: Path) -> ReviewBoard:
+    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board.add(CASE)
+    return board
+
+
+def edited(board: ReviewBoard, index: int, content: str | None, *calls: CallEdit) -> Reviewed:
+    entry = board.changes()[1][0].entry
+    return board.edit_turn(entry.key, entry.digest, index, content, calls)
+
+
+@pytest.mark.parametrize(
+    ("turn", "kind"),
+    [
+        (TurnEdit(message_index=1, content="", calls=(CALL,)), "call"),
+        (TurnEdit(message_index=5, content="Done: 96.00."), "say"),
+    ],
+)
+def test_what_a_person_edits_is_an_edit_that_can_be_undone(turn: TurnEdit, kind: str) -> None:
+    case = with_edits(CASE, decision(turn))
     by_hand = case.outcome.edits[-1]
-    assert (by_hand.kind, by_hand.editor_reason) == ("say", BY_HAND)
+    assert (by_hand.kind, by_hand.editor_reason) == (kind, BY_HAND)
     assert undone(case.messages, case.outcome.edits) == ACT_RUN
-    states = [shown.get("state") for shown in case_turns(case)]
-    assert states.count("edited by a person") == 1
+    stored = read_case(record_line(to_record(case)))
+    assert with_edits(stored, decision(turn)) == stored
+    if kind == "call":
+        assert case.messages[1]["tool_calls"][0]["arguments"] == ARGUMENTS
+        assert case.messages[2]["content"] == CALL.result
+        assert by_hand.edited_content.startswith('refund: {"order": 17, "amount": 76.0')
+        states = [shown.get("state") for shown in case_turns(case)]
+        assert states.count("edited by a person") == 2
 
 
 def test_a_stored_case_that_is_edited_again_has_an_edit_more() -> None:
@@ -55,6 +91,50 @@ def test_a_stored_case_that_is_edited_again_has_an_edit_more() -> None:
     by_hand = [edit for edit in again.outcome.edits if edit.editor_reason == BY_HAND]
     assert [edit.edited_content for edit in by_hand] == ["Once again.", "So be it."]
     assert undone(again.messages, again.outcome.edits) == ACT_RUN
+
+
+def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None:
+    store = DecisionStore(tmp_path / "decisions.jsonl", Redactor(["s3cret"]))
+    secret = CallEdit(tool="s3cret", arguments={"key": ["s3cret"], "s3cret": 1}, result="s3cret")
+    store.append(decision(TurnEdit(message_index=1, content="", calls=(secret,))))
+    (turn,) = DecisionStore(store.path).snapshot()["id"].turns
+    arguments = {"key": [REDACTED], REDACTED: 1}
+    assert turn.calls == (CallEdit(tool=REDACTED, arguments=arguments, result=REDACTED),)
+    store.append(decision(TurnEdit(message_index=1, content="so")))
+    assert b"calls" not in store.path.read_bytes().splitlines()[-1]
+
+
+def test_a_call_of_another_tool_has_its_result_and_none_of_the_old_reasoning() -> None:
+    thinking = [{"type": "reasoning", "reasoning": "A refund it is."}]
+    turn = {**CASE.messages[1], "content": thinking}
+    messages = (CASE.messages[0], turn, *CASE.messages[2:])
+    case = replace(CASE, outcome=replace(CASE.outcome, messages=messages))
+    call = CALL.model_copy(update={"tool": "credit"})
+    case = with_edits(case, decision(TurnEdit(message_index=1, content="", calls=(call,))))
+    assert case.messages[1]["tool_calls"][0]["function"] == "credit"
+    assert (case.messages[1]["content"], case.outcome.edits[-1].dropped_reasoning) == ([], 1)
+    assert case.messages[2]["function"] == "credit"
+    assert case.messages[2]["tool_call_id"] == "c2"
+
+
+def test_words_alone_are_an_edit_of_words_also_where_the_turn_has_calls() -> None:
+    [call] = CASE.messages[1]["tool_calls"]
+    result = str(CASE.messages[2]["content"])
+    as_it_was = CallEdit(tool="refund", arguments=call["arguments"], result=result)
+    turn = TurnEdit(message_index=1, content="One moment.", calls=(as_it_was,))
+    case = with_edits(CASE, decision(turn))
+    by_hand = case.outcome.edits[-1]
+    assert (by_hand.kind, by_hand.edited_content) == ("say", "One moment.")
+    assert case.messages[1] == {**CASE.messages[1], "content": "One moment."}
+    assert case.messages[2:] == CASE.messages[2:]
+
+
+def test_a_call_without_a_result_gets_none() -> None:
+    run = (*ACT_RUN[:4], *ACT_RUN[5:])
+    case = replace(CASE, outcome=replace(CASE.outcome, messages=run))
+    without = with_edits(case, decision(TurnEdit(message_index=3, content="", calls=(CALL,))))
+    assert without.messages[3]["tool_calls"][0]["arguments"] == ARGUMENTS
+    assert without.messages[4:] == case.messages[4:]
 
 
 def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
@@ -71,6 +151,20 @@ def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
         if "tool_calls" in message:
             message["tool_calls"] = [{**call, "id": "x"} for call in message["tool_calls"]]
     assert bare(CASE) == bare(make_case(messages=others, edited=False))
+
+
+def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
+    case = hostile_act_case(2_000)
+    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board.add(case)
+    [call] = case.messages[1]["tool_calls"]
+    arguments = deepcopy(call["arguments"])
+    arguments["lines"][0]["sku"] = "\ud800\x00</textarea>"
+    edit = CallEdit(tool=call["function"], arguments=arguments, result="\ud800\x00")
+    case = edited(board, 1, "", edit).case
+    assert case.messages[1]["tool_calls"][0]["arguments"]["lines"][0]["sku"] == "\ufffd</textarea>"
+    assert read_case(record_line(to_record(case))).outcome.edits == case.outcome.edits
+    assert undone(case.messages, case.outcome.edits) == case.run.messages
 
 
 def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
@@ -91,6 +185,19 @@ def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
     assert turns[4]["parts"][0]["text"] == "no answer"
     titles = [edit.title for edit in shown_edits(case)]
     assert titles[1] == "turn 5 (assistant), reasoning left out"
+
+
+def test_calls_of_a_case_of_words_stay(board: ReviewBoard) -> None:
+    board.add(make_case(make_spec("run-2")))
+    words = board.changes()[1][1].entry
+    call = CallEdit(tool="look_up", arguments={"order": 18}, result="bought today")
+    turns = (
+        TurnEdit(message_index=1, content="Let me look that up.", calls=(call,)),
+        TurnEdit(message_index=3, content="No."),
+    )
+    case = with_edits(words.case, decision(*turns))
+    assert case.messages[:3] == words.case.messages[:3]
+    assert not read_case(record_line(to_record(case))).altered
 
 
 def test_turns_are_paired_with_those_of_the_run() -> None:

@@ -159,15 +159,48 @@ def test_a_hostile_case_is_text_in_json_and_writes_nothing_outside(page: Page) -
     assert not list(page.folder.parent.glob("x*"))
 
 
-def test_a_turn_to_be_edited_is_sent_as_it_is_and_as_it_was(page: Page) -> None:
+def test_a_call_is_edited_as_json_and_mistakes_say_in_what(page: Page) -> None:
     page.board.add(make_act_case())
     row = page.rows[1]
     case = f"/cases/{row['key']}"
-    turn = page.client.get(f"{case}/turns/5").json()
-    assert turn["before"] != turn["text"]
-    answer = page.post(f"{case}/turns/5", digest=row["digest"], content="So be it.")
-    assert answer.json()["action"] == "edited"
-    assert page.client.get(f"{case}/turns/5").json() == {**turn, "text": "So be it."}
+    turn = page.client.get(f"{case}/turns/1").json()
+    [call], [before] = turn["calls"], turn["before"]["calls"]
+    assert (call["tool"], call["result"]) == ("refund", '{"refunded": 96.0, "reference": "R-1"}')
+    assert '"amount": 96.0' in call["arguments"]
+    assert '"amount": 56.0' in before["arguments"]
+
+    def edit(**typed: Any) -> httpx.Response:
+        calls = [{**call, **typed}]
+        return page.post(f"{case}/turns/1", digest=row["digest"], content="", calls=calls)
+
+    for typed, status, mistake in (
+        ({"arguments": '{"sku": 1, "sku": 2}'}, 422, "arguments: Value error, is not valid JSON"),
+        ({"arguments": '{"a":' + "[" * 90_000}, 422, "nested more than 100 levels deep"),
+        ({"arguments": '{"a":' + "[" * 150 + "]" * 150 + "}"}, 422, "nested more than 100 levels"),
+        ({"arguments": '{"amount": NaN}'}, 422, "not valid JSON"),
+        ({"arguments": "[76.0]"}, 422, "arguments: Input should be an object"),
+        ({"arguments": {"amount": 76.0}}, 422, "arguments"),
+        ({"tool": "refnud\x1b"}, 409, "tool: no run calls a tool 'refnud\\x1b'"),
+    ):
+        answer = edit(**typed)
+        assert answer.status_code == status, answer.text
+        assert mistake in answer.json()["error"]
+    assert page.rows[1]["action"] == ""
+    # A tool of the run that the case itself does not call any more.
+    typed = {"tool": "verify", "arguments": '{"amount": 76.0}', "result": "none"}
+    assert edit(**typed).json()["action"] == "edited"
+    [now] = page.client.get(f"{case}/turns/1").json()["calls"]
+    assert now == {**typed, "arguments": '{\n  "amount": 76.0\n}'}
+    # Without the decision it is as it was made.
+    page.post(f"{case}/turns/1", digest=row["digest"], content=None)
+    assert page.client.get(f"{case}/turns/1").json() == turn
+
+
+def test_calls_of_a_case_of_words_are_not_shown_to_be_edited(page: Page) -> None:
+    [row] = page.rows
+    turns = page.client.get(f"/cases/{row['key']}").json()["editable"]
+    for index in turns:
+        assert page.client.get(f"/cases/{row['key']}/turns/{index}").json()["calls"] == []
 
 
 @pytest.mark.parametrize(
