@@ -33,11 +33,11 @@ from pytest_jrh.store.people import Grounds, Kinship, blind_labels, untold
 def held_against_people(
     results: Iterable[CaseResult], grounds: Grounds
 ) -> tuple[dict[str, AgainstPeople], VerifierAgainstPeople | None]:
-    """The judges of a suite by name, and its verifier, against the blind labels of people; without
-    those of whom people labelled no case.
+    """The judges of these results by name, and the verifier of what it confirmed and rejected of
+    them, against the blind labels of people; without those of whom people labelled no case.
     """
     people, untold_digests = blind_labels(grounds.people), untold(grounds.people)
-    every_result = grounds.with_rejected(result for result in results if not result.spec.derived)
+    every_result = [result for result in results if not result.spec.derived]
     judges = {}
     for judge, of_judge in grouped((result.judge, result) for result in every_result).items():
         against = against_people(of_judge, people, ordinal=grounds.ordinal, untold=untold_digests)
@@ -239,26 +239,58 @@ _NOT_DRAWN = (
 
 
 def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
-    """The judges and the verifier of a suite against the blind labels of people."""
-    judges, verifier = held_against_people(results, grounds)
-    if grounds.people and not judges and verifier is None:
+    """The judges and the verifier of a suite against the blind labels of people: in total, and of
+    several rubrics for each with enough of them.
+    """
+    if not grounds.people:
+        return
+    every_result = grounds.with_rejected(results)
+    of_suite = _held_sentences(every_result, grounds)
+    if not of_suite:
         yield "No judged case has a blind label of a person, so no figure is held against people."
-    for judge, against in judges.items():
-        yield (f"judge {judge}: " if judge else "") + _against(against)
-    if verifier is not None:
-        if verifier.false_confirmations.n:
-            rate = _rate(verifier.false_confirmations)
-            yield f"The verifier confirmed wrong labels in {rate}."
-        if verifier.false_rejections.n:
-            yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
-        if verifier.reviewers.units:
-            yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
+    yield from of_suite
+    by_rubric = grouped((result.rubric_id, result) for result in every_result)
+    if len(by_rubric) > 1:
+        yield from _rubric_sentences(by_rubric, grounds)
     missing = unmatched(results, grounds)
     if missing:
         yield (
             f"Not counted: {counted(missing, 'blind label')} of cases that are not in this "
             "session, or have changed since."
         )
+
+
+def _rubric_sentences(
+    by_rubric: Mapping[str, Sequence[CaseResult]], grounds: Grounds
+) -> Iterator[str]:
+    labels, few = blind_labels(grounds.people), []
+    for rubric, results in by_rubric.items():
+        labelled = len({digest_of(result) for result in results} & labels.keys())
+        if labelled >= FEWEST_LABELS:
+            for sentence in _held_sentences(results, grounds):
+                yield f"{rubric}: {sentence}"
+        elif labelled:
+            few.append(f"{rubric} ({labelled:,})")
+    if few:
+        yield f"Too few blind labels for figures by rubric: {', '.join(few)}."
+
+
+def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> list[str]:
+    judges, verifier = held_against_people(results, grounds)
+    sentences = []
+    for judge, against in judges.items():
+        sentences.append((f"judge {judge}: " if judge else "") + _against(against))
+    if verifier is not None:
+        if verifier.false_confirmations.n:
+            rate = _rate(verifier.false_confirmations)
+            sentences.append(f"The verifier confirmed wrong labels in {rate}.")
+        if verifier.false_rejections.n:
+            rate = _rate(verifier.false_rejections)
+            sentences.append(f"The verifier rejected right labels in {rate}.")
+        if verifier.reviewers.units:
+            agreed = _agreement_text(verifier.reviewers, "case")
+            sentences.append(f"Reviewers agree in {agreed}.")
+    return sentences
 
 
 def _against(against: AgainstPeople) -> str:

@@ -116,6 +116,24 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     assert said in " ".join(sentences(results, nobody_tells))
 
 
+def test_each_rubric_with_enough_labels_is_held_against_people_by_itself() -> None:
+    results = [result_with(result(number), rubric_id="one") for number in range(40)]
+    results += [result_with(result(100 + number), rubric_id="other") for number in range(10)]
+    results += [result_with(result(200), rubric_id="unlabelled")]
+    rejection = rejected(300, rubric_id="other")
+    people = [person(number, int(number % 5 > 0)) for number in range(40)]
+    people += [person(100 + number, 1) for number in range(10)]
+    people += [person(300, 1)]
+    grounds = Grounds(people=tuple(people), rejected=(rejection,))
+    found = sentences(results, grounds)
+    assert found[0].startswith("Against people (50 blind labels): accuracy ")
+    assert found[1].startswith("The verifier confirmed wrong labels in 8 of 50 cases")
+    assert found[2].startswith("The verifier rejected right labels in 1 of 1 case")
+    assert found[3].startswith("one: Against people (40 blind labels): accuracy 80.0% (")
+    assert found[4].startswith("one: The verifier confirmed wrong labels in 8 of 40 cases")
+    assert found[5:] == ["Too few blind labels for figures by rubric: other (11)."]
+
+
 def test_a_label_of_equal_cases_counts_once() -> None:
     equal = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
     results = [*equal, *(result(number) for number in range(20, 40))]
