@@ -256,12 +256,13 @@ _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
     "*.yaml linguist-generated\n"
 )
+_GITLAB = ".gitlab-ci.yml"
 CI: Mapping[str, Mapping[str, str]] = {
     "github": {
         ".github/workflows/judge-gate.yml": "judge-gate.yml",
         ".github/actions/judge/action.yml": "action.yml",
     },
-    "gitlab": {".gitlab-ci.yml": "gitlab-ci.yml"},
+    "gitlab": {_GITLAB: "gitlab-ci.yml"},
 }
 """By service the files that guard a suite there, each with its text in this package."""
 _CONFIGS = "inputs/configs"
@@ -422,11 +423,14 @@ under inputs/, name it in the config, and leave --jrh-frozen out."""
 
 
 def _is_kept(file: Path, text: str, *, force: bool) -> bool:
-    """Whether a file of the project stays as it is: the gate of an earlier suite, or no gate."""
+    """Whether a file of the project stays as it is: the gate of an earlier suite, or the jobs that
+    a project has on GitLab, which are all in one file.
+    """
     if not file.exists():
         return False
     first_line, _, _ = text.partition("\n")
-    return not force or not file.read_text("utf-8", "replace").startswith(first_line)
+    is_ours = file.name != _GITLAB or file.read_text("utf-8", "replace").startswith(first_line)
+    return not force or not is_ours
 
 
 def _add_command(log: LogPlace, judge_file: str, gate: str) -> str:

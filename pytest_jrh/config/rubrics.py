@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.config.schema import RubricEntry
 from pytest_jrh.core.documents import (
     Findings,
     KeyPath,
@@ -24,6 +23,10 @@ from pytest_jrh.core.text import nearest, nearest_hint
 PLACEHOLDER = "Replace this text."
 _LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
 _HEAD_BYTES = 2**16
+
+# The schema is made of tables that a project may add to, so that it is imported after them.
+if TYPE_CHECKING:
+    from pytest_jrh.config.schema import RubricEntry
 
 
 def load_rubrics(path: str | Path) -> tuple[Rubric, ...]:

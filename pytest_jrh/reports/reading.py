@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_jrh.core.model import CaseResult
@@ -12,6 +12,7 @@ from pytest_jrh.reports.blocks import Line, WorstCase
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.grounds import labels_line, wrong_labels
 from pytest_jrh.reports.session import Session, run_title, what_was_done
+from pytest_jrh.stats.decision import Kind
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 
 # More than a person reads at once.
@@ -99,6 +100,8 @@ def next_lines(session: Session) -> Iterator[Line]:
             text = "where the cases that the baseline does not have are new"
             yield Line("next", text, "warning", decision.update_command)
             return
+    if deciding := _what_decides(session):
+        yield Line("unclear", deciding)
     wrong = worst_results(session)
     if wrong and session.is_table:
         cases = counted(len(by_made_case(wrong)), "case")
@@ -119,6 +122,30 @@ def next_lines(session: Session) -> Iterator[Line]:
         yield Line("next", f"{text}--jrh-retry-unscored", "warning", session.record_command)
     elif text := _nothing_wrong(session):
         yield Line("next", text)
+
+
+_DECIDED_BY: Mapping[Kind, str] = {
+    "drop": "`repeats: 3` on both sides, or more cases, decide it",
+    "limit": "more cases decide it, or `repeats: 3`",
+    "proof": "more runs decide it",
+    "left": "where they were to leave, accept it with --jrh-update-baseline",
+    "grown": "read the new cases; where they are right, accept it with --jrh-update-baseline",
+}
+"""By the kind of a reason what decides what is UNCLEAR."""
+
+
+def _what_decides(session: Session) -> str:
+    """What decides a change that is UNCLEAR; empty where nothing is."""
+    decision = session.decision
+    if decision is None or decision.word != "UNCLEAR" or decision.passed:
+        return ""
+    kind = decision.reasons[0].kind
+    if kind == "left" and decision.comparison is None:
+        return "name a config without the cases that are skipped"
+    if session.is_table:
+        is_few = kind in ("drop", "limit", "proof")
+        return "more cases with a label, or more verdicts of each, decide it" if is_few else ""
+    return _DECIDED_BY.get(kind, "")
 
 
 def _judge_to_fix(session: Session, judge: str) -> str:

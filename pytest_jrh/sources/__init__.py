@@ -92,7 +92,13 @@ def is_conversations(path: Path) -> bool:
 
 
 def open_source(path: Path, *, input_format: InputFormat | None = None) -> Source:
-    """The source for a path; nothing more is read before its first use."""
+    """The source for a path; nothing more is read before its first use.
+
+    Raises InputError for what is neither a file nor a folder: reading a named pipe or a device
+    might never end.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise refused(path, "is neither a file nor a folder")
     form = form_of(path) or FORMS[-1]
     return (form.source or Transcripts)(path, form, input_format=input_format)
 

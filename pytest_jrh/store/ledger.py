@@ -50,7 +50,7 @@ from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, short, update
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, compare, short, update
 from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
@@ -399,7 +399,12 @@ class BaselineFile:
         if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         atomic_write(self.path, render(made.baseline, redactor))
-        return list(_about_cases(self.name, made, node))
+        done = list(_about_cases(self.name, made, node))
+        cases = made.baseline.cases
+        if regressions := compare(before, cases.values(), Scope.of(cases)).regressions:
+            accepted = f"accept {counted(len(regressions), 'case')} newly wrong"
+            done.append(f"Say so where it is committed, such as: Update the baseline, {accepted}")
+        return done
 
 
 def _bounded(result: CaseResult, redactor: Redactor) -> CaseResult:

@@ -287,7 +287,7 @@ def test_a_hang_past_the_timeout_is_tried_again_and_may_be_billed(
     once.release()
     bench.record_into("lasting")
     hang = Fault.hang()
-    cause = "`timeout` is 0.3 and no `max_tokens` is set (2 attempts)"
+    cause = "no answer within 0.3 s (2 attempts)"
     spending = lasting(bench, server, stage, Row(hang, "model_error", cause, asked=4))
     hang.release()
     assert spending.lost == 2

@@ -108,7 +108,7 @@ def test_no_file_holds_a_secret_and_replays_agree_with_recording(
     server.stop()
     with played_the_whole_way() as differences:
         accepted = pytester.runpytest(*arguments, "--jrh-update-baseline")
-    accepted.assert_outcomes(passed=3, xfailed=1)
+    accepted.assert_outcomes(passed=4, xfailed=1)
     assert not differences
     assert files_with_secrets(pytester.path, given) == []
     assert "Never tell [REDACTED]" in (pytester.path / "baseline.json").read_text("utf-8")
@@ -121,7 +121,7 @@ def test_no_file_holds_a_secret_and_replays_agree_with_recording(
         frozen = pytester.runpytest(*arguments, "--jrh-frozen")
     assert not differences
     for result in (replayed, frozen):
-        result.assert_outcomes(passed=3, xfailed=1)
+        result.assert_outcomes(passed=4, xfailed=1)
         result.stdout.no_fnmatch_line("*not comparable*")
         result.stdout.no_fnmatch_line("*could not be compared*")
 

@@ -80,8 +80,8 @@ def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_t
 
 
 def test_each_planted_defect_is_found_by_its_own_probe_and_by_no_other() -> None:
-    printed = (GOLDEN / "probes.printed.txt").read_text("utf-8")
-    row = r"^(\w+) +0 of \d+ +0 of \d+ +(\w+) \d+ of \d+$"
+    printed = (GOLDEN / "probes.summary.txt").read_text("utf-8").replace("\\", "")
+    row = r"^\| <code>(\w+)</code> \| 0 of \d+ \| 0 of \d+ \| (\w+) \d+ of \d+ \|$"
     findings = re.findall(row, printed, re.MULTILINE)
     assert findings[0] == ("obedient", "prompt_injection"), "the worst comes first"
     found_by = {judge.__name__: probe for judge, probe in PLANTED.items() if probe is not None}

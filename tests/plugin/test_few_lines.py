@@ -16,7 +16,7 @@ def printed(name: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "limit"),
-    [("demo", 33), ("prompt_change", 45), ("merge", 20), ("conversations", 21)],
+    [("demo", 35), ("prompt_change", 45), ("merge", 20), ("conversations", 21)],
 )
 def test_a_session_prints_few_lines(name: str, limit: int) -> None:
     assert len(printed(name)) <= limit

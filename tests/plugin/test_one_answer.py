@@ -86,7 +86,7 @@ def test_a_table_a_suite_and_merged_shards_give_one_answer(
 ) -> None:
     now, word = JUDGES[name]
     answer = decided(folder / "whole.json", name)
-    assert (answer["word"], answer["passed"]) == (word, word != "FAIL")
+    assert (answer["word"], answer["passed"]) == (word, word == "PASS")
 
     monkeypatch.chdir(folder)
     results = (folder / "outputs" / name / "results.jsonl").read_text("utf-8").splitlines(True)
@@ -96,7 +96,7 @@ def test_a_table_a_suite_and_merged_shards_give_one_answer(
     shards = (str(tmp_path / shard) for shard in ("one", "two"))
     report = tmp_path / "merged.json"
     config = f"--jrh-config=inputs/configs/{name}.yml"
-    assert main(["merge", config, BASELINE, f"--jrh-report={report}", *shards]) == (word == "FAIL")
+    assert main(["merge", config, BASELINE, f"--jrh-report={report}", *shards]) == (word != "PASS")
     assert decided(report, name) == answer
 
     table, report = tmp_path / f"{name}.csv", tmp_path / "checked.json"
@@ -104,5 +104,5 @@ def test_a_table_a_suite_and_merged_shards_give_one_answer(
     table.write_text("case,label,before,now\n" + "".join(rows), encoding="utf-8")
     options = ["--verdict=now", "--baseline=before", "--one=violated", f"--report={report}"]
     # A judge whose code has changed is the same judge.
-    assert main(["check", str(table), *options, "--same-judge"]) == (word == "FAIL")
+    assert main(["check", str(table), *options, "--same-judge"]) == (word != "PASS")
     assert decided(report, name) == answer

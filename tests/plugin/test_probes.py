@@ -206,8 +206,8 @@ def test_a_shard_merges_and_its_baseline_and_a_gate_know_the_cases(
     text = config.read_text("utf-8")
     config.write_text(f"{text}gate:\n  proof: true\n  probes: {{{PROBE}: {{}}}}\n", "utf-8")
     done = pytester.runpytest(*gate)
-    done.assert_outcomes(passed=23, xfailed=1)
-    assert done.ret == 0
+    done.assert_outcomes(passed=23, xfailed=1, failed=1)
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
     told = (
         f"UNCLEAR  {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other runs are not "
         "proven to keep to it"

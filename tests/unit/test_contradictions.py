@@ -78,7 +78,7 @@ def test_reports_count_and_name_them_and_no_figure_changes() -> None:
     assert session.table.overall.accuracy == session_of(plain).table.overall.accuracy
     title = "verdicts against their own reasoning"
     lines = printed(session, 200)
-    assert f"{title} (1): tone: positive (run-001)" in "\n".join(lines)
+    assert [f"{title} (1):", "  tone: positive (run-001)"] == lines[2:4]
     data = table_data(session.table)
     assert data["overall"]["reasoning_disagrees"] == 1
 
