@@ -101,6 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         sys.stderr.write(escape_commands(visible(f"{error}\n")))
         return 4
+    except PermissionError as error:
+        sys.stderr.write(visible(f"{error.filename}: cannot be opened: {error.strerror}\n"))
+        return 4
     except BrokenPipeError:
         # The reader, such as `head`, has closed the pipe; at exit Python would write to it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

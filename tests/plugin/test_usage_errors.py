@@ -5,12 +5,15 @@ A discovered suite in a collection error.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_jrh.__main__ import main
 from pytest_jrh.config.options import Options, mistakes
 from tests.plugin.recorded import Recorded
 from tests.support.suites import SuiteFiles
@@ -166,3 +169,33 @@ def test_typed_options_that_need_a_suite_are_refused_without_one(pytester: pytes
             "Name its config with --jrh-config=FILE."
         ]
     )
+
+
+def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let nobody look into a folder: its permissions alone do not stop root."""
+    look = os.stat
+
+    def looked(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        if not isinstance(path, int) and f"{os.fspath(path)}".startswith(f"{folder}{os.sep}"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return look(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", looked)
+
+
+def test_a_folder_that_nobody_may_look_into_is_a_usage_error(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close(monkeypatch, pytester.path / "inputs/cassettes/tiny")
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*inputs/cassettes/tiny*: cannot be opened: Permission denied"])
+
+
+def test_a_command_says_which_file_it_may_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "closed/runs.jsonl"
+    close(monkeypatch, log.parent)
+    assert main(["init", "tiny", f"--log={log}", f"--folder={tmp_path}"]) == 4
+    assert capsys.readouterr().err == f"{log}: cannot be opened: Permission denied\n"
