@@ -223,6 +223,7 @@ _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
     (rb"PK\x03\x04.*xl/", "an Excel file", _BY_PANDAS.format("read_excel(sys.argv[1], dtype=str)")),
     (rb"PK\x03\x04.*(word/|content\.xml|Index/)|\xd0\xcf\x11\xe0", "an office document", _EXPORT),
     (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
+    (rb".{257}ustar", "an archive (tar)", _UNPACK),
     (rb"\x1f\x8b", "compressed (gzip)", _UNPACK),
     (rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "compressed (bzip2, xz, zstd)", _UNPACK),
     (rb"PAR1\x15", "a Parquet file", _BY_PANDAS.format("read_parquet(sys.argv[1])")),

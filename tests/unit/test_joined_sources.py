@@ -467,6 +467,7 @@ def _archive(*names: str) -> bytes:
         ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an office document"),
         ("t.ods", _archive("mimetype", "content.xml"), "is an office document"),
         ("runs.zip", _archive("runs.jsonl"), "is a zip archive"),
+        ("runs.tar", b"runs.jsonl".ljust(257, b"\0") + b"ustar", "is an archive (tar)"),
         ("runs.jsonl", gzip.compress(b"{}", mtime=0), "is compressed (gzip)"),
         ("runs.jsonl", b"\x28\xb5\x2f\xfd\x04", "is compressed (bzip2, xz, zstd)"),
         ("t.parquet", b"PAR1\x15\x04\x15", "pandas.read_parquet(sys.argv[1])"),
