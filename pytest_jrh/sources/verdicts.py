@@ -102,6 +102,8 @@ def choose_columns(
     if "case" not in chosen:
         may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS)[:1])
         chosen["case"] = case_column(table, taken(), [*beside, may_repeat])
+    if chosen["case"] and not chosen["repeat"] and "repeat" not in options:
+        chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken())
     if "verdict" in needed:
         if "cluster" not in chosen:
             chosen["cluster"] = _cluster(table, taken(), chosen["case"])
@@ -198,7 +200,7 @@ def _count(table: Table, *columns: str) -> int:
     return len({*zip(*map(table.texts, columns), strict=True)})
 
 
-def _telling_apart(table: Table, names: Sequence[str], beside: Sequence[str]) -> str:
+def _telling_apart(table: Table, names: Iterable[str], beside: Sequence[str]) -> str:
     """The only one of these columns that, with those beside it, tells all rows apart."""
     columns = [name for name in names if _count(table, name, *beside) == len(table.lines)]
     return columns[0] if len(columns) == 1 else ""
@@ -216,6 +218,17 @@ def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> 
     usual = [name for name in table.named(_MORE_IDS) if name in names]
     ids = [name for name in names if name.casefold().endswith("_id")]
     return _telling_apart(table, usual, beside) or _telling_apart(table, ids, beside)
+
+
+def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
+    """The only column that tells apart rows of one case with one text, as those of a judge that was
+    asked several times; empty where there are no such rows, or no such column.
+    """
+    known = (*of_case, *table.named(TEXTS))
+    if _count(table, *known) == len(table.lines):
+        return ""
+    names = [name for name in table.named(_MORE_REPEATS) if name not in taken]
+    return _telling_apart(table, names, known)
 
 
 def _cluster(table: Table, taken: Collection[str], case: str) -> str:

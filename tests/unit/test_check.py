@@ -450,16 +450,25 @@ def test_few_clusters_are_asked_for_and_one_is_none(
     assert (taken or f"--cluster {name} or --cluster none") in " ".join(printed.split())
 
 
-@pytest.mark.parametrize("head", ["essay_id", "idx", "pair", "id"])
-def test_runs_of_equal_cases_are_repeats_where_that_is_said(run: Run, head: str) -> None:
+@pytest.mark.parametrize(
+    ("head", "taken"),
+    [
+        ("essay_id", "case: essay_id, repeat: run"),
+        ("idx", "case: idx, repeat: run"),
+        ("pair", "case: pair, repeat: run"),
+        ("id", "case: id, repeat: run"),
+    ],
+)
+def test_runs_of_equal_cases_are_repeats(run: Run, head: str, taken: str) -> None:
     rows = [f"c{case},{case % 2},{number % 2},{number}" for case in range(4) for number in range(3)]
-    table = written(f"{head},human,judge,run\n" + "\n".join(rows))
-    code, printed = run(table)
-    assert (code, "name the column that tells its rows apart: --repeat" in printed) == (4, True)
-    code, printed = run(table, "--repeat=run")
+    code, printed = run(written(f"{head},human,judge,run\n" + "\n".join(rows)))
     assert code == 0
-    assert f"case: {head}, repeat: run" in " ".join(printed.split())
+    assert taken in " ".join(printed.split())
     assert "in 4 of 4 repeated cases" in " ".join(printed.split())
+    # With another text it is another case.
+    rows = [f"{row},text {place}" for place, row in enumerate(rows)]
+    code, printed = run(written(f"{head},human,judge,run,input\n" + "\n".join(rows)))
+    assert (code, "repeat:" in printed) == (4, False)
 
 
 def test_of_many_errors_the_first_are_told(run: Run) -> None:
