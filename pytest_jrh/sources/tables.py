@@ -92,6 +92,9 @@ def read_table(path: Path, file: str) -> Table:
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
         raise InputError("is empty; must be CSV or JSON lines", file, 1)
+    if "\x00" in text:
+        line = text.count("\n", 0, text.index("\x00")) + 1
+        raise InputError("has a NUL character", file, line, hint="write the file again, as UTF-8")
     problems: list[Problem] = []
     start = text.lstrip()
     # JSON lines are whole objects; a document is a list, or not whole in its first line.

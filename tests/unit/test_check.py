@@ -625,6 +625,11 @@ def test_a_broken_table_is_refused_with_its_line(run: Run, name: str) -> None:
     assert_is_plain(text)
 
 
+def test_a_cell_with_a_nul_is_no_verdict(run: Run) -> None:
+    code, text = run(written("id,label,verdict\na,violated,viol\0ated"))
+    assert (code, "verdicts.csv:2: has a NUL character" in text) == (4, True)
+
+
 def test_what_is_no_file_is_refused(run: Run) -> None:
     assert run(".")[0] == 4
     assert "no such file" in run("none.csv")[1]
