@@ -374,9 +374,11 @@ def codex(lines: Sequence[Json]) -> Conversation:
     head: Json = {}
     metadata: dict[str, str] = {}
     unknown: dict[str, None] = {}
+    rolled_back = 0
     for index, line in enumerate(lines):
         with inside(index):
             kind, payload = line.get("type"), line.get("payload")
+            rolled_back += texts_in(payload, ("type",)).get("type") == "thread_rolled_back"
             if kind == "response_item":
                 items.append(((index, "payload"), payload))
             elif kind == "session_meta":
@@ -390,6 +392,10 @@ def codex(lines: Sequence[Json]) -> Conversation:
                     items.append(((index,), {"role": "user", "content": summary}))
             elif kind not in _WITH_PAYLOAD:
                 unknown[str(kind or "no type")] = None
+    notices = []
+    if rolled_back:
+        times = counted(rolled_back, "time")
+        notices.append(f"turns were rolled back {times}, and are in the transcript")
     return Conversation(
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),
@@ -399,7 +405,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
             **texts_in(head.get("git"), ("branch",)),
             **metadata,
         },
-        notices=_unknown_notices(unknown),
+        notices=[*notices, *_unknown_notices(unknown)],
     )
 
 

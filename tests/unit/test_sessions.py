@@ -232,6 +232,7 @@ def test_what_codex_rolled_back_is_read_as_the_agent_did_it(tmp_path: Path) -> N
     lines = [codex_line("user", "One"), codex_line("assistant", "1"), rollback]
     source = written(tmp_path / "s.jsonl", [SESSION, *lines])
     assert said(source) == ["[0] user | One", "[1] assistant | 1"]
+    assert "s.jsonl: turns were rolled back 1 time, and are in the transcript" in source.notices()
 
 
 def test_the_instructions_of_codex_and_its_agents_messages_are_turns(tmp_path: Path) -> None:
