@@ -90,8 +90,8 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
             is_ordinal = pair.now.spec.derived or pair.now.target is not None
             of_class = "newly missed" if pair.now.label else "new false alarms"
             kinds["newly wrong" if is_ordinal else of_class] += 1
-    clauses = [f"it accepts {number:,} {kind}" for kind, number in sorted(kinds.items())]
-    parts = [" and ".join(clauses).replace("and it accepts", "and") or "it accepts no loss"]
+    losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]
+    parts = [f"it accepts {' and '.join(losses) or 'no loss'}"]
     if added:
         wrong = sum(map(is_wrong, added))
         parts.append(f"adds {counted(len(added), 'case')} ({wrong:,} wrong)")
