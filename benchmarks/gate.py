@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import case_id
-from pytest_jrh.core.model import CaseResult, CaseSpec
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.changes import is_better
 from pytest_jrh.stats.decision import Decision, Held, decide

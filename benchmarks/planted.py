@@ -14,8 +14,9 @@ from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Base, Derived, ProbeSettings
 from pytest_jrh.config.probes import drawn
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import CaseSpec, Message, Rubric
+from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.stats.probes import probe_tables

@@ -20,18 +20,12 @@ if TYPE_CHECKING:
     )
     from pytest_jrh.cli.checking import CheckedTable, check_table
     from pytest_jrh.config.rubrics import load_rubrics
+    from pytest_jrh.core.calls import Completion, StageModel
+    from pytest_jrh.core.cases import Case, PerturbationOutcome
     from pytest_jrh.core.errors import InputError, JrhError, NoVerdictCase, Unscored
-    from pytest_jrh.core.model import (
-        AgentRun,
-        Case,
-        CaseResult,
-        Completion,
-        PerturbationOutcome,
-        Rubric,
-        ScoreLevel,
-        StageModel,
-        Verdict,
-    )
+    from pytest_jrh.core.results import CaseResult, Verdict
+    from pytest_jrh.core.runs import AgentRun, Rubric
+    from pytest_jrh.core.scales import ScoreLevel
     from pytest_jrh.engine.library import (
         ConversationPerturber,
         Pipeline,
@@ -48,11 +42,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentRun": "core.model",
-    "Case": "core.model",
-    "CaseResult": "core.model",
+    "AgentRun": "core.runs",
+    "Case": "core.cases",
+    "CaseResult": "core.results",
     "CheckedTable": "cli.checking",
-    "Completion": "core.model",
+    "Completion": "core.calls",
     "ConversationPerturber": "engine.library",
     "ConversationSummarizer": "cases.pipeline",
     "Goal": "cases.pipeline",
@@ -61,14 +55,14 @@ _HOMES = {
     "JrhError": "core.errors",
     "LiteLLMExchange": "llm.client",
     "NoVerdictCase": "core.errors",
-    "PerturbationOutcome": "core.model",
+    "PerturbationOutcome": "core.cases",
     "Pipeline": "engine.library",
     "Reliability": "stats.figures",
-    "Rubric": "core.model",
-    "ScoreLevel": "core.model",
-    "StageModel": "core.model",
+    "Rubric": "core.runs",
+    "ScoreLevel": "core.scales",
+    "StageModel": "core.calls",
     "Unscored": "core.errors",
-    "Verdict": "core.model",
+    "Verdict": "core.results",
     "apply_single_edit": "cases.pipeline",
     "check_table": "cli.checking",
     "generate_agent_perturbations": "engine.library",

@@ -35,9 +35,12 @@ from pytest_jrh.cases.acts import (
 )
 from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Completion, ResponseT
+from pytest_jrh.core.cases import Edit, Plan, PlanStep
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Completion, Edit, Message, Plan, PlanStep, ResponseT, Rubric
+from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
 from pytest_jrh.core.text import ELLIPSIS, shortened
 from pytest_jrh.core.transcript import (
@@ -102,7 +105,7 @@ async def plan_acts(
     return await asked_plan(stage, places, ActsPlannerResponse, shown, rubric, goal, max_steps)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places(Turns):
     """Where a plan of acts may point: assistant turns, and calls that have one result.
 

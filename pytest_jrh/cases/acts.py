@@ -21,7 +21,9 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any, TypeAlias
 
-from pytest_jrh.core.model import Edit, Message
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Edit
+from pytest_jrh.core.runs import Message
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -95,7 +97,7 @@ def with_words(message: Message, words: str) -> tuple[Message, int]:
     return {**message, "content": blocks}, len(content) - len(blocks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Act:
     """One call of a transcript: its turn, its number in it from 0, and where its results stand."""
 
@@ -229,7 +231,7 @@ def shape_of(value: object, depth: int = 0) -> Shape:
     return Shape(Counter([json_type(value)]), keys, items)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """What a log shows of one tool: the shapes of its arguments and of its results, and some of its
     calls with their results.

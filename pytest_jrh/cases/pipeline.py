@@ -16,24 +16,14 @@ from typing import Any, Literal
 
 from pydantic import create_model, model_validator
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete, Completion, StageModel
+from pytest_jrh.core.cases import Edit, Objective, PerturbationOutcome, Plan, PlanStep, Verification
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import (
-    AgentRun,
-    Complete,
-    Completion,
-    Edit,
-    Message,
-    Mode,
-    Objective,
-    PerturbationOutcome,
-    Plan,
-    PlanStep,
-    Rubric,
-    Skip,
-    StageModel,
-    Verification,
-)
+from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -129,7 +119,7 @@ def apply_single_edit(
     return (*messages[:message_index], edited, *messages[message_index + 1 :]), dropped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Goal:
     """What a case becomes: it violates or satisfies the rubric, or lands on `target_score`."""
 
@@ -225,7 +215,7 @@ async def asked_plan(
     return planned if planned.thesis or planned.steps else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turns:
     """Where a plan of words may point: the assistant turns."""
 

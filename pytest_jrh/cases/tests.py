@@ -7,19 +7,13 @@ A probe is a kind of test whose cases are those of others, changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core.model import (
-    NATURAL,
-    PERTURBATION,
-    POSITIVES,
-    SHORT_NAMES,
-    Label,
-    Objective,
-    Skip,
-)
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES, Objective
+from pytest_jrh.core.runs import Label
+from pytest_jrh.core.skips import Skip
 
 
 class Planned(NamedTuple):
@@ -31,7 +25,7 @@ class Planned(NamedTuple):
     skip: Skip | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """A kind of test, and which cases it has.
 

@@ -12,20 +12,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.cases import NATURAL, CaseSpec
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
-from pytest_jrh.core.model import (
-    NATURAL,
-    UNSCORED,
-    CaseResult,
-    CaseSpec,
-    Extra,
-    LabelSource,
-    Rubric,
-    ScoreLevel,
-    Why,
-)
+from pytest_jrh.core.results import CaseResult, Extra
+from pytest_jrh.core.runs import LabelSource, Rubric
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
 from pytest_jrh.sources.verdicts import (

@@ -14,15 +14,17 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import metadata, resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, listed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import DEFAULT_SEED, Mode, RunSummary
+from pytest_jrh.core.runs import DEFAULT_SEED, RunSummary
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
@@ -41,7 +43,7 @@ from pytest_jrh.sources.tables import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabelFile:
     """A label file: where the suite keeps it, and the rubrics and labels in it."""
 
@@ -134,7 +136,7 @@ LARGEST_LOG = 20_000_000
 """In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogPlace:
     """Where the suite finds its log, and the `copies` to make, relative to the project."""
 
@@ -169,7 +171,7 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
     return LogPlace(path, committed=True, copies=copies)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundRuns:
     """The runs of a file or folder, the `names` that labels may have for them, and where the parts
     of conversations are, if not as usual.

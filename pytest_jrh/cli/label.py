@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 from pytest_jrh.cli.init import look_at
 from pytest_jrh.config.rubrics import load_rubrics, read_head
 from pytest_jrh.config.schema import BlindSection
+from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import question_digest, short_digest
-from pytest_jrh.core.model import AgentRun, Case, CaseSpec, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.text import counted
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.pages import Labelling

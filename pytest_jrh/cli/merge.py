@@ -13,6 +13,7 @@ from pathlib import Path
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands, Suite
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import (
     MOST_PROBLEMS,
@@ -23,8 +24,10 @@ from pytest_jrh.core.errors import (
     collecting,
 )
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id
-from pytest_jrh.core.model import JUDGED, CaseResult, CaseSpec, Message
 from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Message
+from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.engine.case import unedited_case, without_labels
 from pytest_jrh.engine.provenance import session_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite

@@ -21,6 +21,7 @@ from pytest_jrh.config.rand import AGENT
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, CasesSection, Config, LabelSection, PanelJudge
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.documents import (
     Findings,
     KeyPath,
@@ -33,7 +34,8 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.model import Mode, Rubric, StageModel
+from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint

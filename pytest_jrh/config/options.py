@@ -11,13 +11,13 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import name_problem, one_line
-from pytest_jrh.core.values import frozen
 
 if TYPE_CHECKING:
     # A session without suites is spared pydantic.
-    from pytest_jrh.core.model import RecordMode
+    from pytest_jrh.core.calls import RecordMode
 
 
 OptionKind: TypeAlias = Literal["bool", "choice", "string", "int", "float", "path", "paths"]

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import Findings, KeyPath, printable, shown
 from pytest_jrh.core.files import exists, relative_path
 from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.text import nearest
-from pytest_jrh.core.values import frozen
 
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8

@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
-from pytest_jrh.core.model import AgentRun, Preprocessor
+from pytest_jrh.core.runs import AgentRun, Preprocessor
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
 

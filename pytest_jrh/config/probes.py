@@ -19,9 +19,11 @@ from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.cases import CaseSpec, Objective
 from pytest_jrh.core.documents import Findings, KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
-from pytest_jrh.core.model import CaseSpec, Label, LabelKey, Mode, Objective, RunSummary
+from pytest_jrh.core.runs import Label, LabelKey, RunSummary
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.text import nearest_hint
 
 

@@ -16,7 +16,8 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import Mode, Rubric, ScoreLevel
+from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import Mode, ScoreLevel
 from pytest_jrh.core.text import nearest, nearest_hint
 
 # How every text begins that `init` leaves for the user to write.

@@ -19,7 +19,10 @@ from pydantic.config import JsonDict
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
-from pytest_jrh.core.model import DEFAULT_SEED, LONGEST_SCALE, EditsOf, Objective, RecordMode
+from pytest_jrh.core.calls import RecordMode
+from pytest_jrh.core.cases import EditsOf, Objective
+from pytest_jrh.core.runs import DEFAULT_SEED
+from pytest_jrh.core.scales import LONGEST_SCALE
 from pytest_jrh.core.sections import (
     ConfigSection,
     Count,

@@ -16,18 +16,15 @@ from pytest_jrh.cases.tests import KINDS, Kind
 from pytest_jrh.config.options import OPTIONS, Options
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.schema import Config, GateRules, LabelSection
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import CaseSpec, Objective
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, node_part
-from pytest_jrh.core.model import (
-    UNSCORED,
-    CaseResult,
-    CaseSpec,
-    Mode,
-    Objective,
-    Rubric,
-    StageModel,
-)
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import JudgeSettings
 
 

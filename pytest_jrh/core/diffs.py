@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from pytest_jrh.core.model import Edit, Message
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Edit
+from pytest_jrh.core.runs import Message
 
 Kind = Literal["same", "gone", "new"]
 

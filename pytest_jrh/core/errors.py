@@ -24,10 +24,12 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core import frozen
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, CaseResult, SkipKind, UnscoredKind
+    from pytest_jrh.core.cases import Case
+    from pytest_jrh.core.results import CaseResult
+    from pytest_jrh.core.skips import SkipKind, UnscoredKind
 
 
 _T = TypeVar("_T")
@@ -139,7 +141,7 @@ class NoVerdictCase(JrhError):
 
     def __init__(self, kind: SkipKind, text: str = "", rejected: Case | None = None) -> None:
         # A session without suites imports the errors, and is spared pydantic.
-        from pytest_jrh.core.model import Skip
+        from pytest_jrh.core.skips import Skip
 
         self.skip = Skip(kind, text)
         self.rejected = rejected

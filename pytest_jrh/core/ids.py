@@ -17,7 +17,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core.model import PERTURBATION, CaseResult, CaseSpec, Extra, ProbeVariant, Rubric
+from pytest_jrh.core.cases import PERTURBATION, CaseSpec
+from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
+from pytest_jrh.core.runs import Rubric
 
 CASES_FILE = "agent_perturbations.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""

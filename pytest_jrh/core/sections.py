@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core import frozen
 
 
 @frozen

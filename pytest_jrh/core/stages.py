@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core import frozen
 
 
 @frozen

@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import neutralize
-from pytest_jrh.core.values import frozen
 
 if TYPE_CHECKING:
     import jinja2

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from pytest_jrh.core.model import Message
+from pytest_jrh.core.runs import Message
 
 _Value = TypeVar("_Value")
 

@@ -18,30 +18,16 @@ from pytest_jrh.cases.pipeline import Goal, goal_of
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete, RecordMode, Spending, StageModel
+from pytest_jrh.core.cases import Case, CaseSpec, HumanReview, PerturbationOutcome
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
-from pytest_jrh.core.model import (
-    NOTHING_WRONG,
-    UNSCORED,
-    AgentRun,
-    Case,
-    CaseResult,
-    CaseSpec,
-    CaseSpending,
-    Complete,
-    HumanReview,
-    Judgment,
-    PerturbationOutcome,
-    RecordMode,
-    Rubric,
-    ShownTurns,
-    Spending,
-    StageModel,
-    Verdict,
-    Why,
-)
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult, CaseSpending, Judgment, ShownTurns, Verdict
+from pytest_jrh.core.runs import AgentRun, Rubric
+from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -172,7 +158,7 @@ class Attempt:
         return replace(result, spending=CaseSpending(spending), extra=extra)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaseMaker:
     """Makes a session's cases; `generations` are those that a panel shares.
 
@@ -420,7 +406,7 @@ async def generate_case(
     return case
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineSettings:
     """How a session's cases are run.
 
@@ -645,7 +631,7 @@ def admit(
         raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 

@@ -15,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +34,9 @@ from pytest_jrh.cases.pipeline import (
 )
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.cases import Case, EditsOf, Objective, PerturbationOutcome
 from pytest_jrh.core.errors import (
     InputError,
     NoVerdictCase,
@@ -42,22 +45,10 @@ from pytest_jrh.core.errors import (
     collecting,
     error_text,
 )
-from pytest_jrh.core.model import (
-    NOTHING_WRONG,
-    AgentRun,
-    Case,
-    CaseResult,
-    Complete,
-    EditsOf,
-    Mode,
-    Objective,
-    PerturbationOutcome,
-    Rubric,
-    Skip,
-    StageModel,
-    Verdict,
-    Why,
-)
+from pytest_jrh.core.results import CaseResult, Verdict
+from pytest_jrh.core.runs import AgentRun, Rubric
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.skips import NOTHING_WRONG, Skip, Why
 from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
@@ -68,7 +59,7 @@ from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import read_jsonl
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipeline:
     """Everything that making the cases of one test needs, but the way to the models.
 
@@ -131,7 +122,7 @@ class Pipeline:
         return ConversationPerturber(self, complete)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConversationPerturber:
     """Makes one case from one run, or says why there is none."""
 
@@ -258,7 +249,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Perturbation:
     """One outcome of `generate_agent_perturbations`, with what it was made from."""
 

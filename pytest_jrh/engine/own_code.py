@@ -16,8 +16,11 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete
 from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
-from pytest_jrh.core.model import UNSCORED, Complete, Verdict
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.keys import advice_on_keys
 from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict, said_by
@@ -32,7 +35,7 @@ _LATE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TapedCalls:
     """The `JudgeCalls` of one repeat of one case, over its tape.
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.core.model import CaseSpec, Message, StageModel
+from pytest_jrh.core.runs import Message
 from pytest_jrh.core.stages import (
     EDITOR,
     JUDGE,
@@ -41,7 +43,7 @@ _SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
 _NO_CENT = "$0.00"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Survey:
     """How far one case got by replay: how many calls were answered, and those that are still to be
     made for it, by the model of each stage.

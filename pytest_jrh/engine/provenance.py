@@ -20,8 +20,8 @@ from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, relative_path, same_text
 from pytest_jrh.core.git import git_output
 from pytest_jrh.core.ids import node_part, short_digest
-from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import JudgeSettings

@@ -22,18 +22,13 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 
+from pytest_jrh.core.calls import Progress
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
-from pytest_jrh.core.model import (
-    UNSCORED,
-    Case,
-    CaseResult,
-    CaseSpec,
-    Judgment,
-    Progress,
-    Why,
-)
 from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult, Judgment
+from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.engine.case import (
     Attempt,
     Calls,

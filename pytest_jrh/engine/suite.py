@@ -18,22 +18,21 @@ from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import expand
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import RecordMode, StageModel
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.ids import Recorded, case_id
-from pytest_jrh.core.model import (
+from pytest_jrh.core.runs import (
     AgentRun,
-    Case,
-    CaseSpec,
     Label,
     LabelKey,
     Message,
     Preprocessor,
-    RecordMode,
     Rubric,
     RunSummary,
-    StageModel,
 )
 from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
@@ -367,7 +366,7 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
     return replace(problem, file=document.file, line=document.line(key), key=dotted(key))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedSuites:
     """The suites of one process, in the order in which they were loaded.
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pytest_jrh.core.model import Case, Mode, StageModel, Verdict
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import Case
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import (
@@ -64,7 +67,7 @@ class ScorerKeys(OwnCodeKeys):
     """The models of its roles, as Inspect names them; `model` is that of all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScorerJudge(OwnCodeJudge):
     """A judge that is a scorer of Inspect; it gets a `TaskState` of each case, and asks models
     through Inspect.

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -20,8 +20,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from pydantic import create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Case, Complete, Message, Mode, ScoreLevel, StageModel, Verdict
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.runs import Message
+from pytest_jrh.core.scales import Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds
 from pytest_jrh.core.templates import Template
@@ -51,7 +56,7 @@ class Said(NamedTuple):
     reasoning: object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnCode:
     """One verdict that is given by code which may ask whom it likes.
 
@@ -105,7 +110,7 @@ class JudgeCalls(Protocol):
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuiteJudge(ABC):
     """A judge under test.
 
@@ -148,7 +153,7 @@ class SuiteJudge(ABC):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeSettings:
     """One judge of a config; `name` is None where the suite has a single one.
 
@@ -184,7 +189,7 @@ class JudgeSettings:
         return self.stage.model or self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeKind:
     """A kind of judge: its keys in a judge's section of a config, and how one is built.
 
@@ -234,7 +239,7 @@ def value_of(key: str) -> str | int | bool:
     return int(key) if is_number else key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedRubric:
     """The criterion: its id and its text."""
 
@@ -242,7 +247,7 @@ class JudgedRubric:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedCase:
     """A case as a judge sees it: the rubric, the scale, and the whole transcript.
 
@@ -365,7 +370,7 @@ class JudgeResponse(Response):
     score: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptJudge(SuiteJudge):
     """The judge that a config describes by a model and a prompt.
 

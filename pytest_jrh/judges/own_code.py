@@ -20,10 +20,13 @@ import sys
 import types
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Completion, ResponseT, StageModel
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import (
     InputError,
@@ -34,16 +37,10 @@ from pytest_jrh.core.errors import (
     source_of,
 )
 from pytest_jrh.core.files import same_text
-from pytest_jrh.core.model import (
-    Case,
-    Completion,
-    Mode,
-    ResponseT,
-    StageModel,
-    UnscoredKind,
-    Verdict,
-)
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
+from pytest_jrh.core.skips import UnscoredKind
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.judges.judge import (
@@ -98,7 +95,7 @@ def no_verdict(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scale:
     """What is made of the values of a judge, `who`. A number from `threshold` on is a violation, or
     a pass where `one_passes`.
@@ -188,7 +185,7 @@ DEFAULT_TIMEOUT = 120.0
 _SHORT = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnCodeJudge(SuiteJudge):
     """A judge whose requests are recorded as they are sent, by whatever code sends them.
 
@@ -384,7 +381,7 @@ class PythonKeys(OwnCodeKeys):
     """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PythonJudge(OwnCodeJudge):
     """A judge that is a function: it gets a `JudgedCase`, and `complete` where it takes that.
 

@@ -26,19 +26,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete, Completion, ResponseT, StageModel, Usage
+from pytest_jrh.core.cases import EditsOf, Objective
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import (
-    Complete,
-    Completion,
-    EditsOf,
-    Mode,
-    Objective,
-    ResponseT,
-    ScoreLevel,
-    StageModel,
-    Usage,
-)
+from pytest_jrh.core.scales import Mode, ScoreLevel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
@@ -233,7 +226,7 @@ class CallRequest:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What a provider returned with status 200; `cost` is US dollars, None where no price is known.
 
@@ -513,7 +506,7 @@ def _parts(template: Template) -> tuple[Template | None, Template]:
     return replace(template, source=above), replace(template, source=below.lstrip("\n"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """A stage model with its checked template, ready to be called."""
 

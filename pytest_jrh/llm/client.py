@@ -17,12 +17,12 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeAlias
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.errors import Unscored, is_ours
-from pytest_jrh.core.model import Usage
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
 from pytest_jrh.llm.limits import (
     EarlyStop,
@@ -320,7 +320,7 @@ _ABOUT_ONE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sending:
     """How one attempt is sent: `left_out` names parameters that are not sent, `schema_sent` how the
     schema is.

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import message_text
@@ -126,7 +127,7 @@ class Slots:
 _RATE_FACTOR = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryPolicy:
     """How often a call is tried, and the jittered exponential wait between tries, in seconds.
 
@@ -332,7 +333,7 @@ _IMAGE = 50_000
 _WRAPPING = 18
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """US dollars per token read and written, and the longest answer of the model in tokens."""
 

@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
@@ -308,7 +309,7 @@ _CLASS_NAMES = re.compile(
 _TRACEBACK = "Traceback (most recent call last)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A failed attempt: how to go on, and `cause` and `advice` for the user.
 

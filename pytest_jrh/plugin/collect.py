@@ -23,10 +23,12 @@ from _pytest._code.code import (
 )
 
 import pytest_jrh
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.ids import case_name, node_part
-from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import UNCOMPARED, UNSCORED
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION

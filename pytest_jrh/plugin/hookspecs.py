@@ -4,16 +4,18 @@ which one of them adds rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_jrh.core import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_jrh.cases.probes.probe import Probe
-    from pytest_jrh.core.model import Complete
+    from pytest_jrh.core.calls import Complete
     from pytest_jrh.judges.judge import JudgeKind
     from pytest_jrh.reports.report import Report
     from pytest_jrh.sources.source import Form
@@ -47,7 +49,7 @@ def pytest_jrh_register(tables: Tables) -> None:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tables:
     """The rows that a project adds; each takes part like a built-in one.
 

@@ -16,7 +16,7 @@ from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite

@@ -22,11 +22,13 @@ import pytest
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands, Suite
+from pytest_jrh.core.calls import Complete, Progress, StageModel
+from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import node_part
-from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, Progress, Review, StageModel
 from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite

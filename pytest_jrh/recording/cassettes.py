@@ -30,10 +30,10 @@ from pydantic import (
 )
 
 from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write, encoded
-from pytest_jrh.core.model import Usage
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes

@@ -6,12 +6,15 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, replace
 from typing import Any, NamedTuple, NoReturn
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.errors import InputError, Unrecorded, Unscored, error_places
-from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.printed import Printed
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import OwnCode, Said
@@ -49,7 +52,7 @@ class Judged(NamedTuple):
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptRequests:
     """Keeps the requests of a judge's own code on the tape of its case.
 

@@ -19,11 +19,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import Unscored, holding
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.judges.keys import asks_for_credentials
@@ -60,7 +60,7 @@ class HttpRequest(NamedTuple):
         return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Halt:
     """Why a judge's code was halted.
 

@@ -12,9 +12,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import edited_turns, shared_ends
-from pytest_jrh.core.model import Case, Message, ShownTurns
 from pytest_jrh.core.redact import REDACTED
+from pytest_jrh.core.results import ShownTurns
+from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import has_media, message_text, render_transcript
 from pytest_jrh.recording.recorder import HttpRequest
 

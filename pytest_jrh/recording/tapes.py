@@ -11,13 +11,14 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import RecordMode, Spending, StageModel
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.model import RecordMode, Spending, StageModel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.text import shortened
@@ -52,7 +53,7 @@ def is_shared(request: CallRequest, sequence: int) -> bool:
     return stage is not None and sequence <= stage.shared_calls
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lookup:
     """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
 
@@ -61,7 +62,7 @@ class Lookup:
     answer: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """How the calls of a session are answered, common to all of its tapes.
 

@@ -5,9 +5,10 @@ Texts of blocks may hold names from outside: each renderer escapes every one of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
@@ -16,7 +17,7 @@ Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
 Level: TypeAlias = Literal["rubric", "variant", "total"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Headline:
     """The word about a suite, and why; `suite` where there are several. A table that nothing
     decides about has no word.
@@ -27,7 +28,7 @@ class Headline:
     suite: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sentence:
     """A paragraph."""
 
@@ -35,7 +36,7 @@ class Sentence:
     weight: Weight = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A sentence under a name of one or two words, such as `labels` or `next`, and the command that
     it is about, where there is one.
@@ -47,14 +48,14 @@ class Line:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Points:
     """Sentences that belong together."""
 
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A figure, and its interval where it has one.
 
@@ -77,7 +78,7 @@ class Cell:
         return f"{self.text} ({self.range})" if has_range else self.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A line of a table: variants are parts of the row above them.
 
@@ -91,7 +92,7 @@ class Row:
     about: tuple[str, str, str] = ("", "", "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Names and their figures; `titles` head the figures, and `first` the names.
 
@@ -106,7 +107,7 @@ class Table:
     most: int = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedCase:
     """A case by its node id, a remark on it, and where the session has a result of it, its key and
     a `title` that says what was done.
@@ -123,7 +124,7 @@ MOST_IN_MARKDOWN = 200
 MOST_ON_PAGE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cases:
     """A list of cases, of which the terminal names at most `most`, and the other reports as many as
     the two numbers above say.
@@ -159,7 +160,7 @@ class Cases:
         return self.cases[:most], max(0, len(self.cases) - most)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorstCase:
     """A case that is judged wrong, in the words of a line.
 
@@ -179,14 +180,14 @@ class WorstCase:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadFirst:
     """The cases that are judged wrong, in the order in which to read them."""
 
     cases: tuple[WorstCase, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diff:
     """What changed in a text, and in which."""
 
@@ -194,7 +195,7 @@ class Diff:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """Blocks under a heading."""
 

@@ -7,18 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import (
-    UNSCORED,
-    Case,
-    CaseResult,
-    Edit,
-    ScoreLevel,
-    Verdict,
-    equal_verdicts,
-    majority,
-)
+from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts
+from pytest_jrh.core.runs import majority
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare

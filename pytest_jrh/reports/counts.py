@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Sentence, Table, Weight
 from pytest_jrh.reports.probes import turned_sentence, turned_table
@@ -49,7 +49,7 @@ class Share(NamedTuple):
 _NOTHING = Share()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Counts:
     """What a judge gets wrong in the cases of a rubric, of a level, or of all.
 

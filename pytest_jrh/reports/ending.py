@@ -9,15 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
-from pytest_jrh.core.model import MADE, UNSCORED, Case, CaseResult, CaseSpec
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, counted, escape_commands
 from pytest_jrh.reports.grounds import found_wrong
 from pytest_jrh.reports.json_values import JsonReport
@@ -73,7 +76,7 @@ _UNWRITTEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndSettings:
     """What a session is held against, and what it writes beside the suites' own files.
 
@@ -92,7 +95,7 @@ class EndSettings:
     reviewed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Concluded:
     """What a session came to. `written` are the reports, `folders` those of the suites' own files,
     `updates` and `problems` sentences for the user.

@@ -9,19 +9,14 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import Piece, near_changes
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
-from pytest_jrh.core.model import (
-    UNSCORED,
-    Case,
-    CaseResult,
-    ScoreLevel,
-    Verdict,
-    equal_verdicts,
-    scores_text,
-)
+from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
     capital,

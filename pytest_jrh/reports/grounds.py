@@ -8,7 +8,9 @@ from dataclasses import replace
 from itertools import chain
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import MADE, CaseResult, majority
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import majority
+from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Block, Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name

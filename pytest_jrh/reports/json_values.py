@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_jrh.core.model import CaseResult, Mode
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import ShownCount, shown_counts

@@ -20,11 +20,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import UNSCORED, Case, CaseResult, Edit, Message, Rubric, total_spending
 from pytest_jrh.core.redact import with_texts
+from pytest_jrh.core.results import CaseResult, total_spending
+from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (

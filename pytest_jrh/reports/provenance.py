@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.text import one_line, shortened
 
 BUILT_IN = "built-in"
@@ -16,7 +17,7 @@ Change: TypeAlias = Literal["", "same", "prompt", "judge"]
 its model, its parameters or its code."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeOrigin:
     """One judge: `label` is its model, or what it is where it has none.
 
@@ -33,7 +34,7 @@ class JudgeOrigin:
     change: Change = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuiteOrigin:
     """One suite: paths are relative to the folder that the session was started in.
 
@@ -55,7 +56,7 @@ class SuiteOrigin:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionOrigin:
     """A session: `date` is the minute in UTC in which it ended, and `commit` the first digits of
     the one that is checked out, empty where there is none.

@@ -19,19 +19,14 @@ from statistics import fmean
 from typing import Any
 
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.cases import SHORT_NAMES, Case, Edit
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
-from pytest_jrh.core.model import (
-    JUDGED,
-    SHORT_NAMES,
-    Case,
-    CaseResult,
-    Edit,
-    Message,
-    Rubric,
-    ScoreLevel,
-)
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript

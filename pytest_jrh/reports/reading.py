@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Line, WorstCase
 from pytest_jrh.reports.case_facts import label_basis, score_name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.files import absolute, atomic_write
 from pytest_jrh.core.text import Styled
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Display:
     """How the ending is printed.
 

@@ -5,10 +5,11 @@ the page render types of blocks and places, and know of no topic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
@@ -52,7 +53,7 @@ from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A session in blocks, the worst suite first.
 

@@ -9,20 +9,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Progress, Spending
+from pytest_jrh.core.cases import SHORT_NAMES, UNEDITED, Case, CaseSpec
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import (
-    SHORT_NAMES,
-    UNEDITED,
-    Case,
-    CaseResult,
-    CaseSpec,
-    Progress,
-    Rubric,
-    ScoreLevel,
-    Spending,
-    total_spending,
-)
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult, total_spending
+from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
@@ -112,7 +106,7 @@ def dollars_text(amount: float) -> str:
 _KEY_LENGTH = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """How many of a suite's cases have a result, and whether the session was interrupted."""
 
@@ -125,7 +119,7 @@ WORST_FIRST: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
 Probed: TypeAlias = "Callable[[Case, CaseSpec], Case | None]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuiteRun:
     """What a session ran of one suite.
 

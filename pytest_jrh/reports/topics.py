@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import HumanReview
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import MADE, SKIPS, CaseResult, HumanReview
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import MADE, SKIPS
 from pytest_jrh.core.text import capital, counted, one_line
 from pytest_jrh.reports.blocks import (
     Block,
@@ -290,7 +292,7 @@ def review_blocks(session: Session) -> list[Block]:
 _MOST_TURNS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownCount:
     """How many edited turns were looked for, or turns of runs as they are; how many of them the
     judge was not shown, and of how many nobody can tell.

@@ -12,13 +12,14 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from pytest_jrh.config.schema import BlindSection
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import DEFAULT_SEED, Case
+from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.review.board import Board, ReviewCase, check_label
 from pytest_jrh.stats.intervals import grouped
@@ -62,7 +63,7 @@ def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
     return sorted(digests, key=lambda digest: short_digest(f"{seed}\n{purpose}\n{digest}", 64))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
     the `label` that he or she gave.

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
+from pytest_jrh.core.results import Judgment
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.people import (
@@ -35,7 +37,7 @@ KEY_LENGTH = 12
 """How many hex digits name a case, a rubric or a template in addresses."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReviewCase:
     """A case on a page, as it was made, or one that the verifier rejected.
 
@@ -68,7 +70,7 @@ def check_label(case: Case, label: int) -> None:
         raise InputError(message + ", ".join(map(str, scale)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """How far a page is, as browsers are told: of `total` cases `ended` were made or came to
     nothing, `shown` are for people to look at, and they are `done` with so many.
@@ -161,7 +163,7 @@ class Board(ABC):
         return f"jrh: {made}{now.shown:,} to {self.task}, {now.done:,} done | Finish goes on"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reviewed:
     """A case with what was decided; `void` is a decision about another version of it."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,12 +19,15 @@ from pydantic import BeforeValidator
 from pytest_jrh.cases.acts import acts_of, calls_of_turn
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case, HumanReview
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import check_depth, parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import Case, CaseResult, HumanReview, Message
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import same_lines, visible
@@ -343,7 +346,7 @@ def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValu
     return {"text": message_text(messages[index]), "calls": calls}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentTemplate:
     """The prompt of one stage of one test. What is saved counts from the next run on."""
 

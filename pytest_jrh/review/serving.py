@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.review.board import SECONDS_BETWEEN_LOOKS
 
@@ -54,7 +55,7 @@ class RequestBody(BaseModel):
 BodyT = TypeVar("BodyT", bound=RequestBody)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageRequest:
     """A request, with the parts of its address that a route names."""
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import LONGEST_HEAD, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX

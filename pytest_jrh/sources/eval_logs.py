@@ -21,7 +21,8 @@ from pydantic_core import SchemaValidator, to_json
 from pydantic_core import core_schema as form
 
 from pytest_jrh.core.documents import DamagedError, printable, shown
-from pytest_jrh.core.model import AgentRun, RunSummary, Skip
+from pytest_jrh.core.runs import AgentRun, RunSummary
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.source import (
     Key,

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import question_digest
-from pytest_jrh.core.model import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
+from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
@@ -45,7 +46,7 @@ _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabelRow:
     """One line: who says what of which run, and where it stands."""
 

@@ -14,7 +14,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,11 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, shown
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.runs import AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -69,7 +70,7 @@ class RunFields(NamedTuple):
     scores: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conversation:
     """A conversation as its form has it; all but the messages may be left out.
 
@@ -112,7 +113,7 @@ class Thread(NamedTuple):
     about: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """A row of the table of sources.
 

@@ -10,11 +10,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.text import counted
@@ -35,7 +36,7 @@ _PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """A table as it was read, column by column, with the line of each row; a cell that is not there
     is None.

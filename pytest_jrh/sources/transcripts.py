@@ -32,7 +32,8 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.model import AgentRun, RunSummary, Skip
+from pytest_jrh.core.runs import AgentRun, RunSummary
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import read_messages

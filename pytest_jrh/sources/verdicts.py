@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
-from pytest_jrh.core.model import Rubric
+from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.text import counted, same_lines
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.results.scores import quoted

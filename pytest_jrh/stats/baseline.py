@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.model import JUDGED, NOTHING_WRONG, UNSCORED, CaseResult, CaseSpending, Extra
+from pytest_jrh.core.results import CaseResult, CaseSpending, Extra
+from pytest_jrh.core.skips import JUDGED, NOTHING_WRONG, UNSCORED
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.values import frozen
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"

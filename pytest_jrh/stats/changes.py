@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.intervals import grouped, t_quantile
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import case_id
-from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import JUDGED, UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import (
     NOT_IN_BASELINE,
@@ -44,7 +46,7 @@ from pytest_jrh.stats.statistics import MEANINGS, accuracy_of, answered, is_wron
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
-    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.cases import CaseSpec
 
 
 Word: TypeAlias = Literal["PASS", "UNCLEAR", "FAIL", ""]
@@ -85,7 +87,7 @@ class Reason(NamedTuple):
     cases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """What results are held against, beside the rules.
 
@@ -204,7 +206,7 @@ def tolerated(
     return LEFT_TO_THE_DECISION if accepts or is_active(rules, baseline) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Session:
     """What is decided about: the results, what they are held against, and what came of that.
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.model import UNSCORED, CaseResult, Mode
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import MEANINGS, Statistics, StatisticsTable, kappa_of, tabulate

@@ -24,7 +24,7 @@ from operator import mul
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core import frozen
 
 LEVEL = 0.95
 SIGNIFICANCE = 0.05

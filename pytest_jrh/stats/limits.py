@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.model import JUDGED, CaseResult
+from pytest_jrh.core import frozen
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.baseline import Pair, Scope
 from pytest_jrh.stats.intervals import (
     NO_VERDICT,

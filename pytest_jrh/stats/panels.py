@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import JUDGED, CaseResult, ClusterId
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import ClusterId
+from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import Estimate, estimate_kappa, estimate_share, grouped
 
 

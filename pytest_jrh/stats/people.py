@@ -17,9 +17,11 @@ from operator import mul
 from statistics import fmean
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_jrh.core.model import JUDGED, MADE, CaseResult, LabelKey, majority
+from pytest_jrh.core import frozen
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import LabelKey, majority
+from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.values import frozen
 from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import clusters_of, share_of

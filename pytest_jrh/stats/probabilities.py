@@ -18,7 +18,7 @@ from operator import attrgetter
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.intervals import (
     LEVEL,
     Estimate,

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import JUDGED, CaseResult
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.stats.intervals import (
     SIGNIFICANCE,
     Estimate,

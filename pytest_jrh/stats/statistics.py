@@ -14,17 +14,12 @@ from functools import lru_cache
 from statistics import fmean
 from typing import TypeAlias
 
-from pytest_jrh.core.model import (
-    JUDGED,
-    NATURAL,
-    PERTURBATION,
-    POSITIVES,
-    UNSCORED,
-    CaseResult,
-    ClusterId,
-    Mode,
-)
-from pytest_jrh.core.values import frozen
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import ClusterId
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.skips import JUDGED, UNSCORED
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NO_VERDICT,

@@ -30,22 +30,15 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
 from pytest_jrh.core.documents import misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFile, atomic_write, encoded, exists, relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, empty_result
-from pytest_jrh.core.model import (
-    NOTHING_WRONG,
-    UNEDITED,
-    Case,
-    CaseResult,
-    CaseSpec,
-    LabelSource,
-    Rejection,
-    Verdict,
-    Why,
-)
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
+from pytest_jrh.core.results import CaseResult, Rejection, Verdict
+from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import PromptJudge, SuiteJudge

@@ -16,29 +16,24 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case, CaseSpec, Objective
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
-from pytest_jrh.core.model import (
-    MADE,
-    Case,
-    CaseResult,
-    CaseSpec,
-    Label,
-    Mode,
-    Objective,
-    Rubric,
-    Why,
-)
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Label, Rubric
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
 from pytest_jrh.stats.intervals import grouped
@@ -78,7 +73,7 @@ class RecordEntry(NamedTuple):
         return read_case(_bytes_at(self.place), file=str(self.place.path), number=self.place.number)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordIndex:
     """Places of records by case id; `foreign` are lines of RAND's harness, which have none."""
 
@@ -415,7 +410,7 @@ def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuiteCases:
     """All cases of a suite as it is now, by id in its order, and by judge what says which one it
     is.

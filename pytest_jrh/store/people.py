@@ -8,7 +8,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
@@ -19,12 +19,15 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, Vali
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments, with_words
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import listed, parsed_lines
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, atomic_write, encoded
-from pytest_jrh.core.model import Case, CaseResult, Edit, Label, LabelKey, Message
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Label, LabelKey, Message
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.judges.judge import SuiteJudge
@@ -293,7 +296,7 @@ _MERGED_BY_LINE = "labels.jsonl merge=union\n"
 """So that git keeps the lines of both sides, where two people label in a clone each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PersonLabel:
     """What one person says of one made case, as a line of the file has it; `label` is None where he
     or she cannot tell.
@@ -445,7 +448,7 @@ class Kinship(NamedTuple):
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grounds:
     """What the labels of a suite rest on, beside what its results say.
 

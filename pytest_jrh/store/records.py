@@ -16,28 +16,25 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import to_jsonable_python
 
 from pytest_jrh.cases.tests import KINDS, BaseTest
-from pytest_jrh.core.documents import misfit
-from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import encoded
-from pytest_jrh.core.ids import generation_id, perturbed_idx
-from pytest_jrh.core.model import (
-    AgentRun,
+from pytest_jrh.core.cases import (
     Case,
     CaseSpec,
     Edit,
-    Label,
-    Message,
     Objective,
     PerturbationOutcome,
     Plan,
     PlanStep,
     Review,
-    Rubric,
-    ScoreLevel,
-    Skip,
     Verification,
 )
+from pytest_jrh.core.documents import misfit
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import encoded
+from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
+from pytest_jrh.core.runs import AgentRun, Label, Message, Rubric
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake
 
 FORMAT = 1

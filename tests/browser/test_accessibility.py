@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.model import Judgment, ScoreLevel, Verdict
+from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.reports.page import write_page
 from tests.browser.material import hostile_case, made_case
 from tests.support.blind import all_kinds, blind_suite, labelling

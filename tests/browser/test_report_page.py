@@ -27,7 +27,7 @@ from tests.support.made_cases import MESSAGES, make_result, make_spec, result_wi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.results import CaseResult
 
 BEFORE = "I checked order 17: it was bought 45 days ago, so I cannot refund it."
 AFTER = "I checked order 17: it was bought 25 days ago, so I can refund it today."

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Judgment, Skip, Verdict, Verification
+from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import hostile_case, made_case
 from tests.browser.opened import page_process
@@ -31,7 +33,7 @@ from tests.support.reviews import as_reviewed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.core.model import Case
+    from pytest_jrh.core.cases import Case
     from tests.browser.opened import Sessions
 
 DRAFT = "Plan with care.\n{{ rubric_instructions }}\n{{ assistant_transcript }}\n"

@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
-from pytest_jrh.core.model import Case, CaseResult, CaseSpec, RecordMode
+from pytest_jrh.core.calls import RecordMode
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.model import Spending
+from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.stages import MAKING
 from pytest_jrh.llm.limits import RetryPolicy
 from tests.e2e.bench import Bench

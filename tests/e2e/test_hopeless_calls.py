@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageModel
 from pytest_jrh.llm.limits import EarlyStop, RetryPolicy
 from pytest_jrh.llm.transport import permanent_failure
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import RecordMode
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
 from tests.e2e.bench import Bench
 from tests.support.judge_service import JudgeService
@@ -23,7 +23,7 @@ from tests.support.suites import write_suite
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.results import CaseResult
     from tests.support.model_server import ModelServer
 
 

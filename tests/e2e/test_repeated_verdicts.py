@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.model import CaseResult, Verdict
+from pytest_jrh.core.results import CaseResult, Verdict
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_plan import exactly, planned, to_make
 from tests.e2e.test_spending import pytest_in

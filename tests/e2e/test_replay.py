@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.model import Completion
+from pytest_jrh.core.calls import Completion
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder
 from tests.e2e.bench import Bench

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.cases.pipeline import VerifierResponse
-from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.client import Negotiation
 from tests.e2e.bench import Bench, read_cassette

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.model import Completion, Spending, total_spending
+from pytest_jrh.core.calls import Completion, Spending
+from pytest_jrh.core.results import total_spending
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.reports.session import spending_line
 from tests.e2e.bench import Bench

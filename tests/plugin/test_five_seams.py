@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.model import ShownTurns
+from pytest_jrh.core.results import ShownTurns
 from tests.plugin.own_judges import RECORD, Judged, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request

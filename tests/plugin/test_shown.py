@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from pytest_jrh.core.model import ShownTurns
+from pytest_jrh.core.results import ShownTurns
 from tests.plugin.own_judges import RECORD, judged_suite, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.cases.tests import BASES
 from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.config.suite import SuiteTest
+from pytest_jrh.core.cases import Plan, PlanStep, Verification
 from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
-from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
+from pytest_jrh.core.runs import Label
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.store.people import LabelBook
@@ -20,7 +22,7 @@ from tests.browser.material import made_case, review_suite
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case
+    from pytest_jrh.core.cases import Case
 
 
 def blind_suite(folder: Path, **review: Any) -> Suite:

@@ -9,17 +9,11 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.model import (
-    AgentRun,
-    Case,
-    Complete,
-    Message,
-    Mode,
-    PerturbationOutcome,
-    Rubric,
-    StageModel,
-    Verdict,
-)
+from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.cases import Case, PerturbationOutcome
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge

@@ -12,7 +12,7 @@ from pytest_jrh.stats.statistics import Scales, Statistics, tabulate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.results import CaseResult
     from pytest_jrh.stats.intervals import Estimate, Pair
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.cases.tests import BASES, KINDS
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
@@ -32,7 +33,8 @@ from tests.support.made_cases import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_jrh.core.model import Case, Message, Rubric
+    from pytest_jrh.core.cases import Case
+    from pytest_jrh.core.runs import Message, Rubric
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 

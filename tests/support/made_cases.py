@@ -9,32 +9,21 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.cases.acts import acts_text
 from pytest_jrh.config.schema import Config
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.model import (
-    JUDGED,
-    UNCOMPARED,
-    AgentRun,
+from pytest_jrh.core.calls import Spending, StageModel, Usage
+from pytest_jrh.core.cases import (
     Case,
-    CaseResult,
     CaseSpec,
-    CaseSpending,
     Edit,
     EditKind,
-    Extra,
-    Message,
-    Outcome,
     PerturbationOutcome,
     Plan,
     PlanStep,
-    ProbeVariant,
-    Rubric,
-    ScoreLevel,
-    Spending,
-    StageModel,
-    Usage,
-    Verdict,
     Verification,
-    Why,
 )
+from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, ProbeVariant, Verdict
+from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import JUDGED, UNCOMPARED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.store.ledger import case_result
 

@@ -10,7 +10,7 @@ from pytest_jrh.store.ledger import read_ledger
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.results import CaseResult
 
 
 def results_in(folder: Path) -> list[CaseResult]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.model import Case
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.store.people import (
     Action,

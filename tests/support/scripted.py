@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from pytest_jrh.core.model import Completion, ResponseT, StageModel
+from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.llm.calls import Answer, CallRequest, parse
 
 Fields: TypeAlias = Mapping[str, Any]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_jrh.core.model import Edit, Message
+from pytest_jrh.core.cases import Edit
+from pytest_jrh.core.runs import Message
 
 
 def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.model import Case
 from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.reports.case_facts import shown_edits
 from pytest_jrh.reports.markdown import LIMIT, markdown_report

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import annotation_lines
 from tests.support.judged_sessions import HOSTILE, judged, misses, right, session_of, wrong_on

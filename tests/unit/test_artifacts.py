@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
+    from pytest_jrh.core.cases import Case, CaseSpec
+    from pytest_jrh.core.results import CaseResult
     from pytest_jrh.store.made_cases import Outputs
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import CaseResult, Outcome, StageModel
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import Outcome
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, compare, short, update

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard, draw, in_order
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk

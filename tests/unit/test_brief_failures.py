@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.model import Why
+from pytest_jrh.core.skips import Why
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.failures import disagreement_text, short_text, unscored_text
 from pytest_jrh.reports.session import case_title

@@ -15,8 +15,8 @@ from pytest_jrh.cases.pipeline import (
     VerifierResponse,
     response_for,
 )
+from pytest_jrh.core.calls import Completion, StageModel
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Completion, StageModel
 from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import (

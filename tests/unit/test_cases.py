@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config import probes as cases
 from pytest_jrh.core import ids
-from pytest_jrh.core.model import CaseSpec, RunSummary
+from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.runs import RunSummary
 from tests.support.made_cases import make_spec, make_suite, suite_with
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]

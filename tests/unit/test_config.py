@@ -10,8 +10,8 @@ import yaml
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.load import load_suite, looks_like_suite
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import RateLimitSection
 from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_jrh.core.model import Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.model import CaseResult, Outcome
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import Outcome
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated

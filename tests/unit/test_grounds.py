@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import CaseResult, Rejection
+from pytest_jrh.core.results import CaseResult, Rejection
 from pytest_jrh.reports.grounds import held_against_people, label_sentences, labels_line
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session

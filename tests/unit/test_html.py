@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports import page as page_module

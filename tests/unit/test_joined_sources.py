@@ -16,7 +16,7 @@ from pytest_jrh.config.places import matching
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Rubric
+from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import Joined, open_sources
 from pytest_jrh.sources.eval_logs import EvalLog

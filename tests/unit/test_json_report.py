@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.rand_files import judge_report
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import (
+from pytest_jrh.core.calls import Complete
+from pytest_jrh.core.cases import (
     Case,
     CaseSpec,
-    Complete,
     Edit,
     PerturbationOutcome,
     Plan,
     PlanStep,
-    Verdict,
     Verification,
 )
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
 from tests.support.made_cases import LEVELS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.engine.own_code import _judged
 from pytest_jrh.judges.inspect_code import ScorerJudge
 from pytest_jrh.judges.judge import OwnCode, Said, judged_case

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page

@@ -19,8 +19,8 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
 from pytest_jrh.cli.init import start_suite
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Case
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.serving import Page

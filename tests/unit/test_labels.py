@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
-from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
+from pytest_jrh.core.runs import Label, Rubric, RunSummary
+from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.sources.labels import JoinedLabels, Joiner, find_labels, read_rows
 from pytest_jrh.sources.source import RunFields
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped

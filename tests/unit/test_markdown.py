@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.diffs import Piece
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.markdown import LIMIT, code, markdown_report, marked, preformatted, prose
 from pytest_jrh.reports.session import Session

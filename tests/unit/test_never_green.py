@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Scope
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import case, cases, decided, levels, panel, relabelled, runs_of

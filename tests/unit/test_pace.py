@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.llm.limits import Pace, Turn
 

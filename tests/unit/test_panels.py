@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_jrh.core.model import CaseResult, CaseSpending, Spending, Usage, total_spending
+from pytest_jrh.core.calls import Spending, Usage
+from pytest_jrh.core.results import CaseResult, CaseSpending, total_spending
 from tests.support.made_cases import make_result, make_spec
 
 JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)

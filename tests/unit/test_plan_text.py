@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_jrh.core.model import CaseSpec, StageModel
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.stages import Bounds
 from pytest_jrh.engine import planning
 from pytest_jrh.engine.planning import Survey, plan_lines

@@ -10,7 +10,7 @@ import pytest
 from pytest_jrh.config import preprocessors
 from pytest_jrh.config.preprocessors import apply, resolve, wants_raw_sample
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.model import AgentRun
+from pytest_jrh.core.runs import AgentRun
 from tests.support.logs import assistant, call, conversation, tool, user
 
 THOUGHT = {"type": "reasoning", "reasoning": "hm"}

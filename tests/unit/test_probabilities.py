@@ -17,9 +17,10 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core.cases import NATURAL, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
-from pytest_jrh.core.model import NATURAL, CaseResult, CaseSpec, Extra
+from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.reports.json_values import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.stats.probabilities import probabilities_of

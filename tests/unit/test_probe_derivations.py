@@ -18,7 +18,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import STYLES, Base, Derived, Probe, ProbeSettings, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Message, Rubric
+from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text, render_transcript
 from tests.support.random_conversations import bases, conversations
 

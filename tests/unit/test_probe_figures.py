@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page

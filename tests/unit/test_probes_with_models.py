@@ -13,7 +13,7 @@ import pytest
 from pytest_jrh.cases.probes import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Message, Rubric
+from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text
 from tests.support.conversations import MESSAGES, RUBRIC, pipeline
 from tests.support.scripted import Asked, ScriptedModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_jrh.core.model import Progress, Spending, Usage
+from pytest_jrh.core.calls import Progress, Spending, Usage
 from pytest_jrh.reports.session import progress_line
 
 

@@ -18,8 +18,9 @@ from pytest_jrh.cases.pipeline import (
     response_for,
     verifier_response,
 )
+from pytest_jrh.core.cases import Objective
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Mode, Objective, ScoreLevel
+from pytest_jrh.core.scales import Mode, ScoreLevel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.templates import Template
 from pytest_jrh.judges.judge import BINARY_SCORES, judge_response

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.recording.cassettes import Cassette

@@ -14,8 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Judgment, Skip, Verdict, Verification
+from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.review import serving
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import Deciding

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.core.cases import Case, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.model import Case, HumanReview, Judgment, Skip, Verdict
+from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.reports.rand_files import result_row
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk, Reviewed

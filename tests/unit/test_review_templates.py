@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import StageModel
 from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.llm.calls import load_template, override_path
 from pytest_jrh.review.pages import AgentTemplate, agent_templates

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.rubrics import load_rubrics, read_rubrics, suite_rubrics
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import Rubric, ScoreLevel
+from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import ScoreLevel
 from tests.support.sessions import ANY_JSON
 
 

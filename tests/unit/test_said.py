@@ -11,7 +11,8 @@ import pytest
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
-from pytest_jrh.core.model import CaseResult, LabelSource
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.reading import next_lines, worst_cases, worst_results
 from pytest_jrh.reports.said import said

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageModel, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.judges.judge import BINARY_SCORES, PromptJudge, judge_response, key_of, value_of
 from pytest_jrh.llm.calls import parse, parse_prompt
 from tests.support.conversations import judge_settings, stage, verdict_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probes import holm

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.calls import Spending, Usage
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id
-from pytest_jrh.core.model import Case, CaseSpec, CaseSpending, Spending, Usage, Why
+from pytest_jrh.core.results import CaseSpending
+from pytest_jrh.core.skips import Why
 from pytest_jrh.store.ledger import (
     LedgerWriter,
     ledger_line,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageModel
 from pytest_jrh.llm.limits import Ledger
 from tests.e2e.bench import Bench
 from tests.support.ledgers import spent

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import CaseSpending, Spending, Usage
+from pytest_jrh.core.calls import Spending, Usage
+from pytest_jrh.core.results import CaseSpending
 from pytest_jrh.reports.rand_files import (
     RESULT_COLUMNS,
     SYNTHETIC_COLUMNS,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import ShownTurns, Spending
+from pytest_jrh.core.calls import Spending
+from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.text import columns, cut_in_the_middle
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import MOST_LINES

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import CaseResult, CaseSpec, Judgment, Verdict, most_frequent
-from pytest_jrh.core.model import scores_text as given_text
+from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.results import CaseResult, Judgment, Verdict, most_frequent
+from pytest_jrh.core.results import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
 from pytest_jrh.stats.panels import panels

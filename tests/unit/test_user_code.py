@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.calls import Completion, StageModel
 from pytest_jrh.core.errors import error_text
-from pytest_jrh.core.model import CaseResult, Completion, StageModel
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.runner import Engine, _cancelled
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite

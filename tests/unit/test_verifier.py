@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
+from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Complete, StageModel, Verification
 from pytest_jrh.llm.calls import load_template, make_complete
 from tests.support.conversations import MESSAGES, MODEL, ORDINAL, wait_for
 from tests.support.scripted import ScriptedExchange, ScriptedModel

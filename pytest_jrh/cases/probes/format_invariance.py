@@ -27,7 +27,7 @@ from pytest_jrh.cases.probes.probe import (
 )
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Message
+from pytest_jrh.core.runs import Message
 
 
 class Layout(NamedTuple):

@@ -17,7 +17,7 @@ from pytest_jrh.cases.probes.probe import (
     shipped,
 )
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Message
+from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import render_transcript
 
 _PLACES = ("before", "around", "after")

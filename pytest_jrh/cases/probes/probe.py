@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from random import Random
 from typing import Any, Literal
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Complete, Message, Mode, Rubric, ScoreLevel, StageModel
+from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.scales import Mode, ScoreLevel
 from pytest_jrh.core.stages import EDITOR, VERIFIER, Bounds
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
@@ -35,7 +38,7 @@ MOST_BASES = 20
 """Of how many cases a probe derives some, where a suite does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variant:
     """One way in which a probe changes a transcript.
 
@@ -52,7 +55,7 @@ class Variant:
         return tuple(self.name.split("-"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeSettings:
     """What a suite says of one of its probes.
 
@@ -68,7 +71,7 @@ class ProbeSettings:
     seed: int = PROBE_SEED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Base:
     """What a derivation may see of the case that it changes.
 
@@ -85,7 +88,7 @@ class Base:
     decisive: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Derived:
     """A changed transcript with a known answer.
 
@@ -100,7 +103,7 @@ class Derived:
     expected: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeBench:
     """What making a case with models may use, on the case's own tape.
 
@@ -166,7 +169,7 @@ class ProbeBench:
             raise NoVerdictCase("not_confirmed", text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     """What a probe is.
 

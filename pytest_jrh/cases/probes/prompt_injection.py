@@ -9,7 +9,6 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from random import Random
 
@@ -22,6 +21,7 @@ from pytest_jrh.cases.probes.probe import (
     shipped,
     with_text_at_end,
 )
+from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import NoVerdictCase
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
@@ -46,7 +46,7 @@ ENCODINGS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attack:
     """A text that is put into a transcript; `hidden` is put into it encoded, as `${hidden}`.
 

@@ -5,15 +5,15 @@ module: what recognizes a file, and what reads its entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_jrh.core import frozen
 from pytest_jrh.sources.results import deepeval, langfuse, langsmith, mlflow, promptfoo
 from pytest_jrh.sources.results.scores import Results
 from pytest_jrh.sources.results.values import mapping, mappings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """What a tool writes: entries, or a document with `lists` of them. `is_entry` knows an entry,
     and `read` adds the scores of entries.

@@ -1,0 +1,223 @@
+"""Cases: what one pytest item stands for, how its transcript was made, and its known answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Literal, TypeAlias
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.runs import AgentRun, ClusterId, Label, LabelKey, Message, Rubric
+from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.skips import Skip
+
+Objective: TypeAlias = Literal["fail", "pass"]
+"""What a pipeline aims at: a transcript that violates its rubric, or one that satisfies it."""
+HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
+PERTURBATION: str = "agent_perturbation"
+POSITIVES: str = "agent_positives"
+NATURAL: str = "agent_labels"
+"""The test whose cases are runs as they are, with labels that the config names."""
+SHORT_NAMES: Mapping[str, str] = {
+    PERTURBATION: "perturbation",
+    POSITIVES: "positive",
+    NATURAL: "natural",
+}
+"""The tests that are no probes, as titles and tables name them."""
+EditKind: TypeAlias = Literal["say", "call", "insert", "omit"]
+"""What an edit changes: the words of a turn, a call with its result, or a call with its result that
+is put in or left out."""
+EditsOf: TypeAlias = Literal["text", "acts"]
+"""What the edits of a suite may change: the words of turns alone, or calls and results too."""
+
+
+@frozen
+class PlanStep:
+    """One planned edit: which message (index into the run's messages), to what
+    end, and why there.
+
+    `call_id` says which call of the turn it is about, by its id or by its number in the turn, from
+    1; empty for the turn's only one. An `insert` puts its call before the message.
+    """
+
+    message_index: int
+    goal: str
+    rationale: str
+    kind: EditKind = "say"
+    call_id: str = ""
+
+
+@frozen
+class Plan:
+    """What the planner wants changed; no steps means that the transcript already fits."""
+
+    thesis: str
+    steps: tuple[PlanStep, ...] = ()
+
+
+@frozen
+class Edit:
+    """One applied edit, with everything needed to audit it.
+
+    `summary_snapshot` is the summary that the editor saw; `dropped_reasoning` counts the
+    reasoning blocks that went with the old text. With `edits: acts` it is a splice: `after` stands
+    at `message_index` of the made transcript, where `before` stood; both are empty in a suite of
+    `edits: text`. The edits of a case stand in the order of its transcript, and a person's after
+    them. `follows` says why an edit was made that no plan names: what it would have contradicted.
+    """
+
+    message_index: int
+    message_id: str
+    round_index: int
+    original_content: str
+    edited_content: str
+    selector_reason: str
+    editor_reason: str
+    editor_raw_response: str
+    summary_snapshot: str
+    dropped_reasoning: int
+    kind: EditKind = "say"
+    before: tuple[Message, ...] = ()
+    after: tuple[Message, ...] = ()
+    follows: str = ""
+
+    @property
+    def is_splice(self) -> bool:
+        """Whether it holds the messages before and after it, as those of `edits: acts` do."""
+        return bool(self.before or self.after)
+
+
+@frozen
+class Verification:
+    """What the verifier said: a verdict (binary), and in ordinal mode the score it would give.
+
+    `contradiction` is where the transcript contradicts itself; empty where it does not, or the
+    verifier was not asked.
+    """
+
+    verdict: Literal["PASS", "FAIL"]
+    rationale: str
+    score: int | None
+    contradiction: str = ""
+
+
+@frozen
+class PerturbationOutcome:
+    """What came of one transcript.
+
+    `no_case` says why there is no case; `messages` is then the original transcript,
+    and `rejected` the one that was made, where the verifier rejected it. `verification` is None
+    where the verifier is off or was never reached; `confirmed` says that the label was verified.
+    """
+
+    messages: tuple[Message, ...]
+    plan: Plan | None = None
+    edits: tuple[Edit, ...] = ()
+    verification: Verification | None = None
+    confirmed: bool = False
+    final_summary: str | None = None
+    no_case: Skip | None = None
+    rejected: tuple[Message, ...] | None = None
+
+
+@frozen
+class CaseSpec:
+    """What one pytest item stands for, known before any model is asked.
+
+    `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
+    `core.ids`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
+    `variant` that changes a case of the test `base`; both are empty elsewhere.
+    """
+
+    suite: str
+    test: str
+    rubric_id: str
+    run_id: str
+    epoch: int
+    target_score: int | None = None
+    judge: str | None = None
+    # No part of which case it is.
+    skip: Skip | None = field(default=None, compare=False)
+    cluster: str | None = None
+    base: str = ""
+    variant: str = ""
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is of a probe: then it counts in no figure of the judge's accuracy."""
+        return bool(self.variant)
+
+    @property
+    def natural(self) -> bool:
+        """Whether it is a run as it is: no stage makes it, and no verifier confirms its label."""
+        return self.test == NATURAL
+
+    @property
+    def cluster_id(self) -> ClusterId:
+        """The same for cases that are no independent observations: of one run in any epoch, or of
+        runs with one `cluster`.
+        """
+        return (self.suite, self.cluster, "" if self.cluster is not None else self.run_id)
+
+    @property
+    def label_key(self) -> LabelKey:
+        """What its run's label is known by."""
+        return self.rubric_id, self.run_id, self.epoch
+
+    @property
+    def base_case(self) -> CaseSpec:
+        """The case that a probe changes, under the same judge."""
+        return replace(self, test=self.base, base="", variant="")
+
+
+@frozen
+class Review:
+    """What a person decided about a case, and noted; `action` is empty where an earlier version
+    only kept that somebody did.
+    """
+
+    action: str
+    note: str = ""
+
+
+@frozen
+class Case:
+    """A transcript with a known answer, ready to be judged.
+
+    `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
+    the target score; None of a run that is judged without a label. `verified` is False where
+    `verifier: false` or `pass_required: false` let the label through unconfirmed. `label` is that
+    of people or a program, of a run as it is.
+    `levels` is the whole scale in ordinal mode, else empty. `digests` is
+    for a case read from disk that was stored without the secrets in it: its digest as stored, and
+    as it was made. `reworded` says that the rubric's text is another one than the case was made
+    for, and its label with it. `altered` says that the record on the disk is not as it was written:
+    whoever confirmed the label confirmed another case. A case that the verifier rejected has the
+    reason in `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the
+    layout in which prompt judges get the transcript (one of `probes.probe.STYLES`). `review` is
+    what a person decided about it, None where nobody did.
+    """
+
+    spec: CaseSpec
+    rubric: Rubric
+    run: AgentRun
+    outcome: PerturbationOutcome
+    expected: int | None
+    verified: bool
+    mode: Mode
+    objective: Objective
+    levels: tuple[ScoreLevel, ...] = ()
+    digests: tuple[str, str] | None = None
+    label: Label | None = None
+    reworded: bool = False
+    altered: bool = False
+    style: str = ""
+    review: Review | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.outcome.messages
+
+
+UNEDITED = "unedited"
+"""What was done to a run that is a case as it is."""

@@ -1,0 +1,310 @@
+"""What a judge says of a case, and what a case came to: a line of the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from pydantic import ConfigDict, with_config
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Spending
+from pytest_jrh.core.cases import CaseSpec, HumanReview
+from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
+
+
+@frozen
+class Verdict:
+    """A judge's answer, on the scale on offer; by a threshold where it has a `probability`."""
+
+    score: int
+    reasoning: str
+    probability: float | None = None
+
+
+@frozen
+class Judgment:
+    """What a judge says of a case: the verdicts of all repeats, at least one."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, in order."""
+        return tuple(verdict.score for verdict in self.verdicts)
+
+    @property
+    def score(self) -> int | None:
+        """The most frequent score; None where several scores are that."""
+        return most_frequent(self.scores)
+
+    @property
+    def scores_text(self) -> str:
+        """The score, and of repeats how often each was given."""
+        return scores_text(self.score, self.scores)
+
+    @property
+    def shown(self) -> Verdict:
+        """The first verdict with the most frequent score; in a tie the first of all."""
+        score = self.score
+        return next(verdict for verdict in self.verdicts if score in (None, verdict.score))
+
+
+def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, tuple[int, ...]]:
+    """The different verdicts of repeats, each with the numbers of its repeats, from 1."""
+    repeats: dict[Verdict, tuple[int, ...]] = {}
+    for number, verdict in enumerate(verdicts, start=1):
+        repeats[verdict] = (*repeats.get(verdict, ()), number)
+    return repeats
+
+
+def most_frequent(scores: Sequence[int]) -> int | None:
+    """The score that more of the repeats gave than any other; None where there is none."""
+    if len(scores) == 1:
+        return scores[0]
+    ranked = Counter(scores).most_common(2)
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
+
+
+def scores_text(score: int | None, scores: Sequence[int]) -> str:
+    """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
+    text = "a tie" if score is None else str(score)
+    if len(scores) <= 1:
+        return text
+    counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
+    said = ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
+    return f"{text} ({said})"
+
+
+@frozen
+class Rejection:
+    """The case that the verifier rejected: its digest, the label that it was made for, and what the
+    verifier said instead.
+    """
+
+    case_digest: str
+    expected: int
+    said: int
+
+
+@frozen
+class ShownTurns:
+    """How many `turns` of a case were looked for in what its judge sent: those that were edited, or
+    where `is_whole` all turns of a case without edits.
+
+    `missing` are the positions of those that it did not send, `unknown` the number of those that
+    nobody can tell. `cut` is after how many characters it cut the transcript, where known, else 0.
+    `read` is how many tokens its server read, where that is far fewer than it was sent, else 0.
+    """
+
+    turns: int
+    missing: tuple[int, ...] = ()
+    unknown: int = 0
+    is_whole: bool = False
+    cut: int = 0
+    read: int = 0
+
+    @property
+    def shown(self) -> int:
+        """How many of the turns the judge was shown."""
+        return self.turns - len(self.missing) - self.unknown
+
+
+@frozen
+class CaseSpending:
+    """What a case took, by the name of the recording that has the calls.
+
+    Several cases name the same one: the judges of a panel share the making of a case, the cases of
+    a run its first summary, and two processes may each have paid for a part of it.
+    """
+
+    parts: Mapping[str, Spending] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Spending:
+        """What the case took in all."""
+        return sum(self.parts.values(), Spending())
+
+
+@frozen
+class ProbeVariant:
+    """Which variant changes a case of which test, and what the judge gave to that case."""
+
+    base: str
+    variant: str
+    base_scores: tuple[int, ...] = ()
+
+
+@frozen
+class Extra:
+    """What features keep of a case, each under its own name.
+
+    `altered`: its record was changed on the disk since it was made. `config` is the suite's config
+    file. `content` is the same for cases with one rubric and transcript, whatever their labels.
+    `edit` is what the editor says of its first edit, in one line, or `UNEDITED`. `kept`: an earlier
+    session gave the result. `probabilities` of a violation are those of all repeats of a judge that
+    gives some. `reason` is what people write into a baseline. `rejected` is the case
+    that the verifier rejected, where that is why there is none. `review` is what people decided
+    about the case, where a review is in play. `reworded`: made for another text of the rubric than
+    the judge had. `shown` is whether the judge was shown what decides, where that is known.
+    """
+
+    altered: bool = False
+    config: str = ""
+    content: str = ""
+    edit: str = ""
+    kept: bool = False
+    probabilities: tuple[float, ...] = ()
+    probe: ProbeVariant | None = None
+    reason: str = ""
+    rejected: Rejection | None = None
+    review: HumanReview = ""
+    reworded: bool = False
+    shown: ShownTurns | None = None
+
+
+@with_config(ConfigDict(strict=True))
+@dataclass(frozen=True)
+class CaseResult:
+    """What a case came to under a judge: a line of the ledger, `results.jsonl`.
+
+    `case_id` is that of the spec (`ids.case_id`). `label` is None where there is none to compare a
+    verdict with, and `unconfirmed` where no verifier confirmed what a stage made. `case_digest`
+    says which case was judged and `judge_digest` by which judge; both are empty where there was
+    none. `scores` and `reasons` are those of all repeats, in order; where `why` has a kind, those
+    before the repeat that failed, which are no verdict.
+    """
+
+    case_id: str
+    suite: str = ""
+    test: str = ""
+    rubric_id: str = ""
+    run_id: str = ""
+    epoch: int = 0
+    cluster: str | None = None
+    target: int | None = None
+    label: int | None = None
+    labelled_by: LabelSource | None = None
+    case_digest: str = ""
+    judge: str = ""
+    judge_digest: str = ""
+    scores: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+    why: Why = NOTHING_WRONG
+    spending: CaseSpending = CaseSpending()
+    extra: Extra = Extra()
+    format: Literal[2] = 2
+
+    @cached_property
+    def spec(self) -> CaseSpec:
+        """The case and the judge that it is a result of."""
+        probe = self.extra.probe or ProbeVariant("", "")
+        return CaseSpec(
+            self.suite,
+            self.test,
+            self.rubric_id,
+            self.run_id,
+            self.epoch,
+            self.target,
+            judge=self.judge or None,
+            cluster=self.cluster,
+            base=probe.base,
+            variant=probe.variant,
+        )
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What the case came to: why there is no verdict says it, else the verdicts do."""
+        kind = self.why.kind
+        if kind in UNSCORED:
+            return kind  # type: ignore[return-value]
+        if kind:
+            return "no_case"
+        if not self.scores:
+            return "generated"
+        if self.label is None:
+            return "unlabelled"
+        return "agree" if self.score == self.label else "disagree"
+
+    @cached_property
+    def judgment(self) -> Judgment | None:
+        """What the judge says, where it gave every verdict that was asked for."""
+        return None if self.why.kind or not self.scores else Judgment(self.verdicts)
+
+    @cached_property
+    def score(self) -> int | None:
+        """The most frequent score; None in a tie, a disagreement, and without a verdict."""
+        return most_frequent(self.all_scores)
+
+    @cached_property
+    def reasoning(self) -> str:
+        """The reasoning of the first verdict with that score."""
+        return self.judgment.shown.reasoning if self.judgment else ""
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether its verdicts are scores of a scale; else 1 is violated, and 0 satisfied."""
+        return self.target is not None
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of all repeats; of a case without a verdict those before the one that failed."""
+        return tuple(map(Verdict, self.scores, self.reasons))
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the label stands for the case as it is; None without a label."""
+        if self.label is None:
+            return None
+        return self.labelled_by != "unconfirmed" and not self.extra.altered
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a person accepted the case, as it was made or with edits."""
+        return self.extra.review in ("accepted", "edited")
+
+    @property
+    def base_scores(self) -> tuple[int, ...]:
+        """What the judge gave in all repeats to the case that a probe changed."""
+        return () if self.extra.probe is None else self.extra.probe.base_scores
+
+    @property
+    def base_score(self) -> int | None:
+        """What the judge gave to the case that a probe changed."""
+        return most_frequent(self.base_scores)
+
+    @property
+    def all_scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, where each gave one."""
+        return () if self.why.kind else self.scores
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the case was judged more than once."""
+        return len(self.all_scores) > 1
+
+    @property
+    def flickers(self) -> bool:
+        """Whether the judge gave the case different scores."""
+        return len(set(self.all_scores)) > 1
+
+    @property
+    def scores_text(self) -> str:
+        """What the judge gave: the score, and of repeats how often each."""
+        return scores_text(self.score, self.all_scores)
+
+
+def total_spending(results: Iterable[CaseResult]) -> Spending:
+    """What results took together; what several of them name was paid for, and counts, once."""
+    total: dict[tuple[str, str], Spending] = {}
+    for result in results:
+        for name, spending in result.spending.parts.items():
+            recording = (result.suite, name)
+            total[recording] = total.get(recording, Spending()).merged(spending)
+    return sum(total.values(), Spending())

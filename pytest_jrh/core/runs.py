@@ -1,0 +1,146 @@
+"""Runs of agents, the rubrics that they are judged by, and the labels that people give them.
+
+Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or a
+list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.skips import Skip
+
+Message: TypeAlias = Mapping[str, Any]
+# Of samples and of intervals, where a suite names none.
+DEFAULT_SEED = 8234
+LabelledBy: TypeAlias = Literal["people", "program"]
+LabelSource: TypeAlias = Literal[LabelledBy, "column", "made", "unconfirmed"]
+
+
+def majority(votes: Sequence[int]) -> int | None:
+    """The value that more than half of the votes give; None where no value has so many."""
+    for value in votes:
+        if 2 * votes.count(value) > len(votes):
+            return value
+    return None
+
+
+@frozen
+class VoteSource:
+    """Where a vote stands: file and line, or the key of the config that takes it from the log; who
+    gave it, and what they noted, where the file says so.
+    """
+
+    place: str
+    annotator: str = ""
+    note: str = ""
+
+
+@frozen
+class Label:
+    """The label of one run under one rubric, on the scale of verdicts: one vote for each annotator.
+
+    `split` is the part of the labels that it belongs to, such as `dev` or `test`. `sources` are
+    those of the votes, in their order; empty where an earlier version stored the label.
+    """
+
+    votes: Annotated[tuple[int, ...], Field(min_length=1)]
+    by: LabelledBy
+    split: str = ""
+    # Who says where that the label is this one makes it no other label.
+    sources: tuple[VoteSource, ...] = field(default=(), compare=False)
+
+    @property
+    def value(self) -> int | None:
+        """The value that more than half of the votes give; None where no value has so many."""
+        return majority(self.votes)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its run is said to be one of a random sample of all runs."""
+        return self.split.casefold() == "drawn"
+
+    @property
+    def lowest(self) -> int:
+        """The value, or where there is none the lowest that was given: what an ordinal case that
+        cannot be made is named after.
+        """
+        return min(self.votes) if self.value is None else self.value
+
+    @property
+    def dispute(self) -> str | None:
+        """Why there is no label, or None where there is one."""
+        if self.value is not None:
+            return None
+        most = max(map(self.votes.count, self.votes))
+        return f"annotators disagree ({most} of {len(self.votes)})"
+
+
+LabelKey: TypeAlias = tuple[str, str, int]
+"""Rubric id, run id and epoch of a label."""
+
+
+@frozen
+class RunSummary:
+    """What collection knows of a run: its key, and why it can make no case."""
+
+    run_id: str
+    epoch: int
+    skip: Skip | None = None
+    cluster: str | None = None
+    """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
+    belong together."""
+
+
+@frozen
+class AgentRun:
+    """One sample of an agent log at one epoch, with text made storable.
+
+    `input` is the sample's input as text; `sample_id` keeps the type it has in the log;
+    `notes` says in words what loading had to change.
+    """
+
+    run_id: str
+    epoch: int
+    messages: tuple[Message, ...]
+    input: str = ""
+    target: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    sample_id: int | str = ""
+    notes: tuple[str, ...] = ()
+
+
+@frozen
+class Rubric:
+    """One criterion, and where it stands in its file (`line` counts from 1).
+
+    `score_levels` is sorted and without gaps; empty where the file gives none. `skips` are the
+    probes that its cases are no base of.
+    """
+
+    id: str
+    instructions: str
+    score_levels: tuple[ScoreLevel, ...] = ()
+    file: str = ""
+    line: int = 1
+    skips: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def width(self) -> int:
+        """The distance from the lowest score to the highest; 1 of a binary rubric."""
+        return self.scores[-1] - self.scores[0] if self.scores else 1
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores of its levels, ascending; empty where it has none."""
+        return tuple(level.score for level in self.score_levels)
+
+
+Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] | None"]
+ClusterId: TypeAlias = tuple[str, str | None, str]

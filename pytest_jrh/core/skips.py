@@ -1,0 +1,163 @@
+"""Why a case was not made or has no verdict, and what cases come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from pytest_jrh.core import frozen
+
+SkipKind: TypeAlias = Literal[
+    "no_messages",
+    "no_assistant_turn",
+    "disputed_label",
+    "no_plan",
+    "unusable_edit",
+    "broken_structure",
+    "stale_value",
+    "not_confirmed",
+    "contradiction",
+    "rejected_in_review",
+    "wrong_on_base",
+    "probe_not_applicable",
+]
+
+
+@frozen
+class SkipReason:
+    """What happened where there is no case, as the terminal counts it, and what to do about it."""
+
+    happened: str
+    advice: str
+
+
+SKIPS: Mapping[str, SkipReason] = {
+    "no_messages": SkipReason(
+        "the run has no messages", "Nothing: the run ended before its first message."
+    ),
+    "no_assistant_turn": SkipReason(
+        "the transcript has no assistant turn", "Nothing: the agent did nothing to be judged."
+    ),
+    "disputed_label": SkipReason(
+        "annotators disagree", "Have one more person label the run, or make the rubric clearer."
+    ),
+    "no_plan": SkipReason(
+        "no plan",
+        "Nothing, where few. Where many: the rubric is vague, or does not apply to these runs.",
+    ),
+    "unusable_edit": SkipReason(
+        "unusable edit", "Nothing, where few. Where many: the editor's model is too weak."
+    ),
+    "broken_structure": SkipReason(
+        "an edit breaks the structure of the transcript",
+        "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
+    ),
+    "stale_value": SkipReason(
+        "a later turn still says what was changed",
+        "Nothing, where few. Where many: the planner's or the editor's model is too weak, or so "
+        "much hangs on each act that `edits: text` suits the rubric better.",
+    ),
+    "not_confirmed": SkipReason(
+        "label not confirmed",
+        "Nothing, where few. Where many: the rubric is vague, or the editor's model is too weak.",
+    ),
+    "contradiction": SkipReason(
+        "the transcript contradicts itself",
+        "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
+    ),
+    "rejected_in_review": SkipReason(
+        "rejected in review", "Nothing: a person has decided so on the review page."
+    ),
+    "wrong_on_base": SkipReason(
+        "the judge is wrong on the unchanged case",
+        "Mend the disagreement on that case first: a change of it shows nothing.",
+    ),
+    "probe_not_applicable": SkipReason(
+        "the probe does not apply to the case", "Nothing: what the probe changes is not there."
+    ),
+}
+
+
+@frozen
+class Skip:
+    """Why there is no case: the kind, and the sentence about this one where it says more."""
+
+    kind: SkipKind
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or SKIPS[self.kind].happened
+
+
+UnscoredKind: TypeAlias = Literal[
+    "model_error",
+    "invalid_response",
+    "refused",
+    "unrecorded",
+    "unrepeatable",
+    "over_budget",
+    "not_asked",
+    "input_error",
+]
+Outcome: TypeAlias = Literal[
+    "agree", "disagree", "generated", "unlabelled", "no_case", UnscoredKind
+]
+JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
+# No verdict on these is right or wrong: none was asked for, or there is no label to compare it to.
+UNCOMPARED: tuple[Outcome, ...] = ("generated", "unlabelled")
+# A case was made, and came to its end: judged, or not to be judged.
+MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
+
+
+@frozen
+class UnscoredOutcome:
+    """Why a case has no verdict, and what follows from it.
+
+    `happened` is a sentence about the stage, which stands for `{stage}`; `advice` what to do where
+    the trouble itself names nothing. `asked`: the call was sent. `final`: the answers are recorded,
+    so that a replay ends so again; a recording run asks anew only with `--jrh-retry-unscored`.
+    `unanswered`: a recording run makes the call again, so that is the command to show.
+    """
+
+    happened: str
+    advice: str = ""
+    asked: bool = True
+    final: bool = False
+    unanswered: bool = False
+
+
+UNSCORED: Mapping[str, UnscoredOutcome] = {
+    "model_error": UnscoredOutcome("{stage} got no answer from its model", unanswered=True),
+    "invalid_response": UnscoredOutcome("{stage}'s model gave no usable answer", final=True),
+    "refused": UnscoredOutcome("{stage}'s model refused to answer", final=True),
+    "unrecorded": UnscoredOutcome(
+        "{stage}'s call is not recorded",
+        "Record it with the command below.",
+        asked=False,
+        unanswered=True,
+    ),
+    "unrepeatable": UnscoredOutcome("{stage} does not ask again what it has asked", asked=False),
+    "over_budget": UnscoredOutcome(
+        "the budget was exhausted before {stage}'s call",
+        "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
+        asked=False,
+        unanswered=True,
+    ),
+    "not_asked": UnscoredOutcome(
+        "{stage} was not asked any more, since all cases would end alike",
+        asked=False,
+        unanswered=True,
+    ),
+    "input_error": UnscoredOutcome("the case's input is invalid", asked=False),
+}
+
+
+@frozen
+class Why:
+    """Why there is no verdict, in a word and in prose; of a wrong one the explanation alone."""
+
+    kind: Literal["", "no_case", SkipKind, UnscoredKind] = ""
+    text: str = ""
+
+
+NOTHING_WRONG = Why()
