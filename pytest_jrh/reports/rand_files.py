@@ -31,7 +31,7 @@ from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import verifier_score
-from pytest_jrh.reports.json_values import decision_data, panel_data, table_data
+from pytest_jrh.reports.for_programs import decision_data, panel_data, table_data
 from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
 from pytest_jrh.stats.decision import Decision

@@ -17,7 +17,7 @@ import pytest
 
 from examples.scripted_model.script import LENIENT, load_script
 from examples.scripted_model.script import Request as Scripted
-from pytest_jrh.reports.json_values import decision_data
+from pytest_jrh.reports.for_programs import decision_data
 from tests.plugin.recorded import run_pytest
 from tests.plugin.workflow_jobs import Jobs, Ran, github, needs_shell
 from tests.support.exchange import AnswerFunction, Reply, envelope, reply_with

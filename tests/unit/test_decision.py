@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import Outcome
-from pytest_jrh.reports.json_values import decision_data
+from pytest_jrh.reports.for_programs import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
 from tests.support.judged_sessions import LAYOUT, derived, judged, right

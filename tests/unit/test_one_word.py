@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_jrh.reports.json_values import JsonReport
+from pytest_jrh.reports.for_programs import JsonReport
 from pytest_jrh.reports.junit import JunitReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport

@@ -21,7 +21,7 @@ from pytest_jrh.core.cases import NATURAL, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.results import CaseResult, Extra
-from pytest_jrh.reports.json_values import probability_data
+from pytest_jrh.reports.for_programs import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.stats.probabilities import probabilities_of
 from pytest_jrh.store.ledger import table_bytes

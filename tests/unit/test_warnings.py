@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import dollars
-from pytest_jrh.reports.json_values import panel_data, table_data
+from pytest_jrh.reports.for_programs import panel_data, table_data
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import panels
