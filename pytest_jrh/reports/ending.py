@@ -22,9 +22,8 @@ from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_i
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, counted, escape_commands
-from pytest_jrh.reports.for_programs import JsonReport
+from pytest_jrh.reports.for_programs import JsonReport, JunitReport
 from pytest_jrh.reports.grounds import found_wrong
-from pytest_jrh.reports.junit import JunitReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report

@@ -1,5 +1,5 @@
-"""The JSON report (`--jrh-report=FILE.json`); figures, gate, panel and labels as JSON values, as
-RAND's reports have them, too.
+"""The reports that programs read: `--jrh-report=FILE.json`, and `FILE.xml` with the decision as a
+test in JUnit's form. Figures, gate, panel and labels are the JSON values of RAND's reports, too.
 
 A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where
 `reason` is text.
@@ -12,9 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
+from xml.etree import ElementTree
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.text import log_line
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import ShownCount, shown_counts
@@ -64,6 +66,31 @@ class JsonReport(Report):
         values = {"format": 2, "decision": top, **about, "suites": suites}
         report = session.redactor.value(values)
         return json.dumps(report, indent=2, allow_nan=False) + "\n"
+
+
+class JunitReport(Report):
+    """One test for each suite that is decided about, which fails where the exit code is 1.
+
+    It is for a merge of shards and for `check`, which are no tests: in a session pytest's own
+    `--junitxml` has the decision, beside the cases.
+    """
+
+    suffix = ".xml"
+
+    def text(self, session: Session) -> str:
+        root = ElementTree.Element("testsuites")
+        tests = ElementTree.SubElement(root, "testsuite", name="pytest-jrh")
+        failures = 0
+        for suite, decision in session.decisions.items():
+            test = ElementTree.SubElement(tests, "testcase", classname=suite, name="decision")
+            if decision.passed:
+                continue
+            failures += 1
+            sentences = [log_line(session.redactor.text(line)) for line in decision.sentences]
+            failure = ElementTree.SubElement(test, "failure", message=sentences[0])
+            failure.text = "\n".join(sentences)
+        tests.attrib |= {"tests": str(len(session.decisions)), "failures": str(failures)}
+        return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _shown_data(count: ShownCount) -> dict[str, Any]:

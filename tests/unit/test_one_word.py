@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_jrh.reports.for_programs import JsonReport
-from pytest_jrh.reports.junit import JunitReport
+from pytest_jrh.reports.for_programs import JsonReport, JunitReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display
