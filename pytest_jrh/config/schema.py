@@ -154,9 +154,8 @@ class CasesSection(ConfigSection):
 
     kinds: Tests = ()
     """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives:
-    runs that satisfy
-    it. agent_labels: runs as they are, with the labels that `labels` names. A probe: cases of the
-    other tests, changed in a way that must not change the verdict."""
+    runs that satisfy it. labels: runs as they are, with the labels that the section `labels`
+    names. A probe: cases of the other tests, changed in a way that must not change the verdict."""
     rubrics: Annotated[tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
     """The rubrics to use, by id. Empty: all in the file."""
     sample: Runs = 0
@@ -418,8 +417,8 @@ class Config(ConfigSection):
         Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
-    """The labels of agent_labels: runs as they are, each with its known verdict. A run with another
-    label that no stage edits is no case of another kind, and no judge is given the field."""
+    """The labels of runs as they are, each with its known verdict. A run with another label that no
+    stage edits is no case of another kind, and no judge is given the field."""
     blind: BlindSection = BlindSection.model_construct()
     """Blind labelling in the browser."""
     gate: GateRules = GateRules.model_construct()

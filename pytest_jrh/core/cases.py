@@ -16,7 +16,7 @@ Objective: TypeAlias = Literal["fail", "pass"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 PERTURBATION: str = "agent_perturbation"
 POSITIVES: str = "agent_positives"
-NATURAL: str = "agent_labels"
+NATURAL: str = "labels"
 """The test whose cases are runs as they are, with labels that the config names."""
 SHORT_NAMES: Mapping[str, str] = {
     PERTURBATION: "perturbation",

@@ -153,15 +153,14 @@ COLUMNS = (
         "recall",
         "share",
         "recall",
-        "The share of the violations, in `agent_perturbation` and `agent_labels`, that the judge "
-        "found.",
+        "The share of the violations, in `agent_perturbation` and `labels`, that the judge found.",
         _BINARY,
     ),
     Column(
         "false_positive_rate",
         "share",
         "false-positive rate",
-        "The share of the satisfied cases, in `agent_positives` and `agent_labels`, that the judge "
+        "The share of the satisfied cases, in `agent_positives` and `labels`, that the judge "
         "called violations (`FPR` in the terminal).",
         _BINARY,
         short="FPR",

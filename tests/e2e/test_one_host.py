@@ -128,7 +128,7 @@ def test_no_look_up_but_of_the_providers_own_host(pytester: pytest.Pytester) -> 
         ]
         config = {
             "suite": {"log": "runs.jsonl", "rubrics": "rubrics.json"},
-            "cases": {"kinds": ["agent_labels"]},
+            "cases": {"kinds": ["labels"]},
             "labels": {"path": "labels.csv"},
             "judges": judges,
         }

@@ -100,7 +100,7 @@ LABELLED = """\
 judge: {python: "judges.py:counts"}
 admin:
   module_name: small
-  perturbation_config: {tests_to_run: [agent_labels]}
+  perturbation_config: {tests_to_run: [labels]}
   evaluation_config: {template: agent_judge}
 test_agent_perturbation_config:
   input_log_path: examples/conversations/conversations.jsonl

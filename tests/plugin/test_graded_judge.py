@@ -12,7 +12,7 @@ from tests.support.results import results_in
 
 CONFIG = """\
 suite: {log: runs.jsonl, rubrics: rubrics.yml}
-cases: {kinds: [agent_labels]}
+cases: {kinds: [labels]}
 labels: {path: labels.csv}
 judge: {python: judges.py:graded, threshold: 0.5}
 """

@@ -1,4 +1,4 @@
-"""`agent_labels`: natural runs with labels of people or of a program, through pytest."""
+"""`labels`: natural runs with labels of people or of a program, through pytest."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> SuiteF
     suite = write_suite(
         folder,
         runs=runs,
-        tests=("agent_labels",),
+        tests=("labels",),
         name="natural",
         overrides={
             "synthetic_data_params": REMOVED,
@@ -137,9 +137,7 @@ def test_labelled_runs_are_cases(recorded: tuple[SuiteFiles, str]) -> None:
         ("run-4", 0, "agree"),
         ("run-5", None, "unlabelled"),
     ]
-    made = lines(
-        suite.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
-    )
+    made = lines(suite.folder / "outputs" / "labels" / "natural" / "agent_perturbations.jsonl")
     kept_labels = [record["label"] for record in made]
     sources = [[tuple(source.values()) for source in label.pop("sources")] for label in kept_labels]
     assert kept_labels == [
@@ -276,7 +274,7 @@ judges:
     [
         ("[agent_positives, agent_perturbation]", "{metadata: truth/bad, map: {no: 0, yes: 1}}"),
         (
-            "[agent_labels, agent_positives]",
+            "[labels, agent_positives]",
             "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]",
         ),
     ],

@@ -325,7 +325,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "rubrics.yml").write_text("- id: polite\n  instructions: Be polite.\n")
     (folder / "judges.py").write_text("def judge(case):\n    return 0, 'polite'\n")
     (folder / "halved.yml").write_text(
-        "suite: {log: runs.jsonl, rubrics: rubrics.yml}\ncases: {kinds: [agent_labels]}\n"
+        "suite: {log: runs.jsonl, rubrics: rubrics.yml}\ncases: {kinds: [labels]}\n"
         "labels: {path: labels.csv}\njudge: {python: 'judges.py:judge'}\n"
     )
     for half, runs in (("half-0", "r0 or r1"), ("half-1", "r2 or r3")):

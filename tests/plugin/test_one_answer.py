@@ -53,9 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         judge = {"python": f"judges.py:{name}"}
         agent = {"labels": LABELS}
         overrides = {"synthetic_data_params": REMOVED, AGENT: agent, "judge": judge}
-        suite, _ = write_growing(
-            folder, RUNS, tests=["agent_labels"], overrides=overrides, name=name
-        )
+        suite, _ = write_growing(folder, RUNS, tests=["labels"], overrides=overrides, name=name)
         options.append(suite.option)
     options += ["--jrh-judge-record-mode=once", BASELINE]
     judges = folder / "inputs/configs/judges.py"

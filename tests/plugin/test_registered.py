@@ -56,7 +56,7 @@ def test_all_that_a_project_adds_is_used(pytester: pytest.Pytester, project: Pat
     (project / "thanks.py").write_text(MORE, "utf-8")
     config = project / "chats.jrh.yml"
     text = config.read_text("utf-8")
-    config.write_text(text.replace("[agent_labels]", "[agent_labels, politeness]"), "utf-8")
+    config.write_text(text.replace("[labels]", "[labels, politeness]"), "utf-8")
     result = pytester.runpytest_subprocess("-p", "thanks", "-v", "chats.jrh.yml")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines_random(

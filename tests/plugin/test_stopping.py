@@ -195,7 +195,7 @@ def test_the_workers_of_a_killed_controller_ask_no_further_judge(tmp_path: Path)
     labels = {"test_agent_perturbation_config": {"labels": LABELS}}
     judge = {"judge": {"python": "judges.py:judge"}, "synthetic_data_params": REMOVED}
     suite, _ = write_growing(
-        tmp_path, 12, tests=["agent_labels"], overrides={**labels, **judge}, workers=2
+        tmp_path, 12, tests=["labels"], overrides={**labels, **judge}, workers=2
     )
     folder = suite.config.parent
     (folder / "judges.py").write_text(WAITING, encoding="utf-8")

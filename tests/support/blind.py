@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.tests import BASES
 from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.config.suite import SuiteTest
 from pytest_jrh.core.cases import Plan, PlanStep, Verification
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def blind_suite(folder: Path, **review: Any) -> Suite:
     """The suite of the cases below, with natural runs too."""
     suite = review_suite(folder)
-    natural = SuiteTest("agent_labels", "fail", folder / "cases" / "agent_labels", True, {})
+    natural = SuiteTest("labels", "fail", folder / "cases" / "labels", True, {})
     config = suite.config.model_copy(update={"blind": BlindSection(**review)})
     return replace(suite, tests=(*suite.tests, natural), config=config)
 
@@ -84,7 +83,7 @@ def rejected(number: int) -> Case:
 def natural(number: int, label: int = 0) -> Case:
     """A run as it is, with a label of people."""
     case = positive(number)
-    spec = replace(case.spec, test="agent_labels")
+    spec = replace(case.spec, test="labels")
     outcome = replace(case.outcome, verification=None)
     return replace(
         case, spec=spec, outcome=outcome, expected=label, label=Label((label,), "people")
@@ -115,7 +114,11 @@ def labelling(
 
 
 COMMON = (
-    *BASES,
+    "agent_perturbation",
+    "agent_positives",
+    # As a part of an id, and as a value; answers have keys of this name.
+    "::labels::",
+    ': "labels"',
     "so I cannot refund it. What I can",
     "of the agent.",
     "A refund was asked for.",

@@ -166,7 +166,7 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
         board.give(ann, one.key, 1, note=" sure ")
     people = read_people(suite)
     assert blind_labels(people) == {case_digest(case): (1,) for case in cases}
-    path = labels_path(tmp_path / "cases" / "agent_labels")
+    path = labels_path(tmp_path / "cases" / "labels")
     [line] = [json.loads(each) for each in path.read_text("utf-8").splitlines()]
     kept = {"reviewer": "ann", "label": 1, "blind": True, "note": "sure"}
     assert line.items() >= kept.items()

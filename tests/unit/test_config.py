@@ -332,9 +332,9 @@ def test_a_probe_that_asks_needs_two_answers(folder: Folder, name: str) -> None:
 
 def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Folder) -> None:
     (folder.root / "labels.csv").write_text("run_id,rubric_id,label\nr,kind,1\n", encoding="utf-8")
-    data = with_tests("agent_labels", "verdict_pressure", labels={"path": "labels.csv"})
+    data = with_tests("labels", "verdict_pressure", labels={"path": "labels.csv"})
     data["synthetic_data_params"] = {}
     data[AGENT]["editor"] = {"model": "openai/e"}
     assert set(folder.load(data).stages) == {"editor", "verifier"}
-    data["admin"]["perturbation_config"]["tests_to_run"] = ["agent_labels", "position"]
+    data["admin"]["perturbation_config"]["tests_to_run"] = ["labels", "position"]
     assert not folder.load(data).stages

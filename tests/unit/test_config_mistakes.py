@@ -63,7 +63,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.target_rubric_ids", "kind", "must be a list of rubric ids", "write [kind]"),
         (f"{AGENT}.score_targets", "1,x", 'got "1,x"; must be integers', None),
         ("admin.evaluation_config.template", "single_judge", "agent_judge (binary) or", None),
-        ("admin.perturbation_config.tests_to_run", ["agent_lables"], "", "agent_labels is"),
+        ("admin.perturbation_config.tests_to_run", ["lables"], "", "labels is"),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
         ("cases.frozen", 1, "got 1; must be true", None),
         ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),

@@ -31,7 +31,7 @@ DIGESTS = [f"{number:064x}" for number in range(1000)]
 
 def result(number: int, *, right: bool = True, test: str = "agent_perturbation") -> CaseResult:
     spec = make_spec(f"run-{number}", test=test)
-    natural = test == "agent_labels"
+    natural = test == "labels"
     return make_result(
         spec,
         "agree" if right else "disagree",
@@ -64,7 +64,7 @@ def test_what_labels_rest_on_is_counted() -> None:
         *(result(number) for number in range(5)),
         result_with(result(5), labelled_by="unconfirmed"),
         result_with(result(6), review="accepted"),
-        replace(result(7, test="agent_labels"), labelled_by="program"),
+        replace(result(7, test="labels"), labelled_by="program"),
     ]
     assert labels(results, Grounds(verifier="openai/gpt-4.1")) == (
         "5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"

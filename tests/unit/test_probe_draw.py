@@ -131,11 +131,10 @@ def folder(tmp_path: Path) -> Folder:
             "json_layout is the nearest name",
         ),
         (
-            {LAYOUT: {"of": ["agent_labels"]}},
+            {LAYOUT: {"of": ["labels"]}},
             f"{LAYOUT}.of[0]",
-            'got "agent_labels"; the tests that format_invariance can change are '
-            "agent_perturbation",
-            "add agent_labels to admin.perturbation_config.tests_to_run",
+            'got "labels"; the tests that format_invariance can change are agent_perturbation',
+            "add labels to admin.perturbation_config.tests_to_run",
         ),
     ],
 )

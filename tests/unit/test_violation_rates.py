@@ -37,7 +37,7 @@ def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResul
     outcome: Outcome = "unlabelled"
     if label is not None:
         outcome = "agree" if score == label else "disagree"
-    spec = make_spec(f"run-{run:04}", test="agent_labels", **changes)
+    spec = make_spec(f"run-{run:04}", test="labels", **changes)
     return result_with(make_result(spec, outcome), score=score, label=label, **DIGESTS)
 
 
@@ -114,7 +114,7 @@ def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> S
         SuiteTest(
             name, "fail", folder, evaluate=True, targets={RUBRIC.id: (None,), "other": (None,)}
         )
-        for name in ("agent_labels", "format_invariance")
+        for name in ("labels", "format_invariance")
     ]
     return make_suite(
         folder,

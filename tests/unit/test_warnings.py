@@ -93,7 +93,7 @@ ANY_RESULT = st.builds(
         st.builds(
             make_spec,
             st.sampled_from([f"run-{run}" for run in range(8)]),
-            test=st.sampled_from(["agent_perturbation", "agent_positives", "agent_labels"]),
+            test=st.sampled_from(["agent_perturbation", "agent_positives", "labels"]),
             rubric_id=st.sampled_from(["policy", "tone"]),
             judge=st.sampled_from(["mild", "strict"]),
             target_score=st.none() | SCORES,
