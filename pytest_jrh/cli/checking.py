@@ -20,6 +20,7 @@ from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.runs import LabelSource, Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.skips import UNSCORED, Why
+from pytest_jrh.people.decisions import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
 from pytest_jrh.sources.verdicts import (
@@ -44,7 +45,6 @@ from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.probabilities import ERROR
-from pytest_jrh.store.people import Grounds
 
 _ITSELF = "is held against itself"
 

@@ -30,8 +30,8 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
+from pytest_jrh.people.labels import LabelRow, read_rows
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
-from pytest_jrh.sources.labels import LabelRow, read_rows
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.tables import (
     CANNOT_TELL,

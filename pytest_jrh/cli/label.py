@@ -24,16 +24,16 @@ from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.text import counted
-from pytest_jrh.review.blind import LabelBoard
-from pytest_jrh.review.pages import Labelling
+from pytest_jrh.people.blind import LabelBoard
+from pytest_jrh.people.decisions import LabelBook, PersonLabel
+from pytest_jrh.people.labels import LabelFile, LabelRow, read_rows
+from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import form_of, is_conversations, open_sources, tables, verdicts
-from pytest_jrh.sources.labels import LabelFile, LabelRow, read_rows
 from pytest_jrh.sources.tables import CANNOT_TELL, Table
 from pytest_jrh.sources.verdicts import CaseKey
 from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import table_bytes
-from pytest_jrh.store.people import LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
 _COLUMNS = (

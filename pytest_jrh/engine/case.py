@@ -41,13 +41,13 @@ from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_co
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Slots, Turn
 from pytest_jrh.llm.transport import may_pass
+from pytest_jrh.people.board import ReviewDesk
+from pytest_jrh.people.decisions import Decision
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import Halt, HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
-from pytest_jrh.review.board import ReviewDesk
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
-from pytest_jrh.store.people import Decision
 
 _LONGEST_NAP = 0.1
 T = TypeVar("T")

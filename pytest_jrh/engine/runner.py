@@ -44,10 +44,10 @@ from pytest_jrh.engine.planning import Survey, surveyed
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
+from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.recording.tapes import Tape
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
-from pytest_jrh.review.board import ReviewDesk
 
 # In seconds.
 _MEANWHILE = 0.25

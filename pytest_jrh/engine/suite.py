@@ -40,6 +40,14 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, supplied_judge
+from pytest_jrh.people.decisions import (
+    Grounds,
+    PersonLabel,
+    grounds_of,
+    has_decisions,
+    open_stores,
+    read_people,
+)
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
@@ -51,14 +59,6 @@ from pytest_jrh.store.made_cases import (
     rejected_results,
     specs_of,
     without_cases,
-)
-from pytest_jrh.store.people import (
-    Grounds,
-    PersonLabel,
-    grounds_of,
-    has_decisions,
-    open_stores,
-    read_people,
 )
 
 
@@ -250,7 +250,7 @@ def make_ready(
     with collecting(problems):
         _ = ready.runs
         if suite.labels and source is not None:
-            from pytest_jrh.sources.labels import find_labels
+            from pytest_jrh.people.labels import find_labels
 
             run_labels = find_labels(suite, source, ready.runs, places)
             if run_labels.problems:

@@ -33,15 +33,15 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
+from pytest_jrh.people.decisions import Decision, LabelBook, PersonLabel, has_decisions, open_stores
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
-from pytest_jrh.store.people import Decision, LabelBook, PersonLabel, has_decisions, open_stores
 
 if TYPE_CHECKING:
-    from pytest_jrh.review.blind import LabelBoard
-    from pytest_jrh.review.board import ReviewDesk
+    from pytest_jrh.people.blind import LabelBoard
+    from pytest_jrh.people.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
 
 
@@ -425,7 +425,7 @@ class Reviewing:
         for suite in suites:
             people += self._session.suites.named(suite.name).people
         if is_blind:
-            from pytest_jrh.review.blind import LabelBoard
+            from pytest_jrh.people.blind import LabelBoard
 
             reviewer, redact = self._session.options.reviewer, self._session.redactor.text
             settings = {suite.name: suite.config.blind for suite in suites}
@@ -438,7 +438,7 @@ class Reviewing:
                 # The cases that the verifier rejected, which this session does not make again.
                 for case in rejected_cases(suite):
                     desk.page.add(case)
-        from pytest_jrh.review.pages import Deciding, Labelling
+        from pytest_jrh.review import Deciding, Labelling
 
         if self._labels is not None:
             return Labelling(self._labels).page()
@@ -454,7 +454,7 @@ class Reviewing:
             obeying |= self._on_page
         if not obeying and self._labels is None:
             return None
-        from pytest_jrh.review.board import ReviewBoard, ReviewDesk
+        from pytest_jrh.people.board import ReviewBoard, ReviewDesk
 
         board = ReviewBoard(open_stores(suites, self._session.redactor))
         page = self._labels or board

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.text import log_line
+from pytest_jrh.people.decisions import Grounds
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import ShownCount, shown_counts
@@ -27,7 +28,6 @@ from pytest_jrh.stats.panels import Panel
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Statistics, StatisticsTable, tabulate
-from pytest_jrh.store.people import Grounds
 
 
 class JsonReport(Report):

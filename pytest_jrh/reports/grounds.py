@@ -12,6 +12,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.people.decisions import Grounds, Kinship, blind_labels, untold
 from pytest_jrh.reports.blocks import Block, Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title
@@ -29,7 +30,6 @@ from pytest_jrh.stats.people import (
     verifier_against_people,
     violation_rates,
 )
-from pytest_jrh.store.people import Grounds, Kinship, blind_labels, untold
 
 
 def held_against_people(

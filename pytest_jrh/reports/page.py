@@ -41,6 +41,7 @@ from pytest_jrh.core.transcript import (
     sources_of,
 )
 from pytest_jrh.judges.judge import IMAGE_DATA
+from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, common_part, decided_text, meant, voices
 from pytest_jrh.reports.reading import worst_results
@@ -51,7 +52,6 @@ from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.store.people import holds_acts
 from pytest_jrh.store.records import BY_HAND
 
 JsonValues: TypeAlias = "dict[str, Any]"

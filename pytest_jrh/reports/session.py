@@ -18,6 +18,7 @@ from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
+from pytest_jrh.people.decisions import Grounds, PersonLabel, last_blind
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
@@ -28,7 +29,6 @@ from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_o
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
-from pytest_jrh.store.people import Grounds, PersonLabel, last_blind
 
 TITLE_WIDTH = 72
 # What a title keeps of a rubric's id, of a run's with its judge, and of what was done.

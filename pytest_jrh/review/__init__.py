@@ -1,1 +1,497 @@
-"""The page on which people decide about cases, or label them blind."""
+"""What each page can ask for: every request answered with a value of JSON; and the prompts of
+planner and editor as people change them on it, per suite and test.
+
+Cases, templates and reviewers are named by keys that the session made; no text of a request reaches
+a path. On the page of blind labelling these are drawn at random, so that no address says anything
+of a case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from pytest_jrh.cases.acts import acts_of, calls_of_turn
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Case, HumanReview
+from pytest_jrh.core.diffs import turn_pairs
+from pytest_jrh.core.documents import check_depth, parsed, read_text
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import atomic_write, exists
+from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Message
+from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
+from pytest_jrh.core.templates import Template
+from pytest_jrh.core.text import same_lines, visible
+from pytest_jrh.core.transcript import brief, message_text
+from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
+from pytest_jrh.people.blind import Assigned, LabelBoard
+from pytest_jrh.people.board import KEY_LENGTH, ReviewBoard, Reviewed
+from pytest_jrh.people.decisions import CallEdit, Grounds, PersonLabel, holds_acts, is_editable
+from pytest_jrh.reports.page import (
+    BODIES,
+    FOLDER,
+    JsonValues,
+    SessionCases,
+    bare_turns,
+    case_turns,
+    page_html,
+    printable,
+)
+from pytest_jrh.reports.session import Session
+from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.statistics import MEANINGS
+from pytest_jrh.store.ledger import case_result
+
+
+def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
+    """The page without a case, and its policy: what it shows comes when it asks."""
+    values = {
+        "word": "",
+        "headline": "pytest-jrh",
+        "sub": "",
+        "blocks": {"answer": [], "doubts": [], "details": []},
+        "rubrics": {},
+        "cases": [],
+        "served": served,
+    }
+    html, policy = page_html(
+        values,
+        scripts=[FOLDER / name for name in scripts],
+        styles=[FOLDER / "served.css"],
+        more_policy="connect-src 'self'; img-src data:; ",
+    )
+    return html.replace(BODIES, ""), policy
+
+
+_REJECTED = (
+    "The verifier rejected this case ({}): it is not judged, and nothing can be decided about it. "
+    "Whether the verifier is right, a blind label tells."
+)
+
+
+def _labels(case: Case) -> list[tuple[int, str, str]]:
+    """The labels that a case can have: the score, its key, and the whole of what it means."""
+    if case.mode == "binary":
+        return [(score, word[0], word) for score, word in MEANINGS.items()]
+    labels = []
+    for level in case.levels:
+        key = str(level.score) if level.score in range(10) else ""
+        labels.append((level.score, key, f"{level.score}: {level.label}"))
+    return labels
+
+
+class ReviewedCases(SessionCases):
+    """Cases to decide about, as the report lays them out; `people` gave labels blind."""
+
+    def __init__(self, cases: Iterable[Reviewed], people: Sequence[PersonLabel] = ()) -> None:
+        self.reviewed = {one.entry.case_id: one for one in cases}
+        results: list[CaseResult] = []
+        rubrics = {}
+        grounds: dict[str, Grounds] = {}
+        for one in self.reviewed.values():
+            case = one.case
+            results += _results(one)
+            rubrics[case.spec.suite, case.rubric.id] = case.rubric
+            if case.spec.suite not in grounds:
+                is_ordinal = case.mode == "ordinal"
+                grounds[case.spec.suite] = Grounds(ordinal=is_ordinal, people=tuple(people))
+        super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
+
+    def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
+        one = self.reviewed[made_case_id(result)]
+        return one.case, case_turns(one.case)
+
+    def row(self, made: str) -> JsonValues:
+        """A case as one entry of the list of those to decide about."""
+        one = self.reviewed[made]
+        action = one.decision.action if one.decision else ""
+        return {
+            **super().row(made),
+            "digest": one.entry.digest,
+            "decision": "rejected by the verifier" if one.entry.rejected else _word(one),
+            "action": action,
+            "note": one.decision.note if one.decision else "",
+            "label": one.case.expected,
+            "made_label": one.entry.case.expected,
+        }
+
+    def body(self, made: str) -> JsonValues:
+        """All else of it: how it was made, and what judges and people say of it."""
+        one = self.reviewed[made]
+        case, no_case = one.case, one.entry.case.outcome.no_case
+        closed, editable = "", []
+        if no_case is not None:
+            closed = _REJECTED.format(no_case)
+        else:
+            places = range(len(case.messages))
+            editable = [index for index in places if is_editable(case.messages, index)]
+        return {
+            **super().body(made),
+            "labels": _labels(case),
+            "editable": editable,
+            "closed": closed,
+            "void": one.void.action if one.void else "",
+        }
+
+
+def _word(reviewed: Reviewed) -> HumanReview:
+    """What people decided about a case, in a word."""
+    if reviewed.decision is not None:
+        return reviewed.decision.action
+    return "undecided" if reviewed.void is None else "void"
+
+
+def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
+    """A result of each judge that has judged a case; where none has, one without a verdict."""
+    entry, case = reviewed.entry, reviewed.case
+    for name in entry.judged or [""]:
+        spec = replace(case.spec, judge=name) if name else case.spec
+        verdicts = entry.judged[name].verdicts if entry.judged else ()
+        result = case_result(spec, case, verdicts=verdicts)
+        extra = replace(result.extra, review="" if entry.rejected else _word(reviewed))
+        yield replace(result, case_digest=entry.digest, extra=extra)
+
+
+def label_row(assigned: Assigned) -> JsonValues:
+    """A case in the list of a reviewer, without what tells its answers."""
+    label = assigned.label
+    word = value = ""
+    if label is not None and not assigned.is_open:
+        value, word = "none", "cannot tell"
+        if label.label is not None:
+            value = word = str(label.label)
+            if assigned.entry.case.mode == "binary":
+                word = MEANINGS[label.label]
+    return {
+        "key": assigned.key,
+        "number": assigned.number,
+        "rubric": _rubric_key(assigned.entry.case),
+        "value": value,
+        "word": word,
+        "note": visible(label.note) if label else "",
+        "is_blind": assigned.is_blind or bool(label and label.blind),
+    }
+
+
+def _rubric_key(case: Case) -> str:
+    text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
+    return short_digest(text, KEY_LENGTH)
+
+
+def bare_body(assigned: Assigned) -> JsonValues:
+    """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
+    case = assigned.entry.case
+    what = "Which level of" if case.mode == "ordinal" else "Does the run violate"
+    return {
+        "turns": bare_turns(case.messages),
+        "voices": [],
+        "facts": [],
+        "commands": [],
+        "labels": _labels(case),
+        "question": f"{what} {case.rubric.id}?",
+    }
+
+
+class _Decision(RequestBody):
+    digest: str
+    action: Literal["accepted", "rejected", "withdrawn"]
+    note: str = ""
+
+
+def _arguments(text: object) -> Any:
+    value = parsed(str(text))
+    check_depth(value)
+    return value
+
+
+class _CallText(CallEdit):
+    arguments: Annotated[dict[str, Any], BeforeValidator(_arguments)]
+
+
+class _TurnText(RequestBody):
+    digest: str
+    content: str | None
+    calls: tuple[_CallText, ...] = ()
+
+
+class _Expected(RequestBody):
+    digest: str
+    expected: int
+
+
+class _Draft(RequestBody):
+    text: str
+
+
+class Deciding:
+    """What the page can ask for on which people decide about the cases of a session; `people` gave
+    labels blind, in earlier sessions.
+    """
+
+    def __init__(
+        self,
+        board: ReviewBoard,
+        suites: Sequence[Suite],
+        people: Iterable[PersonLabel] = (),
+    ) -> None:
+        self._board = board
+        self._templates = agent_templates(suites)
+        self._people = tuple(people)
+
+    def page(self) -> Page:
+        """The page to serve."""
+        html, policy = _shell({"mode": "decide"}, "served.js", "decide.js", "templates.js")
+        return Page(self._board, html, policy, self.routes(), self.news)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Every (method, address, answer)."""
+        case, template = "/cases/{key}", "/templates/{key}"
+        return (
+            ("GET", case, self._case),
+            ("GET", f"{case}/turns/{{index:int}}", self._turn),
+            ("POST", f"{case}/decision", self._decide),
+            ("POST", f"{case}/turns/{{index:int}}", self._edit),
+            ("POST", f"{case}/label", self._label),
+            ("POST", "/finish", self._finish),
+            ("GET", "/templates", self._list_templates),
+            ("POST", template, self._save_template),
+            ("POST", f"{template}/revert", self._revert_template),
+        )
+
+    def news(self, since: int) -> tuple[int, JsonValues]:
+        """The present version, and what is new since an earlier one."""
+        version, changed = self._board.changes(since)
+        cases = self._cases(*changed)
+        return version, {
+            "all": since < 0,
+            "rows": [printable(cases.row(made)) for made in cases.reviewed],
+            "rubrics": printable(cases.rubrics()),
+            "progress": asdict(self._board.progress()),
+        }
+
+    def _cases(self, *reviewed: Reviewed) -> ReviewedCases:
+        return ReviewedCases(reviewed, self._people)
+
+    def _row(self, reviewed: Reviewed) -> object:
+        return printable(self._cases(reviewed).row(reviewed.entry.case_id))
+
+    def _case(self, request: PageRequest) -> object:
+        reviewed = self._board.get(request.names["key"])
+        return printable(self._cases(reviewed).body(reviewed.entry.case_id))
+
+    def _turn(self, request: PageRequest) -> object:
+        """A turn to be edited: its text and calls, and those before all edits."""
+        case, index = self._board.get(request.names["key"]).case, request.names["index"]
+        if not is_editable(case.messages, index):
+            raise LookupError(index)
+        now = before = _turn_texts(case, case.messages, index)
+        for pair in turn_pairs(case.run.messages, case.messages):
+            if pair.new == index and pair.old is not None:
+                before = _turn_texts(case, case.run.messages, pair.old)
+        return {**now, "before": before}
+
+    def _decide(self, request: PageRequest) -> object:
+        body, key = request.read(_Decision), request.names["key"]
+        if body.action == "withdrawn":
+            return self._row(self._board.withdraw(key, body.digest))
+        return self._row(self._board.decide(key, body.digest, body.action, note=body.note))
+
+    def _edit(self, request: PageRequest) -> object:
+        body, key, index = request.read(_TurnText), request.names["key"], request.names["index"]
+        tools: set[str] = set()
+        for reviewed in self._board.changes()[1]:
+            messages = (*reviewed.case.run.messages, *reviewed.case.messages)
+            tools.update(act.name for act in acts_of(messages))
+        for call in body.calls:
+            if call.tool not in tools:
+                raise InputError(f"no run calls a tool {brief(call.tool)}", key="tool")
+        edited = self._board.edit_turn(key, body.digest, index, body.content, body.calls)
+        return self._row(edited)
+
+    def _label(self, request: PageRequest) -> object:
+        body, key = request.read(_Expected), request.names["key"]
+        return self._row(self._board.set_label(key, body.digest, body.expected))
+
+    def _finish(self, _: PageRequest) -> object:
+        self._board.finalize()
+        return asdict(self._board.progress())
+
+    def _list_templates(self, _: PageRequest) -> object:
+        return [template.values() for template in self._templates.values()]
+
+    def _save_template(self, request: PageRequest) -> object:
+        return self._templates[request.names["key"]].save(request.read(_Draft).text)
+
+    def _revert_template(self, request: PageRequest) -> object:
+        return self._templates[request.names["key"]].revert()
+
+
+def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValues:
+    """What people may edit of a turn of a case, or of its run; arguments as JSON."""
+    calls = []
+    for act in calls_of_turn(messages, index) if holds_acts(case) else ():
+        arguments = json.dumps(act.call.get("arguments"), ensure_ascii=False, indent=2)
+        result = message_text(messages[act.results[0]]) if act.results else None
+        calls.append({"tool": act.name, "arguments": arguments, "result": result})
+    return {"text": message_text(messages[index]), "calls": calls}
+
+
+@frozen
+class AgentTemplate:
+    """The prompt of one stage of one test. What is saved counts from the next run on."""
+
+    suite: Suite
+    test: SuiteTest
+    stage: str
+
+    @property
+    def key(self) -> str:
+        """Its name in addresses, without any character of those that it is of."""
+        name = "\0".join([self.suite.name, self.test.name, self.stage])
+        return short_digest(name, KEY_LENGTH)
+
+    def values(self) -> dict[str, Any]:
+        """As JSON values: `text` is what is used now, from `file` where that is an override, and
+        `default` what is used without one.
+        """
+        default, stage, text = self._default(), STAGES[self.stage], None
+        if exists(self._override):
+            text = read_text(self._override, str(self._override))
+        module, test = self.suite.module_name, self.test.name
+        return {
+            "key": self.key,
+            "suite": self.suite.name,
+            "test": test,
+            "stage": self.stage,
+            "file": f"inputs/custom_prompts/{module}/{test}/{self.stage}.md",
+            "default": default.source,
+            "text": default.source if text is None else text,
+            "overridden": text is not None,
+            "variables": sorted(stage.variables),
+            "required": sorted(stage.required),
+        }
+
+    def save(self, text: str) -> dict[str, Any]:
+        """Write the override, whole or not at all, and give it as it is then; raises `InputError`
+        where it cannot be used, and `OSError` as it comes.
+        """
+        parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
+        # One line ending, whatever the browser sent: the file is read, compared and committed on
+        # any system.
+        lines = same_lines(text)
+        atomic_write(self._override, lines if lines.endswith("\n") else f"{lines}\n")
+        return self.values()
+
+    def revert(self) -> dict[str, Any]:
+        """Delete the override, and give what is used without it."""
+        self._override.unlink(missing_ok=True)
+        return self.values()
+
+    @property
+    def _override(self) -> Path:
+        return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
+
+    def _default(self) -> Template:
+        path = self.suite.stages[self.stage].prompt_path
+        return load_template(
+            self.stage,
+            mode=self.suite.mode,
+            objective=self.test.objective,
+            prompt_path=Path(path) if path else None,
+            edits=self.suite.config.cases.edits,
+        )
+
+
+def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:
+    """The templates that suites use, by key: by suite, test and stage."""
+    templates = []
+    for suite in suites:
+        for test in suite.tests:
+            if not (KINDS[test.name].natural or KINDS[test.name].derived):
+                templates += [AgentTemplate(suite, test, stage.name) for stage in (PLANNER, EDITOR)]
+    return {template.key: template for template in templates}
+
+
+class _Name(RequestBody):
+    name: str
+
+
+class _Label(RequestBody):
+    label: int | None
+    note: str = ""
+
+
+class Labelling:
+    """What the page can ask for on which people label cases blind."""
+
+    def __init__(self, board: LabelBoard) -> None:
+        self._board = board
+
+    def page(self) -> Page:
+        """The page to serve."""
+        served = {"mode": "blind", "reviewer": self._board.reviewer or ""}
+        html, policy = _shell(served, "served.js", "blind.js")
+        return Page(self._board, html, policy, self.routes(), self.news)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Every (method, address, answer)."""
+        reviewer = "/reviewers/{reviewer}"
+        case = f"{reviewer}/cases/{{key}}"
+        return (
+            ("POST", "/reviewers", self._enter),
+            ("GET", f"{reviewer}/cases", self._cases),
+            ("GET", case, self._case),
+            ("POST", f"{case}/label", self._give),
+            ("POST", f"{case}/withdraw", self._withdraw),
+            ("POST", f"{reviewer}/finish", self._finish),
+            ("POST", "/finish", self._finish_for_all),
+        )
+
+    def news(self, _since: int) -> tuple[int, JsonValues]:
+        """The present version, and how far it is: what is new of cases each reviewer asks for."""
+        return self._board.version, {"progress": asdict(self._board.progress())}
+
+    def _enter(self, request: PageRequest) -> object:
+        key, name = self._board.enter(request.read(_Name).name)
+        return {"reviewer": key, "name": name}
+
+    def _cases(self, request: PageRequest) -> object:
+        cases = self._board.assigned(request.names["reviewer"])
+        rubrics = {}
+        for assigned in cases:
+            rubric = assigned.entry.case.rubric
+            values = {"id": rubric.id, "text": rubric.instructions, "levels": [], "place": ""}
+            rubrics[_rubric_key(assigned.entry.case)] = printable(values)
+        return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
+
+    def _case(self, request: PageRequest) -> object:
+        return printable(bare_body(self._board.open(*_keys(request))))
+
+    def _give(self, request: PageRequest) -> object:
+        body = request.read(_Label)
+        return label_row(self._board.give(*_keys(request), body.label, body.note))
+
+    def _withdraw(self, request: PageRequest) -> object:
+        return label_row(self._board.withdraw(*_keys(request)))
+
+    def _finish(self, request: PageRequest) -> object:
+        others = self._board.finish(request.names["reviewer"])
+        return {"others": others, "progress": asdict(self._board.progress())}
+
+    def _finish_for_all(self, _: PageRequest) -> object:
+        self._board.finalize()
+        return {"others": [], "progress": asdict(self._board.progress())}
+
+
+def _keys(request: PageRequest) -> tuple[str, str]:
+    return request.names["reviewer"], request.names["key"]

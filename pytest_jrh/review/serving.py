@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.review.board import SECONDS_BETWEEN_LOOKS
+from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, MutableMapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from pytest_jrh.review.board import Board
+    from pytest_jrh.people.board import Board
 
     Event = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Event]]

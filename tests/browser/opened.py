@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import Deciding, Labelling
+from pytest_jrh.people.board import ReviewBoard
+from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.review import Deciding, Labelling
 from pytest_jrh.review.serving import ReviewServer, serve
-from pytest_jrh.store.people import open_stores
 from tests.browser.material import review_suite
 from tests.support.fork_server import python
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.review.blind import LabelBoard
+    from pytest_jrh.people.blind import LabelBoard
     from pytest_jrh.review.serving import Page
 
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import Deciding, Labelling
+from pytest_jrh.people.board import ReviewBoard
+from pytest_jrh.people.decisions import open_stores, read_people
+from pytest_jrh.review import Deciding, Labelling
 from pytest_jrh.review.serving import serve
-from pytest_jrh.store.people import open_stores, read_people
 from tests.browser.material import made_case, review_suite
 from tests.support.blind import all_kinds, blind_suite, labelling
 

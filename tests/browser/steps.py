@@ -6,7 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.store.people import DecisionStore, decisions_path
+from pytest_jrh.people.decisions import DecisionStore, decisions_path
 from tests.browser.material import made_case
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from pytest_jrh.people.decisions import blind_labels, read_people
 from pytest_jrh.review import serving as guard
-from pytest_jrh.store.people import blind_labels, read_people
 from tests.browser.material import HOSTILE, hostile_case, made_case
 from tests.browser.opened import LabelPages, page_process
 from tests.support.blind import (

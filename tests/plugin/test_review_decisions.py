@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.store.people import decisions_path
+from pytest_jrh.people.decisions import decisions_path
 from pytest_jrh.store.records import case_digest, read_case, record_line
 from tests.plugin.recorded import Done, run_pytest
 from tests.support.model_server import ModelServer, Request

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.store.people import (
+from pytest_jrh.people.board import ReviewBoard
+from pytest_jrh.people.decisions import (
     Action,
     Decision,
     DecisionStore,

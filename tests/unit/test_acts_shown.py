@@ -11,14 +11,9 @@ import pytest
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.redact import REDACTED, Redactor
-from pytest_jrh.reports.case_facts import shown_edits
-from pytest_jrh.reports.markdown import LIMIT, markdown_report
-from pytest_jrh.reports.page import case_turns
-from pytest_jrh.reports.rand_files import synthetic_row
-from pytest_jrh.review.blind import Assigned
-from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
-from pytest_jrh.review.pages import bare_body
-from pytest_jrh.store.people import (
+from pytest_jrh.people.blind import Assigned
+from pytest_jrh.people.board import ReviewBoard, ReviewCase, Reviewed
+from pytest_jrh.people.decisions import (
     CallEdit,
     Decision,
     DecisionStore,
@@ -26,6 +21,11 @@ from pytest_jrh.store.people import (
     open_stores,
     with_edits,
 )
+from pytest_jrh.reports.case_facts import shown_edits
+from pytest_jrh.reports.markdown import LIMIT, markdown_report
+from pytest_jrh.reports.page import case_turns
+from pytest_jrh.reports.rand_files import synthetic_row
+from pytest_jrh.review import bare_body
 from pytest_jrh.store.records import BY_HAND, case_digest, read_case, record_line, to_record
 from tests.support.judged_sessions import session_about
 from tests.support.made_cases import (

@@ -25,6 +25,7 @@ ROOMS = (
     "sources",
     "store",
     "recording",
+    "people",
     "reports",
     "review",
     "engine",

@@ -16,11 +16,11 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import LabelBoard, draw, in_order
-from pytest_jrh.review.board import ReviewBoard, ReviewDesk
-from pytest_jrh.review.pages import Labelling
+from pytest_jrh.people.blind import LabelBoard, draw, in_order
+from pytest_jrh.people.board import ReviewBoard, ReviewDesk
+from pytest_jrh.people.decisions import blind_labels, labels_path, open_stores, read_people
+from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import PageRequest, reply
-from pytest_jrh.store.people import blind_labels, labels_path, open_stores, read_people
 from pytest_jrh.store.records import case_digest
 from tests.support.blind import (
     COMMON,

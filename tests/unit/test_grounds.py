@@ -11,11 +11,7 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult, Rejection
-from pytest_jrh.reports.grounds import held_against_people, label_sentences, labels_line
-from pytest_jrh.reports.markdown import markdown_report
-from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
-from pytest_jrh.store.people import (
+from pytest_jrh.people.decisions import (
     Grounds,
     PersonLabel,
     blind_labels,
@@ -23,6 +19,10 @@ from pytest_jrh.store.people import (
     labels_path,
     read_people,
 )
+from pytest_jrh.reports.grounds import held_against_people, label_sentences, labels_line
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.session import Session
+from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
 from tests.support.judged_sessions import printed
 from tests.support.made_cases import make_result, make_spec, make_suite, result_with
 

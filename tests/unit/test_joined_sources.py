@@ -18,9 +18,9 @@ from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.people.labels import Joiner, LabelRow
 from pytest_jrh.sources import Joined, open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.labels import Joiner, LabelRow
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
 from tests.support.logs import sample, user, write_log

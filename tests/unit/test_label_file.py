@@ -22,10 +22,10 @@ from pytest_jrh.cli.init import start_suite
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import LabelBoard
+from pytest_jrh.people.blind import LabelBoard
+from pytest_jrh.people.decisions import PersonLabel
 from pytest_jrh.review.serving import Page
 from pytest_jrh.sources import tables
-from pytest_jrh.store.people import PersonLabel
 from pytest_jrh.store.records import case_digest
 from tests.support.label_session import labelling_session, let_in
 from tests.support.sessions import as_text

@@ -18,7 +18,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, Rubric, RunSummary
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.sources.labels import JoinedLabels, Joiner, find_labels, read_rows
+from pytest_jrh.people.labels import JoinedLabels, Joiner, find_labels, read_rows
 from pytest_jrh.sources.source import RunFields
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
 

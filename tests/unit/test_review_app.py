@@ -18,11 +18,10 @@ from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.skips import Skip
-from pytest_jrh.review import serving
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import Deciding
+from pytest_jrh.people.board import ReviewBoard
+from pytest_jrh.people.decisions import PersonLabel, open_stores
+from pytest_jrh.review import Deciding, serving
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
-from pytest_jrh.store.people import PersonLabel, open_stores
 from tests.browser.material import hostile_case, made_case, review_suite
 from tests.support.label_session import entered, news
 from tests.support.made_cases import make_act_case

@@ -15,9 +15,9 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.people.board import ReviewBoard, ReviewDesk, Reviewed
+from pytest_jrh.people.decisions import DecisionStore, decisions_path, open_stores
 from pytest_jrh.reports.rand_files import result_row
-from pytest_jrh.review.board import ReviewBoard, ReviewDesk, Reviewed
-from pytest_jrh.store.people import DecisionStore, decisions_path, open_stores
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 from tests.support.reviews import as_reviewed

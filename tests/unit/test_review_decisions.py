@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.store.people import (
+from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,

@@ -11,7 +11,7 @@ from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.llm.calls import load_template, override_path
-from pytest_jrh.review.pages import AgentTemplate, agent_templates
+from pytest_jrh.review import AgentTemplate, agent_templates
 from tests.support.made_cases import make_suite, suite_with
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.runs import Label, VoteSource
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import indented_json
-from pytest_jrh.review.board import ReviewCase, Reviewed
-from pytest_jrh.review.pages import ReviewedCases
+from pytest_jrh.people.board import ReviewCase, Reviewed
+from pytest_jrh.review import ReviewedCases
 from tests.support.made_cases import make_case
 
 

@@ -13,11 +13,11 @@ from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.people.decisions import Grounds, PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.reading import next_lines, worst_cases, worst_results
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
-from pytest_jrh.store.people import Grounds, PersonLabel
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
 from tests.support.made_cases import make_result, result_with
 

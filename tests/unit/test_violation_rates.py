@@ -17,11 +17,11 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, RunSummary
 from pytest_jrh.core.skips import Outcome
+from pytest_jrh.people.decisions import Grounds
 from pytest_jrh.reports.grounds import rate_sentences
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.store.people import Grounds
 from tests.support.figures import describe
 from tests.support.made_cases import (
     DIGESTS,

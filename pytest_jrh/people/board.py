@@ -21,7 +21,7 @@ from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Judgment
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.store.people import (
+from pytest_jrh.people.decisions import (
     CallEdit,
     Decision,
     DecisionStore,
