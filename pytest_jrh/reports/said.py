@@ -35,9 +35,10 @@ from pytest_jrh.reports.grounds import (
     violated_sentences,
     wrong_labels,
 )
+from pytest_jrh.reports.next_step import next_lines
 from pytest_jrh.reports.probes import finding_sentences, probe_blocks
 from pytest_jrh.reports.provenance import origin_lines
-from pytest_jrh.reports.reading import next_lines, worst_cases
+from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.session import (
     WORST_FIRST,
     Session,

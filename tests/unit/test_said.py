@@ -15,7 +15,8 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.people.decisions import Grounds, PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
-from pytest_jrh.reports.reading import next_lines, worst_cases, worst_results
+from pytest_jrh.reports.next_step import next_lines
+from pytest_jrh.reports.reading import worst_cases, worst_results
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on

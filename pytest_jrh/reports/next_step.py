@@ -1,0 +1,165 @@
+"""What a reader of a session does next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.reports.blocks import Line
+from pytest_jrh.reports.grounds import labels_line, wrong_labels
+from pytest_jrh.reports.reading import worst_results
+from pytest_jrh.reports.session import Session
+from pytest_jrh.stats.decision import Kind
+from pytest_jrh.stats.panels import by_made_case
+
+
+def next_lines(session: Session) -> Iterator[Line]:
+    """The one next step, where there is one, behind what would decide an UNCLEAR change."""
+    line = _record_missing(session) or _accept_new_cases(session)
+    if line is not None:
+        # What is decided without these cases may be another thing with them.
+        yield line
+        return
+    if deciding := _what_decides(session):
+        yield Line("unclear", deciding)
+    for step in _steps(session):
+        line = step(session)
+        if line is not None:
+            yield line
+            return
+
+
+_Step = Callable[[Session], Line | None]
+
+
+def _steps(session: Session) -> list[_Step]:
+    """The steps of which the first that applies is taken."""
+    steps: list[_Step] = [_correct_labels, _fix_judge, _ask_again, _fix_what_probes_turn]
+    # The others run pytest again, which knows nothing of a table.
+    if not session.is_table:
+        steps.append(_mend_failures)
+        if session.table.overall.counts.n:
+            steps += [_read_wrong_labels, _label_blind, _keep_verdicts]
+    return steps
+
+
+def _record_missing(session: Session) -> Line | None:
+    missing = sum(result.outcome == "unrecorded" for result in session.results)
+    if not missing or not session.record_command:
+        return None
+    text = (
+        f"with an API key this records {counted(missing, 'case')}, and only what is missing; "
+        "--jrh-plan shows the cost"
+    )
+    return Line("next", text, "warning", session.record_command)
+
+
+def _accept_new_cases(session: Session) -> Line | None:
+    for decision in session.decisions.values():
+        if decision.update_command:
+            text = "where the cases that the baseline does not have are new"
+            return Line("next", text, "warning", decision.update_command)
+    return None
+
+
+def _correct_labels(session: Session) -> Line | None:
+    """Of a table: its labels are in the file."""
+    wrong = worst_results(session)
+    if not session.is_table or not wrong:
+        return None
+    cases = counted(len(by_made_case(wrong)), "case")
+    return Line("next", f"read {cases}; where a label is wrong, correct it in that row")
+
+
+def _fix_judge(session: Session) -> Line | None:
+    wrong = worst_results(session)
+    if not wrong:
+        return None
+    # What people or a program said is corrected where they said it.
+    is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
+    correct = "press r" if is_made else "correct it where it was given"
+    text = f"label wrong: {correct}; right: fix {_judge_to_fix(session, wrong[0].judge)}"
+    regressed = any(decision.regressions for decision in session.decisions.values())
+    # A part of a suite is not what a baseline is updated from.
+    if regressed and not session.is_part:
+        text += ", or --jrh-update-baseline"
+    return Line("next", text, command=session.review_command)
+
+
+def _ask_again(session: Session) -> Line | None:
+    """Where recorded answers cannot be used."""
+    if not session.record_command:
+        return None
+    text = "after a change of the prompt or the map; to ask the same again: --jrh-retry-unscored"
+    return Line("next", text, "warning", session.record_command)
+
+
+def _fix_what_probes_turn(session: Session) -> Line | None:
+    for table in session.probes:
+        # Where something failed, verdicts that chance could have turned are worth reading, too.
+        if table.is_finding or (session.word == "FAIL" and table.total.turned):
+            first = session.results_by_id[table.cases[0]].spec
+            case = one_line(f"{first.run_id} {first.variant}")
+            judge = _judge_to_fix(session, table.judge)
+            text = f"read {case} first, change {judge}, and run it again: -k {table.probe}"
+            return Line("next", text)
+    return None
+
+
+def _mend_failures(session: Session) -> Line | None:
+    if session.word != "FAIL":
+        return None
+    return Line("next", "mend what failed; the same command then makes only what is missing")
+
+
+def _read_wrong_labels(session: Session) -> Line | None:
+    if not any(wrong_labels(session, suite) for suite in session.grounds):
+        return None
+    text = "read the labels that people found wrong; in the browser r rejects one: --jrh-review"
+    return Line("next", text)
+
+
+def _label_blind(session: Session) -> Line | None:
+    if not any(line.weight == "warning" for line in labels_line(session)):
+        return None
+    return Line("next", "people label cases without the answers: --jrh-review=blind")
+
+
+def _keep_verdicts(session: Session) -> Line | None:
+    if any(decision.active for decision in session.decisions.values()):
+        return None
+    text = "hold later judges to these verdicts: --jrh-baseline=FILE --jrh-update-baseline"
+    return Line("next", text)
+
+
+def _judge_to_fix(session: Session, judge: str) -> str:
+    """What is to be changed of a judge that is wrong: the prompt that has changed, if one has."""
+    files = {change.now.file for change in session.prompt_changes if change.now.file}
+    if len(files) == 1:
+        return Path(files.pop()).name
+    return f"judge {one_line(judge)}" if judge else "the judge"
+
+
+_DECIDED_BY: Mapping[Kind, str] = {
+    "drop": "`repeats: 3` on both sides, or more cases, decide it",
+    "limit": "more cases decide it, or `repeats: 3`",
+    "proof": "more runs decide it",
+    "left": "where they were to leave, accept it with --jrh-update-baseline",
+    "grown": "read the new cases; where they are right, accept it with --jrh-update-baseline",
+}
+"""By the kind of a reason what decides what is UNCLEAR."""
+
+
+def _what_decides(session: Session) -> str:
+    """What decides a change that is UNCLEAR; empty where nothing is."""
+    decision = session.decision
+    if decision is None or decision.word != "UNCLEAR" or decision.passed:
+        return ""
+    kind = decision.reasons[0].kind
+    if kind == "left" and decision.comparison is None:
+        return "name a config without the cases that are skipped"
+    if session.is_table:
+        is_few = kind in ("drop", "limit", "proof")
+        return "more cases with a label, or more verdicts of each, decide it" if is_few else ""
+    return _DECIDED_BY.get(kind, "")
