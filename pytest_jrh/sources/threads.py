@@ -39,14 +39,15 @@ def is_system(role: str) -> bool:
     return role in ("system", "developer")
 
 
-def thread_of(turns: Iterable[tuple[str, Sequence[str]]], opening: int) -> Thread:
-    """The thread of messages, each with its role and keys, of which `opening` were there when it
+def thread_of(turns: Iterable[tuple[Mapping[str, Any], Sequence[str]]], opening: int) -> Thread:
+    """The thread of messages, each with its keys, of which `opening` were there when it
     began. System prompts are left out: many say the time.
     """
     digest, former = 0, ""
     is_asked = is_answered = False
     beginnings = array("q")
-    for number, (role, keys) in enumerate(turns):
+    for number, (message, keys) in enumerate(turns):
+        role = message["role"]
         if is_system(role):
             continue
         # A request has something new after the last answer.

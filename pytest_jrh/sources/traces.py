@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
@@ -32,7 +33,9 @@ _TOOL = ("execute_tool", "TOOL", "tool")
 _AGENT = ("invoke_agent", "AGENT", "agent")
 _MODEL = ("chat", "text_completion", "generate_content", "LLM")
 _CONVERSATION = ("gen_ai.conversation.id", "session.id")
+_MODEL_NAME = ("gen_ai.request.model", "llm.model_name")
 _TOOL_ID = ("gen_ai.tool.call.id", "tool.id")
+_TOOL_NAME = ("gen_ai.tool.name", "tool.name")
 # Pydantic AI has names of its own.
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "input.value", "tool_arguments")
 _RESULT = ("gen_ai.tool.call.result", "output.value", "tool_response", "error.type")
@@ -40,7 +43,7 @@ _RESULT = ("gen_ai.tool.call.result", "output.value", "tool_response", "error.ty
 _SYSTEM = ("gen_ai.system_instructions",)
 _BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_ai.prompt")
 _AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
-_SAID = (*_BEFORE, *_AFTER)
+_WITH_MESSAGES = (*_BEFORE, *_AFTER)
 # One of the attributes that make a list: `llm.input_messages.0.message.role`.
 _SPREAD = re.compile(r"(llm\.\w+put_messages|gen_ai\.(?:prompt|completion))((?:\.\w+){2,9})")
 _WRAPPER = re.compile(r"\.(message|message_content|tool_call)(?=\.)|(?<=\.image)\.image\.url$")
@@ -67,7 +70,57 @@ _NO_MESSAGES = (
 _DROPPED = (
     "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are lost"
 )
-Said: TypeAlias = "dict[tuple[str, str], list[str]]"
+LeftOut: TypeAlias = "dict[tuple[str, str], list[str]]"
+"""By a noun and what is said of it, the names of what is left out."""
+
+
+class _Turn(NamedTuple):
+    """A message, with the keys by which it is known again."""
+
+    message: Json
+    keys: list[str]
+
+
+@dataclass(slots=True)
+class _Span:
+    """What the records of a span say of it, with its attributes beside their own fields.
+
+    `scope` is the conversation, the span of the agent and its name. `before` are the messages that
+    a model was asked with, and `after` those that it answered.
+    """
+
+    id: str
+    fields: Json = field(default_factory=dict)
+    parent: str | None = None
+    kind: Any = None
+    start: int = 0
+    end: int = 0
+    scope: tuple[str, str | None, str] = ("", None, "")
+    is_below: bool = False
+    is_called: bool = False
+    before: list[_Turn] = field(default_factory=list)
+    after: list[_Turn] = field(default_factory=list)
+
+    def first(self, names: Iterable[str]) -> Any:
+        """The first of these attributes that says something."""
+        return _first(self.fields, names)
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether it is the call of a tool."""
+        return self.kind in _TOOL
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a call of a model."""
+        return self.kind in _MODEL
+
+
+def _first(fields: Json, names: Iterable[str]) -> Any:
+    for name in names:
+        if fields.get(name):
+            return fields[name]
+    return None
 
 
 def trace(value: Json) -> Conversation:
@@ -75,118 +128,163 @@ def trace(value: Json) -> Conversation:
     return Conversation(**value)
 
 
-def conversations_of(trace_id: str, records: Sequence[Json], said: Said) -> list[Json]:
+def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) -> list[Json]:
     """The fields of each conversation in the spans and log records of a trace.
 
-    What is left out is added to `said`. Raises DamagedError with the span.
+    What is left out is added to `left_out`. Raises DamagedError with the span.
     """
-    spans: dict[str, Json] = {}
-    for record in sorted(records, key=lambda record: "startTimeUnixNano" not in record):
-        span_id = as_text(record.get("spanId"))
-        start = record.get("startTimeUnixNano")
-        with inside(f"span {span_id}"):
-            if start and spans.get(span_id, record)["startTimeUnixNano"] != start:
-                span_id = f"{span_id}-{start}"
-            if start:
-                # What was written before it had ended is written again.
-                spans.pop(span_id, None)
-            _add(record, spans.setdefault(span_id, {"id": span_id}))
-    _place(spans)
-    in_time = sorted(spans.values(), key=lambda span: (span["start"], -span["end"]))
-    talks = [span for span in in_time if span["kind"] not in _TOOL and _first(span, *_SAID)]
-    below = [span for span in talks if span["is_below"]]
-    talks = [span for span in talks if not span["is_below"]]
-    calls = [span for span in talks if span["kind"] in _MODEL] or talks
+    spans = _spans_of(records)
+    _set_scopes(spans)
+    in_time = sorted(spans.values(), key=lambda span: (span.start, -span.end))
+    tools: list[_Span] = []
+    calls: list[_Span] = []
+    below: list[_Span] = []
+    for span in in_time:
+        if span.is_tool:
+            tools.append(span)
+        elif span.first(_WITH_MESSAGES):
+            (below if span.is_below else calls).append(span)
+    tools = [tool for tool in tools if not tool.is_below]
+    is_cut = any(call.fields.get("droppedAttributesCount") for call in calls)
+    # Spans around the calls of models repeat what these say.
+    calls = [call for call in calls if call.is_model] or calls
     for call in calls:
-        with inside(f"span {call['id']}"):
-            call["before"] = _messages(call, _SYSTEM, "system") + _messages(call, _BEFORE)
-            call["after"] = _messages(call, _AFTER)
+        with inside(f"span {call.id}"):
+            call.before = _turns(call, _SYSTEM, "system") + _turns(call, _BEFORE)
+            call.after = _turns(call, _AFTER)
     groups, repeated = _grouped(calls)
-    is_alone = not groups[1:]
-    tools = [span for span in in_time if span["kind"] in _TOOL and not span["is_below"]]
-    is_cut = any(span.get("droppedAttributesCount") for span in talks)
+    is_alone = len(groups) <= 1
     conversations = []
     for group in groups or [[]]:
-        spans_of_it = in_time if is_alone else group
-        about = {key: entry for span in reversed(spans_of_it) for key, entry in span.items()}
-        run_id, cluster = trace_id, _first(about, *_CONVERSATION)
+        fields: Json = {}
+        # Of several spans that say something the first counts.
+        for span in reversed(in_time if is_alone else group):
+            fields.update(span.fields)
+        run_id, cluster = trace_id, _first(fields, _CONVERSATION)
         if not is_alone:
-            run_id = f"{trace_id}-{group[0]['id']}"
-            cluster = group[0]["scope"][0] or trace_id
+            run_id, cluster = f"{trace_id}-{group[0].id}", group[0].scope[0] or trace_id
         conversations.append(
             {
                 "messages": _joined(group, tools, is_alone=is_alone),
                 "id": run_id,
                 "cluster": as_text(cluster) or None,
-                "metadata": {"model": _first(about, "gen_ai.request.model", "llm.model_name")},
+                "metadata": {"model": _first(fields, _MODEL_NAME)},
                 "no_messages": _NO_MESSAGES,
                 "notices": [_DROPPED] if is_cut else [],
                 "is_request": True,
-                "opening": len(group[0]["before"]) if group else 0,
+                "opening": len(group[0].before) if group else 0,
             }
         )
-    uncalled = [] if is_alone else [tool for tool in tools if "is_called" not in tool]
-    noted = {
-        _BELOW: below,
-        _REPEATED: repeated,
-        _UNCALLED: uncalled,
-    }
-    for what, spans_of_it in noted.items():
-        said.setdefault(what, []).extend(as_text(span.get("name")) for span in spans_of_it)
+    _note(left_out, _BELOW, below)
+    _note(left_out, _REPEATED, repeated)
     if not is_alone:
-        said.setdefault(_SEVERAL, []).append(f"{trace_id} ({len(groups)})")
+        _note(left_out, _UNCALLED, [tool for tool in tools if not tool.is_called])
+        left_out.setdefault(_SEVERAL, []).append(f"{trace_id} ({len(groups)})")
     return conversations
 
 
-def _place(spans: Mapping[str, Json]) -> None:
-    """Say of each span whose it is, by those around it, and whether it is below a call."""
-    inner: dict[Any, list[Json]] = {}
+def _note(left_out: LeftOut, what: tuple[str, str], spans: Iterable[_Span]) -> None:
+    names = left_out.setdefault(what, [])
+    for span in spans:
+        names.append(as_text(span.fields.get("name")))
+
+
+def _spans_of(records: Sequence[Json]) -> dict[str, _Span]:
+    """The spans by their ids, each with what log records say of it."""
+    spans: dict[str, _Span] = {}
+    for record in sorted(records, key=lambda record: "startTimeUnixNano" not in record):
+        span_id = as_text(record.get("spanId"))
+        start = record.get("startTimeUnixNano")
+        with inside(f"span {span_id}"):
+            if start:
+                if span_id in spans and spans[span_id].fields["startTimeUnixNano"] != start:
+                    span_id = f"{span_id}-{start}"
+                # What was written before it had ended is written again.
+                spans.pop(span_id, None)
+            _add(record, spans.setdefault(span_id, _Span(span_id)))
+    return spans
+
+
+def _add(record: Json, span: _Span) -> None:
+    """Add to a span its record, or a log record about it, with all attributes and events."""
+    fields = span.fields
+    fields |= _plain(record.get("attributes", [])) | record
+    span.parent = as_text(fields.get("parentSpanId")) or None
+    span.start = int(fields.get("startTimeUnixNano") or fields.get("observedTimeUnixNano") or 0)
+    span.end = max(span.start, int(fields.get("endTimeUnixNano") or 0))
+    for event in record.get("events", [record]):
+        attributes = _plain(event.get("attributes", []))
+        name = event.get("eventName") or event.get("name") or attributes.get("event.name")
+        if name == "gen_ai.client.inference.operation.details":
+            fields |= attributes
+        elif match := _EVENT.fullmatch(as_text(name)):
+            body = _plain(event.get("body")) or attributes.get("gen_ai.event.content")
+            body = _json(body or attributes)
+            content = body.get("message", body)
+            message = {"content": content} if isinstance(content, str) else dict(content)
+            message |= {"role": match[1] or "assistant", "tool_call_id": body.get("id")}
+            # A choice is what the model answered.
+            messages = fields.setdefault("events.before" if match[1] else "events.after", [])
+            messages.append(message)
+    span.kind = span.first(_KINDS)
+    if not span.kind and span.first(_TOOL_ID):
+        span.kind = _TOOL[0]
+
+
+def _set_scopes(spans: Mapping[str, _Span]) -> None:
+    """Say of each span whose it is, by those around it, and whether it is below a call.
+
+    Raises DamagedError where spans are inside of each other.
+    """
+    inner: dict[str | None, list[_Span]] = {}
     for span in spans.values():
-        inner.setdefault(span["parent"] if span["parent"] in spans else None, []).append(span)
+        inner.setdefault(span.parent if span.parent in spans else None, []).append(span)
     outermost_first = inner.get(None, [])
+    # It grows on the way: behind each span come those right inside of it.
     for span in outermost_first:
-        span["scope"] = None
-        outermost_first += inner.get(span["id"], ())
-    for span in outermost_first:
-        outer = spans.get(span["parent"], {})
-        conversation, agent, _ = outer.get("scope", ("", None, ""))
-        kind, kind_around = span["kind"], outer.get("kind")
-        says_it = kind in _MODEL and kind_around in _MODEL and _first(outer, *_SAID)
-        span["is_below"] = outer.get("is_below") or kind_around in _TOOL or says_it
-        conversation = as_text(_first(span, *_CONVERSATION)) or conversation
-        agent = span["id"] if kind in _AGENT else agent
-        span["scope"] = (conversation, agent, as_text(span.get("gen_ai.agent.name")))
+        outermost_first += inner.get(span.id, ())
+        outer = spans.get(span.parent or "", _Span(""))
+        conversation, agent, _ = outer.scope
+        is_said_around = span.is_model and outer.is_model and outer.first(_WITH_MESSAGES)
+        span.is_below = outer.is_below or outer.is_tool or bool(is_said_around)
+        conversation = as_text(span.first(_CONVERSATION)) or conversation
+        if span.kind in _AGENT:
+            agent = span.id
+        span.scope = (conversation, agent, as_text(span.fields.get("gen_ai.agent.name")))
+    if len(outermost_first) < len(spans):
+        raise DamagedError("some of its spans are inside of each other")
 
 
-def _grouped(calls: Sequence[Json]) -> tuple[list[list[Json]], list[Json]]:
+def _grouped(calls: Sequence[_Span]) -> tuple[list[list[_Span]], list[_Span]]:
     """The calls of each conversation, and those that only repeat another one.
 
     A call goes on from the one that it repeats, also where an agent hands over to another. The
     others of an agent are of one conversation where it is instructed alike.
     """
-    threads = []
-    for call in calls:
-        turns = [(message["role"], keys) for message, keys in call["before"] + call["after"]]
-        threads.append(thread_of(turns, len(call["before"])))
-    scopes = [call["scope"] for call in calls]
+    threads = [thread_of(call.before + call.after, len(call.before)) for call in calls]
+    scopes = [call.scope for call in calls]
     former, repeated = linked(threads, scopes)
-    former = linked(threads, [scope[0] for scope in scopes])[0] | former
+    of_any_agent, _ = linked(threads, [scope[0] for scope in scopes])
+    former = of_any_agent | former
+    # The first call that goes on from another continues its conversation; the others branch off.
     followers: dict[int, int] = {}
     for number in sorted(former):
         followers.setdefault(former[number], number)
     links = {number: first for first, number in followers.items()}
-    groups: dict[Any, list[Json]] = {}
+    groups: dict[Any, list[_Span]] = {}
     left_out = []
     for number, call in enumerate(calls):
-        key: Any = end_of(links, number)
+        beginning = end_of(links, number)
+        key: Any = beginning
         # A branch repeats itself what was said before.
-        if key not in former and any(scopes[key]):
-            instructions = [
-                keys for message, keys in calls[key]["before"] if is_system(message["role"])
-            ]
-            key = repr((scopes[key], instructions))
-        first = repeated.get(number, number)
+        if beginning not in former and any(scopes[beginning]):
+            instructions = []
+            for message, keys in calls[beginning].before:
+                if is_system(message["role"]):
+                    instructions.append(keys)
+            key = repr((scopes[beginning], instructions))
         group = groups.setdefault(key, [])
+        first = repeated.get(number, number)
         # A next turn may say the same where the provider keeps what was said before.
         is_retry = number in former or first in followers or not group or group[0] is calls[first]
         if first != number and is_retry:
@@ -194,28 +292,6 @@ def _grouped(calls: Sequence[Json]) -> tuple[list[list[Json]], list[Json]]:
         else:
             group.append(call)
     return [group for group in groups.values() if group], left_out
-
-
-def _add(record: Json, span: Json) -> None:
-    """Add to a span its record, or a log record about it, with all attributes and events."""
-    span |= _plain(record.get("attributes", [])) | record
-    span["parent"] = as_text(span.get("parentSpanId")) or None
-    span["start"] = int(span.get("startTimeUnixNano") or span.get("observedTimeUnixNano") or 0)
-    span["end"] = max(span["start"], int(span.get("endTimeUnixNano") or 0))
-    for event in record.get("events", [record]):
-        fields = _plain(event.get("attributes", []))
-        name = event.get("eventName") or event.get("name") or fields.get("event.name")
-        if name == "gen_ai.client.inference.operation.details":
-            span |= fields
-        elif match := _EVENT.fullmatch(as_text(name)):
-            body = _json(_plain(event.get("body")) or fields.get("gen_ai.event.content") or fields)
-            content = body.get("message", body)
-            message = {"content": content} if isinstance(content, str) else dict(content)
-            message |= {"role": match[1] or "assistant", "tool_call_id": body.get("id")}
-            span.setdefault((_BEFORE if match[1] else _AFTER)[1], []).append(message)
-    span["kind"] = _first(span, *_KINDS)
-    if not span["kind"] and _first(span, *_TOOL_ID):
-        span["kind"] = _TOOL[0]
 
 
 def _plain(value: Any) -> Any:
@@ -231,97 +307,126 @@ def _plain(value: Any) -> Any:
             node[key] = _plain(pair.get("value"))
         return attributes
     [(kind, inner)] = (value or {"noValue": None}).items()
-    if kind in ("arrayValue", "kvlistValue"):
-        values = inner.get("values", [])
-        return _plain(values) if kind == "kvlistValue" else [*map(_plain, values)]
-    return int(inner) if kind == "intValue" else inner
+    match kind:
+        case "arrayValue":
+            return [*map(_plain, inner.get("values", []))]
+        case "kvlistValue":
+            return _plain(inner.get("values", []))
+        case "intValue":
+            return int(inner)
+    return inner
 
 
-def _first(span: Json, *keys: str) -> Any:
-    return next((span[key] for key in keys if span.get(key)), None)
-
-
-def _joined(calls: Sequence[Json], tools: Sequence[Json], *, is_alone: bool) -> list[Json]:
+def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -> list[Json]:
     """What was said in all calls, which repeat it, and what only tools have, in order of time.
 
     Of several conversations each has the tools that it calls.
     """
     moments: list[tuple[int, Json]] = []
+    # How often each key was said so far.
     known: Counter[str] = Counter()
     for call in calls:
-        before, after = call["before"], call["after"]
-        # What is asked last is new, also where it was said before.
-        is_asked = bool(before) and before[-1][0]["role"] in ("user", "tool")
+        is_asked = bool(call.before) and call.before[-1].message["role"] in ("user", "tool")
         is_asked = is_asked and bool(moments) and moments[-1][1]["role"] == "assistant"
         seen: Counter[str] = Counter()
-        for number, (message, keys) in enumerate(before, start=1):
+        for number, (message, keys) in enumerate(call.before, start=1):
             seen.update(keys)
-            if seen[keys[-1]] > known[keys[-1]] or (is_asked and number == len(before)):
-                moments.append((call["start"], message))
-            known.update(key for key in keys if seen[key] > known[key])
-        for message, keys in after:
+            # What is asked last is new, also where it was said before.
+            is_asked_last = is_asked and number == len(call.before)
+            if is_asked_last or seen[keys[-1]] > known[keys[-1]]:
+                moments.append((call.start, message))
+            for key in keys:
+                if seen[key] > known[key]:
+                    known[key] += 1
+        for message, keys in call.after:
             known.update(keys)
-            moments.append((call["end"], message))
-    messages = read_messages([message for _, message in moments])[0]
+            moments.append((call.end, message))
+    messages, _ = read_messages(message for _, message in moments)
     if not has_media(messages) and not any(map(message_text, messages)):
         # Names of tools and roles alone: what was said is not recorded.
         return []
-    called = {call["id"] for part in messages for call in part.get("tool_calls", ())}
-    answered = {part.get("tool_call_id") for part in messages if part["role"] == "tool"}
+    called: set[str] = set()
+    answered: set[str | None] = set()
+    for message in messages:
+        called.update(call["id"] for call in message.get("tool_calls", ()))
+        if message["role"] == "tool":
+            answered.add(message.get("tool_call_id"))
     for tool in tools:
-        call_id = _first(tool, *_TOOL_ID)
+        call_id = tool.first(_TOOL_ID)
         if call_id in called:
-            tool["is_called"] = True
+            tool.is_called = True
         elif not is_alone:
             continue
-        name = _first(tool, "gen_ai.tool.name", "tool.name")
-        arguments = _first(tool, *_ARGUMENTS)
-        result = _first(tool, *_RESULT)
-        with inside(f"span {tool['id']}"):
+        arguments, result = tool.first(_ARGUMENTS), tool.first(_RESULT)
+        with inside(f"span {tool.id}"):
             if call_id in answered or (called and not call_id) or not (arguments or result):
                 continue
-            call = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            name = tool.first(_TOOL_NAME)
+            asked = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
             answer = {"type": "tool_result", "tool_use_id": call_id, "content": as_text(result)}
-            message = {"role": "assistant", "content": [call, answer]}
+            message = {"role": "assistant", "content": [asked, answer]}
             if call_id in called:
                 message = {"role": "tool", "content": [answer]}
             read_message(message)
-            moments.append((tool["end"], message))
-    return [message for _, message in sorted(moments, key=lambda moment: moment[0])]
+            moments.append((tool.end, message))
+    moments.sort(key=lambda moment: moment[0])
+    return [message for _, message in moments]
 
 
-def _messages(span: Json, keys: Sequence[str], role: Any = None) -> list[tuple[Json, list[str]]]:
-    """The messages in the first of these attributes that the span has, each with its keys."""
-    key = next((key for key in keys if span.get(key)), keys[0])
-    messages = []
-    with inside(key):
-        entries = _in_order(_json(span.get(key) or []))
+def _turns(span: _Span, names: Iterable[str], role: str | None = None) -> list[_Turn]:
+    """The messages in the first of these attributes that the span has."""
+    for name in names:
+        if span.fields.get(name):
+            break
+    else:
+        return []
+    with inside(name):
+        entries = _in_order(_json(span.fields[name]))
+    turns = []
     for number, entry in enumerate(entries):
-        with inside(key, number):
-            parts = _in_order(entry.get("parts", entry.get("contents", entry.get("content"))))
-            content = [*map(_part, parts)] if isinstance(parts, list) else parts
-            message = {k: _in_order(entry.get(k)) for k in ("tool_call_id", "name", "tool_calls")}
-            if message["tool_calls"] and isinstance(parts, list):  # some have calls twice
-                content = [part for part in content if part["type"] != "tool_use"]
-            message |= {"role": entry.get("role", role), "content": content}
-            messages.append((message, keys_of(message)))
-    return messages
+        with inside(name, number):
+            content = entry.get("parts", entry.get("contents", entry.get("content")))
+            content, calls = _in_order(content), _in_order(entry.get("tool_calls"))
+            if isinstance(content, list):
+                content = [*map(_part, content)]
+                if calls:
+                    # Some have calls in both places.
+                    content = [part for part in content if part["type"] != "tool_use"]
+            message = {
+                "tool_call_id": _in_order(entry.get("tool_call_id")),
+                "name": _in_order(entry.get("name")),
+                "tool_calls": calls,
+                "role": entry.get("role", role),
+                "content": content,
+            }
+            turns.append(_Turn(message, keys_of(message)))
+    return turns
 
 
 def _json(value: Any) -> Any:
-    value = parsed(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        value = parsed(value)
     check_depth(value)
     return value
 
 
 def _in_order(value: Any) -> Any:
-    return [value[key] for key in sorted(value, key=int)] if isinstance(value, dict) else value
+    """The items of a list that attributes make, by their numbers; any other value as it is."""
+    if isinstance(value, dict):
+        return [value[key] for key in sorted(value, key=int)]
+    return value
 
 
 def _part(part: Json) -> Json:
+    """A part of a message as chats have it."""
     kind, names = _PARTS.get(part.get("type"), (part.get("type"), {}))
-    read = {names.get(key, key): value for key, value in part.items()} | {"type": kind}
-    return {**read, "content": as_text(read.get("result"))} if kind == "tool_result" else read
+    chat_part: Json = {}
+    for key, value in part.items():
+        chat_part[names.get(key, key)] = value
+    chat_part["type"] = kind
+    if kind == "tool_result":
+        chat_part["content"] = as_text(chat_part.get("result"))
+    return chat_part
 
 
 class Traces(Transcripts):
@@ -350,16 +455,16 @@ class Traces(Transcripts):
                         if "startTimeUnixNano" in record or record.get("traceId"):
                             begun = (file, line, list[Json]())
                             traces.setdefault(record["traceId"], begun)[2].append(record)
-        said: Said = {}
+        left_out: LeftOut = {}
         self._conversations: list[bytes] = []
         for trace_id, (self._file, line, records) in traces.items():
             with self._damage(line):
-                found = conversations_of(trace_id, records, said)
-            for fields in found:
+                conversations = conversations_of(trace_id, records, left_out)
+            for fields in conversations:
                 item = Item(len(self._conversations), 0, line)
                 self._conversations.append(json.dumps(fields).encode())
                 yield item, self._bytes(item)
-        for (noun, what), names in said.items():
+        for (noun, what), names in left_out.items():
             if names:
                 notice = f"{counted(len(names), noun)} {what}: {listed(dict.fromkeys(names), 5)}"
                 self._notices[notice] = None

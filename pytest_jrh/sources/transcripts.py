@@ -307,7 +307,7 @@ class Transcripts(Source):
 def _thread(conversation: Conversation) -> Thread:
     """What a conversation repeats; raises DamagedError and RecursionError."""
     messages, opening = conversation.messages, conversation.opening
-    turns = [(message["role"], keys_of(message)) for message in messages]
+    turns = [(message, keys_of(message)) for message in messages]
     about = hash(json.dumps([conversation.metadata, conversation.target], sort_keys=True))
     thread = thread_of(turns, len(turns) - 1 if opening is None else opening)
     return thread._replace(is_request=conversation.is_request, about=about)
