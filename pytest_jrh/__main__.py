@@ -246,7 +246,7 @@ def _schema(options: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import merge
     from pytest_jrh.engine.suite import make_ready
-    from pytest_jrh.judges.own_code import imported
+    from pytest_jrh.judges.python import imported
     from pytest_jrh.reports.report import Display
 
     folder, width = Path.cwd(), shutil.get_terminal_size().columns

@@ -41,7 +41,7 @@ from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import code_file, kind_of, misplaced_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeKind, JudgeSettings
-from pytest_jrh.judges.own_code import PYTHON
+from pytest_jrh.judges.python import PYTHON
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 

@@ -53,7 +53,7 @@ from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, S
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import Scale, code_digest, no_verdict, said_by
+from pytest_jrh.judges.own_code import Scoring, code_answer, code_digest, no_verdict
 from pytest_jrh.llm.calls import Stage, load_template, override_path
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import read_jsonl
@@ -304,7 +304,7 @@ async def generate_agent_perturbations(
 
 
 JudgeFunction = Callable[[JudgedCase], object]
-_SCALE = Scale("The judge", None)
+_SCORING = Scoring("The judge", None)
 
 
 def load_cases(path: str | Path) -> list[Case]:
@@ -361,4 +361,4 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
     except Exception as error:
         cause = f"The judge raised {error_text(error)}"
         raise no_verdict("model_error", cause, error=error) from error
-    return _SCALE.verdict(said_by(value), judged)
+    return _SCORING.verdict(code_answer(value), judged)

@@ -23,7 +23,7 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.keys import advice_on_keys
-from pytest_jrh.judges.own_code import FIX_AND_RUN, no_verdict, said_by
+from pytest_jrh.judges.own_code import FIX_AND_RUN, code_answer, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.own_code import Judged, KeptRequests
 from pytest_jrh.recording.recorder import Halted
@@ -67,10 +67,10 @@ class TapedCalls:
 
 
 def _judged(code: OwnCode, value: object) -> Judged:
-    """What the code says by its value, which may be an object that raises when it is looked at."""
+    """The answer that a value is, which may be an object that raises when it is looked at."""
     try:
-        said = said_by(value)
-        return Judged(said, code.verdict(said))
+        answer = code_answer(value)
+        return Judged(answer, code.verdict(answer))
     except Unscored:
         raise
     except Exception as error:

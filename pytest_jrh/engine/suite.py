@@ -39,7 +39,8 @@ from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, supplied_judge
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys
+from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.people.decisions import (
     Grounds,
     PersonLabel,

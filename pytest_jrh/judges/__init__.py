@@ -6,7 +6,7 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.judge import PROMPT, JudgeKind
-from pytest_jrh.judges.own_code import PYTHON
+from pytest_jrh.judges.python import PYTHON
 
 JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
 """The kinds of judges by `JudgeSettings.kind`."""

@@ -18,17 +18,17 @@ from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import (
+    CodeAnswer,
     JudgeCalls,
     JudgedCase,
     JudgeKind,
     JudgeSettings,
-    Said,
     judged_case,
 )
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
     OwnCodeKeys,
-    Scale,
+    Scoring,
     code_digest,
     not_loaded,
     shown_path,
@@ -93,12 +93,12 @@ class ScorerJudge(OwnCodeJudge):
     async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Score a case; raises `Unscored` where no score on offer comes back."""
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scale = self.scale(None if judged.levels else _BINARY_MAP, one_passes=True)
+        scoring = self.scoring(None if judged.levels else _BINARY_MAP, one_passes=True)
 
-        async def said() -> Said:
-            return self._said(await self._score(judged, case), scale)
+        async def answer() -> CodeAnswer:
+            return answer_of(await self._score(judged, case), scoring)
 
-        return await self.judged(judged, calls, lambda _submit: said(), scale)
+        return await self.judged(judged, calls, lambda _submit: answer(), scoring)
 
     async def _score(self, judged: JudgedCase, case: Case) -> object:
         """What the scorer gives for a case, asking the models that the config names."""
@@ -116,25 +116,29 @@ class ScorerJudge(OwnCodeJudge):
         state = task_state(judged, case, judged.rubric.text, stage.model or "none/none")
         return await self.scorer(state, Target(judged.rubric.text))
 
-    def _said(self, answer: object, scale: Scale) -> Said:
-        from inspect_ai.scorer import Score
 
-        if not isinstance(answer, Score):
-            raise scale.invalid(f"gave {type(answer).__name__}, which is no Score")
-        reasoning = answer.explanation or ""
+def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
+    """The value and the explanation of a scorer's score; raises `Unscored` for what is no value."""
+    from inspect_ai.scorer import Score
+
+    if not isinstance(score, Score):
+        raise scoring.invalid(f"gave {type(score).__name__}, which is no Score")
+    value: object = score.value
+    reasoning = score.explanation or ""
+    if reasoning.startswith(_NO_GRADE):
         # Inspect's graders before 0.3.245, and scorers that were copied from them, give an answer
         # without a grade the value of an incorrect one.
-        value: object = None if reasoning.startswith(_NO_GRADE) else answer.value
-        if isinstance(value, Mapping):
-            keys = ", ".join(map(str, value))
-            raise scale.invalid(f"gave several values ({keys}), and a judge has to give one")
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            explanation = shortened(" ".join(reasoning.split()), _LONGEST)
-            raise scale.invalid(f"left the case unscored: {explanation or '(no explanation)'}")
-        if isinstance(value, float) and value.is_integer() and scale.score_map is None:
-            # Inspect's own values of scores are floats.
-            value = int(value)
-        return Said(value, reasoning)
+        value = None
+    if isinstance(value, Mapping):
+        keys = ", ".join(map(str, value))
+        raise scoring.invalid(f"gave several values ({keys}), and a judge has to give one")
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        explanation = shortened(" ".join(reasoning.split()), _LONGEST)
+        raise scoring.invalid(f"left the case unscored: {explanation or '(no explanation)'}")
+    if isinstance(value, float) and value.is_integer() and scoring.score_map is None:
+        # Inspect's own values of scores are floats.
+        value = int(value)
+    return CodeAnswer(value, reasoning)
 
 
 def _loaded(spec: str, args: Mapping[str, Any], settings: JudgeSettings) -> tuple[Scorer, str]:

@@ -49,8 +49,8 @@ Submit: TypeAlias = "Callable[[Coroutine[Any, Any, Any]], Future[Any]]"
 """Runs a coroutine of ours, such as a call of `complete`, for a judge's own code."""
 
 
-class Said(NamedTuple):
-    """What a judge's own code says of a case: a value, which the scale makes a score of."""
+class CodeAnswer(NamedTuple):
+    """What a judge's own code answers about a case: a value, from which its score follows."""
 
     value: object
     reasoning: object
@@ -61,8 +61,8 @@ class OwnCode:
     """One verdict that is given by code which may ask whom it likes.
 
     `label` is the judge in the cassette, and this its `repeat`-th verdict on the case. `call` is
-    the code, which has a thread of its own; what it returns is awaited where it can be. What the
-    judge says by that is recorded, and `verdict` makes a verdict of it, or raises `Unscored`.
+    the code, which has a thread of its own; what it returns is awaited where it can be. Its answer
+    is recorded, and `verdict` makes a verdict of it, or raises `Unscored`.
     `timeout` is for the whole of it, in seconds. `key` says what a recorded verdict rests on, each
     part as a short text; `files` is what names the judge in it without a version; with `from_head`
     that verdict is taken where the key is the same, and the code not run.
@@ -70,7 +70,7 @@ class OwnCode:
 
     label: str
     call: Callable[[Submit], object]
-    verdict: Callable[[Said], Verdict]
+    verdict: Callable[[CodeAnswer], Verdict]
     timeout: float
     key: Mapping[str, str] = field(default_factory=dict)
     files: str = ""

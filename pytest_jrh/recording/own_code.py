@@ -17,7 +17,7 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import OwnCode, Said
+from pytest_jrh.judges.judge import CodeAnswer, OwnCode
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import no_verdict
 from pytest_jrh.llm.calls import Answer, Stopped
@@ -46,9 +46,9 @@ _NEW_EACH_TIME = (
 
 
 class Judged(NamedTuple):
-    """What a judge's own code said of a case, and the verdict that this is."""
+    """What a judge's own code answered about a case, and the verdict that this is."""
 
-    said: Said
+    answer: CodeAnswer
     verdict: Verdict
 
 
@@ -116,7 +116,7 @@ class KeptRequests:
         self.tape.spend(Spending(replayed=1, unpriced=1))
         try:
             fields = json.loads(answer)
-            return code.verdict(Said(fields["said"], fields["reasoning"]))
+            return code.verdict(CodeAnswer(fields["said"], fields["reasoning"]))
         except Unscored as trouble:
             trouble.asked = (code.fingerprint,)
             raise
@@ -164,7 +164,7 @@ class KeptRequests:
         try:
             with self.http.judging(exchanges):
                 try:
-                    said, verdict = await work()
+                    answer, verdict = await work()
                 finally:
                     # What it has raised or said is redacted after this.
                     tape.recording.redactor.learn(os.environ)
@@ -173,7 +173,7 @@ class KeptRequests:
             if exchanges.halt is not None:
                 # The judge's code has caught it.
                 raise Halted
-            judged = Judged(said, replace(verdict, reasoning=reasoning))
+            judged = Judged(answer, replace(verdict, reasoning=reasoning))
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
                 is_same = entry is not None and entry.asked == code.asked
@@ -285,7 +285,7 @@ class KeptRequests:
         kept = exchanges.kept(judged=judged is not None)
         answer = Answer("", finish_reason=_UNFINISHED)
         if judged is not None:
-            fields = asdict(judged.verdict) | {"said": judged.said.value}
+            fields = asdict(judged.verdict) | {"said": judged.answer.value}
             answer = Answer(json.dumps(fields, ensure_ascii=False))
         elif not kept:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ import pytest
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.engine.own_code import _judged
-from pytest_jrh.judges.inspect_code import ScorerJudge
-from pytest_jrh.judges.judge import OwnCode, Said, judged_case
-from pytest_jrh.judges.own_code import Scale
+from pytest_jrh.judges.inspect_code import answer_of
+from pytest_jrh.judges.judge import CodeAnswer, OwnCode, judged_case
+from pytest_jrh.judges.own_code import Scoring
 from tests.support.made_cases import make_case
 
 CASE = judged_case(make_case(), show_reasoning=True)
@@ -29,7 +28,7 @@ class Mute(str):
 
 @pytest.mark.parametrize("score_map", [None, {"1": 1, "true": 1}])
 def test_a_value_that_cannot_be_read_is_an_outcome(score_map: dict[str, int] | None) -> None:
-    scale = Scale("The judge j", score_map)
+    scale = Scoring("The judge j", score_map)
     code = OwnCode(
         "j",
         lambda _: None,
@@ -56,13 +55,13 @@ def test_a_score_of_inspect_may_be_no_verdict(value: Any, explanation: str, said
 
     score = Score(value=value, explanation=explanation)
     with pytest.raises(Unscored) as caught:
-        ScorerJudge._said(Mock(), score, Scale("The judge j", {"I": 1, "C": 0}))
+        answer_of(score, Scoring("The judge j", {"I": 1, "C": 0}))
     assert caught.value.outcome == "invalid_response"
     assert said in caught.value.cause
 
 
 def _verdict(value: Any, threshold: float | None = None) -> Verdict:
-    return Scale("The judge j", None, threshold).verdict(Said(value, "why"), CASE)
+    return Scoring("The judge j", None, threshold).verdict(CodeAnswer(value, "why"), CASE)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +69,8 @@ def _verdict(value: Any, threshold: float | None = None) -> Verdict:
 )
 def test_a_probability_is_the_verdict_of_its_threshold(value: float, score: int) -> None:
     assert _verdict(value, 0.6) == Verdict(score, "why", float(value))
-    scorer = Scale("The judge j", {"C": 0, "I": 1}, 0.6, one_passes=True)
-    assert scorer.verdict(Said(value, "why"), CASE) == Verdict(1 - score, "why", 1 - value)
+    scorer = Scoring("The judge j", {"C": 0, "I": 1}, 0.6, one_passes=True)
+    assert scorer.verdict(CodeAnswer(value, "why"), CASE) == Verdict(1 - score, "why", 1 - value)
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), -0.1, 1.01, "0.5", None, np.float32(0.5)])

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.judges.own_code import code_digest, imported
+from pytest_jrh.judges.own_code import code_digest
+from pytest_jrh.judges.python import imported
 
 PROJECT = {
     "judges.py": """
@@ -109,7 +110,7 @@ def test_the_digest_is_that_of_every_clone_process_and_line_end(
     clone.write({"helper.py": PROJECT["helper.py"].replace("\n", "\r\n")})
     program = (
         "from pytest_jrh.judges.own_code import code_digest\n"
-        "from pytest_jrh.judges.own_code import imported\n"
+        "from pytest_jrh.judges.python import imported\n"
         "print(code_digest(imported('judges.py:judge', key=''), module_file='judges.py'))"
     )
     for seed in ("1", "2"):

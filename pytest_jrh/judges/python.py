@@ -1,0 +1,225 @@
+"""The judge that is a Python function: how it is called with a case, and how it is found."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import inspect
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import Completion, ResponseT
+from pytest_jrh.core.cases import Case
+from pytest_jrh.core.documents import shown
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.sections import Takes, Text
+from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.judges.judge import (
+    JudgeCalls,
+    JudgeKind,
+    JudgeSettings,
+    Submit,
+    judged_case,
+)
+from pytest_jrh.judges.own_code import (
+    OwnCodeJudge,
+    OwnCodeKeys,
+    code_digest,
+    imported_modules,
+    not_loaded,
+    shown_path,
+)
+from pytest_jrh.llm.transport import keep_libraries_local
+
+_KEY = "python"
+_IN_CONFIG = f"judge.{_KEY}"
+_IMPORT_PATH = (
+    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's, and "
+    "file.py:function needs no import path"
+)
+_TAKES = "a function, as pkg.mod:function or file.py:function"
+
+
+class PythonKeys(OwnCodeKeys):
+    """The keys of a judge that is a Python function."""
+
+    python: Annotated[Text | None, Takes(_TAKES)] = None
+    """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
+
+
+@frozen
+class PythonJudge(OwnCodeJudge):
+    """A judge that is a function: it gets a `JudgedCase`, and `complete` where it takes that.
+
+    It returns a `Verdict`, a score, or a pair of score and reasoning. A function that is not async
+    runs in a thread.
+    """
+
+    function: Callable[..., object]
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The function, as the config names it."""
+        return {"kind": _KEY, "path": self.path}
+
+    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
+        """Run the function on a case; raises `Unscored` where it gives no score on offer."""
+        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
+
+        def call(submit: Submit) -> object:
+            if "complete" not in inspect.signature(self.function).parameters:
+                return self.function(judged)
+            return self.function(judged, complete=self._complete(calls, submit))
+
+        return await self.judged(judged, calls, call, self.scoring())
+
+    def _complete(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
+        """The `complete` of the function, which asks the judge's model, or a named one."""
+
+        async def ask(
+            messages: str | Sequence[Mapping[str, str]],
+            response_model: type[ResponseT],
+            *,
+            model: str | None = None,
+        ) -> Completion[ResponseT]:
+            stage = self.settings.stage
+            if model is not None:
+                stage = replace(stage, model=model)
+            if not stage.model:
+                raise ValueError(
+                    "complete: no model; set `model` in the judge's section of the config, or give "
+                    "complete(..., model=...)"
+                )
+            if isinstance(messages, str):
+                messages = [{"role": "user", "content": messages}]
+            if stage.system_prompt:
+                messages = [{"role": "system", "content": stage.system_prompt}, *messages]
+            return await calls.complete(stage, messages, response_model)
+
+        async def complete(*args: Any, **keywords: Any) -> Any:
+            return await asyncio.wrap_future(submit(ask(*args, **keywords)))
+
+        def complete_and_wait(*args: Any, **keywords: Any) -> Any:
+            return submit(ask(*args, **keywords)).result()
+
+        return complete if _is_async(self.function) else complete_and_wait
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - the method itself
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
+    """The judge that a project's code supplies as a function."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", "")
+    return PythonJudge(settings, code_digest(function), f"{module}:{name}", function)
+
+
+def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
+    del mode, instruction
+    section = settings.section
+    assert isinstance(section, PythonKeys)
+    assert section.python is not None
+    path = section.python.strip()
+    function = imported(path, key=_IN_CONFIG)
+    # Imported before, with its mistakes named.
+    module_file = _module(path.rpartition(":")[0]).__file__ or ""
+    _refuse_another_import(Path(module_file), path)
+    digest = code_digest(function, module_file=module_file)
+    return PythonJudge(settings, digest, shown_path(path, ":"), function)
+
+
+def _refuse_another_import(module_file: Path, path: str) -> None:
+    """Refuse a judge that imports a file from its folder, and got a module of that name that was
+    imported before, such as another suite's.
+    """
+    for name, imported_file in imported_modules(module_file):
+        file_beside = module_file.with_name(f"{name}.py")
+        if imported_file != file_beside and file_beside.is_file():
+            message = (
+                f"{shown_path(path, ':')!r} imports {shown(name)} from its folder, but a module of "
+                "that name was imported before, from "
+                f"{imported_file.parent.name}/{imported_file.name}"
+            )
+            hint = "rename one of the two modules, or make packages of their folders"
+            raise InputError(message, key=_IN_CONFIG, hint=hint)
+
+
+def imported(path: str, *, key: str) -> Callable[..., object]:
+    """The function at `pkg.mod:function` or `file.py:function`.
+
+    Raises `InputError` with what is there instead, or what its module raised.
+    """
+    module_name, _, name = path.strip().rpartition(":")
+    is_module = all(map(str.isidentifier, module_name.split(".")))
+    if not name or not (is_module or module_name.endswith(".py")):
+        raise InputError(f"got {shown(path)}; must be {_TAKES}", key=key)
+    shown_name = repr(shown_path(path, ":"))
+    try:
+        keep_libraries_local()
+        module = _module(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's module runs here, and may raise anything
+        hint = _IMPORT_PATH if isinstance(error, ModuleNotFoundError) else None
+        raise not_loaded(f"the judge {shown_name} cannot be imported", error, key, hint) from error
+    member = getattr(module, name, None)
+    if member is None:
+        functions = [member_name for member_name, value in vars(module).items() if callable(value)]
+        hint = nearest_hint(name, functions)
+        raise InputError(f"{shown_name}: the module has no {name!r}", key=key, hint=hint)
+    if not callable(member):
+        type_name = type(member).__name__
+        raise InputError(f"{shown_name} is not the judge: {type_name} is not callable", key=key)
+    function: Callable[..., object] = member
+    return function
+
+
+def _module(name: str) -> types.ModuleType:
+    if name.endswith(".py"):
+        return _module_of_file(Path(name))
+    return importlib.import_module(name)
+
+
+def _module_of_file(path: Path) -> types.ModuleType:
+    """The module of a file, imported once; files beside it can be imported by it."""
+    # Two suites may have files of one name.
+    name = f"jrh_judge_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(path.parent)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(folder)
+    return module
+
+
+PYTHON = JudgeKind(
+    key=_KEY,
+    build=_build,
+    keys=PythonKeys,
+    asks_model=False,
+    behind_file=":",
+    notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
+)
