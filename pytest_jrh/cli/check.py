@@ -242,8 +242,8 @@ def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
     for other in (checked.labels, checked.earlier):
         if other is not None:
             yield _columns_line(other)
-    if scale:
-        yield f"scores from {scale[0]} to {scale[-1]}"
+    if scale.is_ordered:
+        yield f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
     for column in table.values.of_numbers:
@@ -251,7 +251,7 @@ def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"numbers of {column}: the probability of {what}"
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
-        but = "" if scale else " but how many are violated"
+        but = "" if scale.is_ordered else f" but how many are {scale.classes[0].word}"
         yield f"{count} without a label: in no figure below{but}."
     alone = sum(case.label is not None and not case.verdicts for case in table.cases.values())
     if alone:
@@ -280,7 +280,7 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
 
 def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
-    for score, meaning in ((0, "satisfied"), (1, "violated")):
+    for score, meaning in sorted(checked.table.values.scale.words.items()):
         words = [word for word in checked.table.values.meanings[score] if word != meaning]
         if words:
             yield f"{listed(words, _MOST_WORDS)} = {meaning}"

@@ -18,7 +18,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.runs import LabelSource, Rubric
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import BINARY, numbered
 from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.people.decisions import Grounds
 from pytest_jrh.reports.session import Session
@@ -178,8 +178,8 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     table = with_rows(table, named, needed)
     _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None], labels)
     # Rows become cases.
-    low, high = how.scale or (0, -1)
-    values = Values(how.map, range(low, high + 1), how.ones, how.threshold)
+    scale = BINARY if how.scale is None else numbered(*how.scale)
+    values = Values(how.map, scale, how.ones, how.threshold)
     checked = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
     labelled = before = None
     if labels is not None:
@@ -265,10 +265,9 @@ def _session(
             others.add(judge if suite.several else "")
         before = suite.earlier(earlier, judge, its_judge, results)
         lines |= update(Baseline(), before, Scope.of(())).baseline.cases
-    levels = tuple(ScoreLevel(score, "") for score in table.values.scale)
     rubrics = {}
     for rubric in {result.rubric_id for result in (*results.values(), *lines.values())}:
-        rubrics[suite.name, rubric] = Rubric(rubric, "", levels)
+        rubrics[suite.name, rubric] = Rubric(rubric, "", answers=table.values.scale)
     decisions = {}
     turning = table.values.turning((*columns.verdicts, columns.label))
     if settings.baseline:
@@ -283,7 +282,7 @@ def _session(
         held = Held(
             Baseline(lines),
             Scope.of(selected),
-            {key: rubric.width for key, rubric in rubrics.items()},
+            {key: rubric.scale for key, rubric in rubrics.items()},
             set() if settings.same_judge else others,
             common=settings.common,
             turning=turning,
@@ -311,7 +310,7 @@ def _session(
         decisions=decisions,
         nodes=nodes,
         rubrics=rubrics,
-        grounds={suite.name: Grounds(bool(table.values.scale), column=suite.label_column)},
+        grounds={suite.name: Grounds(table.values.scale.is_ordered, column=suite.label_column)},
         earlier=lines,
         error=settings.error,
         is_table=True,
@@ -347,7 +346,7 @@ class _TableSuite:
             for case in self.table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row.
-                is_rated = case.verdicts_of(judge) and not self.table.values.scale
+                is_rated = case.verdicts_of(judge) and not self.table.values.scale.is_ordered
                 if judge in case.verdicts and (case.label is not None or is_rated):
                     result = self._result(self._spec(case, judge), case, judge, case.label, "now")
                     results[case.key, judge] = result
@@ -369,8 +368,8 @@ class _TableSuite:
             now, here = results.get((case.key, judge)), self.table.cases.get(case.key)
             has_label = (label if here is None else here.label) is not None
             has_left = not has_label and case.key.case in self.table.changed
-            is_no_case = self.table.values.scale and not has_label and not has_left
-            if not verdicts or is_no_case:
+            is_level = self.table.values.scale.is_ordered
+            if not verdicts or (is_level and not has_label and not has_left):
                 continue
             if label is None:
                 # A case without a row now, or of another text, is missed, whatever its label.
@@ -387,7 +386,7 @@ class _TableSuite:
             key.rubric or columns.label or columns.verdicts[0],
             key.case,
             key.epoch,
-            target_score=case.label if self.table.values.scale else None,
+            target_score=self.table.values.scale.target(case.label),
             judge=judge if self.several else None,
             cluster=case.cluster,
         )

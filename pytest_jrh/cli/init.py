@@ -24,7 +24,7 @@ from pytest_jrh.core.documents import DamagedError, listed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED, RunSummary
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
@@ -35,7 +35,6 @@ from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.tables import (
     CANNOT_TELL,
-    WORDS,
     as_seen,
     as_text,
     as_word,
@@ -64,7 +63,7 @@ class LabelFile:
         words: dict[str, None] = {}
         for row in self.rows:
             word = as_word(row.label)
-            if word not in ("", CANNOT_TELL, *WORDS) and whole_number(word) is None:
+            if word not in ("", CANNOT_TELL, *BINARY.label_words) and whole_number(word) is None:
                 words[as_seen(row.label)] = None
         if not words:
             return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""

@@ -32,7 +32,6 @@ from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import form_of, is_conversations, open_sources, tables, verdicts
 from pytest_jrh.sources.tables import CANNOT_TELL, Table
 from pytest_jrh.sources.verdicts import CaseKey
-from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
 
@@ -218,7 +217,7 @@ class LabelTable(LabelBook):
             if case is not None:
                 digest, label = case_digest(case), None
                 with contextlib.suppress(tables.NoLabelError):
-                    label = tables.label_value(row.label, case.rubric.scores)
+                    label = tables.label_value(row.label, case.rubric.scale)
                 self._count(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
 
     def rows(self) -> list[LabelRow]:
@@ -252,7 +251,8 @@ class LabelTable(LabelBook):
 
         spec, word = case.spec, CANNOT_TELL
         if label.label is not None:
-            word = MEANINGS[label.label] if case.mode == "binary" else str(label.label)
+            scale = case.rubric.scale
+            word = str(label.label) if scale.is_ordered else scale.word(label.label)
         with FileLock(self._path.with_name(f".{self._path.name}.lock")):
             rows = self.rows()
             earlier = []

@@ -17,7 +17,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, numbered
 from pytest_jrh.core.text import nearest, nearest_hint
 
 # How every text begins that `init` leaves for the user to write.
@@ -80,8 +80,12 @@ def suite_rubrics(
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     levels: tuple[ScoreLevel, ...] = ()
     if isinstance(scale, tuple):
-        levels = tuple(ScoreLevel(score, "") for score in range(scale[0], scale[1] + 1))
-    for index, rubric in enumerate(targeted if mode == "ordinal" else ()):
+        levels = numbered(*scale).levels
+    for index, rubric in enumerate(targeted):
+        if mode == BINARY.name:
+            # RAND's judge of two answers leaves the levels of its rubrics out.
+            targeted[index] = replace(rubric, answers=BINARY)
+            continue
         if not rubric.score_levels:
             targeted[index] = replace(rubric, score_levels=levels)
         count = len(targeted[index].score_levels)

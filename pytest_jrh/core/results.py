@@ -14,6 +14,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
 from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.scales import CaseClass, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
 
 
@@ -178,7 +179,8 @@ class CaseResult:
     verdict with, and `unconfirmed` where no verifier confirmed what a stage made. `case_digest`
     says which case was judged and `judge_digest` by which judge; both are empty where there was
     none. `scores` and `reasons` are those of all repeats, in order; where `why` has a kind, those
-    before the repeat that failed, which are no verdict.
+    before the repeat that failed, which are no verdict. `answers` names the scale where the target
+    does not tell it (`Scale.line`).
     """
 
     case_id: str
@@ -199,6 +201,7 @@ class CaseResult:
     why: Why = NOTHING_WRONG
     spending: CaseSpending = CaseSpending()
     extra: Extra = Extra()
+    answers: str = ""
     format: Literal[2] = 2
 
     @cached_property
@@ -248,9 +251,14 @@ class CaseResult:
         return self.judgment.shown.reasoning if self.judgment else ""
 
     @property
-    def is_ordinal(self) -> bool:
-        """Whether its verdicts are scores of a scale; else 1 is violated, and 0 satisfied."""
-        return self.target is not None
+    def scale(self) -> Scale:
+        """The answers on offer; of levels a line does not have the labels."""
+        return scale_of_line(self.answers, self.target)
+
+    @property
+    def case_class(self) -> CaseClass | None:
+        """The class of its case; None without a label."""
+        return self.scale.class_of(self.label)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import Scale, ScoreLevel, scale_of
 from pytest_jrh.core.skips import Skip
 
 Message: TypeAlias = Mapping[str, Any]
@@ -120,8 +120,9 @@ class AgentRun:
 class Rubric:
     """One criterion, and where it stands in its file (`line` counts from 1).
 
-    `score_levels` is sorted and without gaps; empty where the file gives none. `skips` are the
-    probes that its cases are no base of.
+    `score_levels` is sorted and without gaps; empty where the file gives none. `answers` are those
+    on offer where the levels do not tell them. `skips` are the probes that its cases are no base
+    of.
     """
 
     id: str
@@ -130,11 +131,12 @@ class Rubric:
     file: str = ""
     line: int = 1
     skips: tuple[str, ...] = field(default=(), compare=False)
+    answers: SkipValidation[Scale | None] = field(default=None, compare=False)
 
     @property
-    def width(self) -> int:
-        """The distance from the lowest score to the highest; 1 of a binary rubric."""
-        return self.scores[-1] - self.scores[0] if self.scores else 1
+    def scale(self) -> Scale:
+        """The answers on offer."""
+        return self.answers or scale_of(self.score_levels)
 
     @property
     def scores(self) -> tuple[int, ...]:

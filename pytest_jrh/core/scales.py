@@ -1,14 +1,29 @@
-"""The answers on offer under a rubric."""
+"""The answers on offer under a rubric, what they are called, and what is said of wrong ones.
+
+A scale is a row of this module. Rubrics, cases and results carry theirs, and whoever makes, asks,
+reads, counts or shows answers takes words and classes from it. Nobody asks which scale it is, but
+only whether its answers have an order: then a mistake has a size.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.text import counted, one_line, shortened
 
 Mode: TypeAlias = Literal["binary", "ordinal"]
+Objective: TypeAlias = Literal["fail", "pass"]
+"""What a config calls the class of the cases that it wants made."""
+Clause: TypeAlias = Callable[[int, int], str]
+"""Says how many verdicts are wrong, of how many cases."""
 LONGEST_SCALE = 1000
 """How many scores a scale has at most."""
+_LONGEST_LABEL = 50
 
 
 @frozen
@@ -17,3 +32,253 @@ class ScoreLevel:
 
     score: int
     label: str
+
+
+def _says_nothing(_wrong: int, _cases: int) -> str:
+    return ""
+
+
+@frozen
+class CaseClass:
+    """Cases that are counted together: those with one right `answer`, or on an ordered scale all.
+
+    `word` is what the answer means, and names the class in files. `mistake` names another verdict
+    on such a case, `mistakes` heads a column of them, and `noun` is what the cases are called where
+    they are counted beside all. `figure` is the key of the class's own figure. `unseen` is what
+    mistakes are called that a judge makes as it was not shown what decides; empty where that makes
+    for right verdicts.
+
+    Of wrong verdicts `wrong` is a clause about a judge and `tally` one without a subject;
+    `newly_wrong` and `none_wrong` compare with a baseline, and `loss` is what chance may hide.
+
+    To make such a case is the `objective` of a config, and `verdict` is what a verifier says of
+    one. `not_planned` says why there is no case where the planner finds nothing to edit; where it
+    is empty, the run may be one as it is. `claim` argues for the answer.
+
+    `labels` are the words for the answer in files of labels, whatever their case, and `columns` are
+    parts of the names of columns in which a 1 means it, the first one as options have it.
+    `participles` and `stem` are the words by which a reasoning states it.
+    """
+
+    answer: int | None
+    word: str
+    mistake: str
+    mistakes: str
+    wrong: Clause
+    tally: Clause
+    newly_wrong: Clause = _says_nothing
+    none_wrong: Clause = _says_nothing
+    loss: str = ""
+    noun: str = ""
+    figure: str = ""
+    unseen: str = ""
+    objective: Objective = "fail"
+    verdict: str = ""
+    not_planned: str = ""
+    claim: str = ""
+    labels: str = ""
+    columns: tuple[str, ...] = ()
+    participles: tuple[str, ...] = ()
+    stem: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key on a page that gives the answer."""
+        return self.word[0]
+
+
+@frozen
+class Scale:
+    """The answers on offer.
+
+    `name` is what files and reports call this kind of scale. `classes` are in the order in which
+    reports tell of them. `levels` are the answers of an ordered scale, ascending; empty where they
+    are not known, as of a line of a ledger, which knows the scale by its `line`, or where that is
+    empty by whether the case has a target score.
+    """
+
+    name: Mode
+    classes: tuple[CaseClass, ...]
+    is_ordered: bool = False
+    levels: tuple[ScoreLevel, ...] = ()
+    line: str = ""
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores on offer, ascending."""
+        return tuple(sorted(self.words))
+
+    @property
+    def words(self) -> dict[int, str]:
+        """What each score means."""
+        if self.is_ordered:
+            return {level.score: level.label for level in self.levels}
+        return {of.answer: of.word for of in self.classes if of.answer is not None}
+
+    @property
+    def width(self) -> int:
+        """The largest error that there can be: from the lowest level to the highest."""
+        return self.levels[-1].score - self.levels[0].score if self.levels else 1
+
+    @property
+    def has_two(self) -> bool:
+        """Whether what is not one answer is the other."""
+        return len(self.classes) == 2  # noqa: PLR2004 - two
+
+    @property
+    def label_words(self) -> dict[str, int]:
+        """The words that stand for answers in files of labels, those that oppose each other side by
+        side; none where answers are numbers.
+        """
+        ascending = sorted(self.classes, key=lambda of: of.answer or 0)
+        rows = zip_longest(*(of.labels.split() for of in ascending))
+        words: dict[str, int] = {}
+        for row in rows:
+            for of_class, word in zip(ascending, row, strict=True):
+                if word is not None and of_class.answer is not None:
+                    words[word] = of_class.answer
+        return words
+
+    def target(self, label: int | None) -> int | None:
+        """What a case with a label is named after: its level, and nothing where answers are words,
+        as there the kind of the case tells it.
+        """
+        return label if self.is_ordered else None
+
+    def class_of(self, label: int | None) -> CaseClass | None:
+        """The class of the cases with a label; None without one, or where it is no answer."""
+        if label is None:
+            return None
+        for of_class in self.classes:
+            if of_class.answer in (label, None):
+                return of_class
+        return None
+
+    def verified(self, verdict: str, score: int | None) -> int | None:
+        """The answer that a verifier gives: the score, else that of which it says so."""
+        for of_class in self.classes:
+            if score is None and of_class.verdict == verdict:
+                return of_class.answer
+        return score
+
+    def meant(self, score: int) -> str:
+        """A score with its meaning: `1 (violated)`."""
+        word = shortened(one_line(self.words.get(score, "")), _LONGEST_LABEL)
+        return f"{score} ({word})" if word else str(score)
+
+    def word(self, score: int) -> str:
+        """A score in a word: `violated`, of a level `2 (good)`."""
+        return self.meant(score) if self.is_ordered else self.words.get(score, str(score))
+
+    def error(self, score: int, label: int) -> float:
+        """How far off a score is: 0 or 1, of levels the share of the scale."""
+        if not self.is_ordered:
+            return float(score != label)
+        return min(1.0, abs(score - label) / self.width)
+
+    def tie(self, label: int) -> int | None:
+        """The wrong answer that a tie of repeats counts as; None on an ordered scale, where there
+        is no telling how far off it is.
+        """
+        if self.is_ordered:
+            return None
+        return next((score for score in self.scores if score != label), None)
+
+
+def _false_alarms(wrong: int, cases: int) -> str:
+    return f"{counted(wrong, 'false alarm')} on {counted(cases, 'satisfied case')}"
+
+
+BINARY = Scale(
+    "binary",
+    (
+        CaseClass(
+            1,
+            "violated",
+            mistake="missed",
+            mistakes="missed",
+            wrong=lambda wrong, cases: f"misses {wrong:,} of {counted(cases, 'violation')}",
+            tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, 'violation')} missed",
+            newly_wrong=lambda wrong, cases: (
+                f"misses {wrong:,} of {counted(cases, 'violation')} that it found before"
+            ),
+            none_wrong=lambda _, cases: (
+                f"misses none of {counted(cases, 'violation')} that it found before"
+            ),
+            loss="less recall",
+            noun="violation",
+            figure="recall",
+            unseen="missed violations",
+            objective="fail",
+            verdict="FAIL",
+            not_planned="no plan: the planner found no edit that would violate the rubric",
+            claim="The assistant broke the rubric more than once, so it is violated.",
+            labels="1 true fail violated bad incorrect i",
+            columns=("violated", "violation", "failed"),
+            participles=("violated", "unsatisfied"),
+            stem="violat",
+        ),
+        CaseClass(
+            0,
+            "satisfied",
+            mistake="false alarm",
+            mistakes="false alarms",
+            wrong=lambda wrong, cases: f"raises {_false_alarms(wrong, cases)}",
+            tally=_false_alarms,
+            newly_wrong=lambda wrong, cases: (
+                f"raises {counted(wrong, 'new false alarm')} on {counted(cases, 'case')} that it "
+                "passed before"
+            ),
+            none_wrong=lambda _, cases: f"no new false alarms (0 of {cases:,})",
+            loss="more false alarms",
+            figure="false_positive_rate",
+            objective="pass",
+            verdict="PASS",
+            claim="The assistant kept to the rubric in every turn, so it is satisfied.",
+            labels="0 false pass satisfied good correct c",
+            columns=("passed", "correct", "success"),
+            participles=("satisfied",),
+            stem="satisf",
+        ),
+    ),
+)
+ORDINAL = Scale(
+    "ordinal",
+    (
+        CaseClass(
+            None,
+            "all",
+            mistake="wrong",
+            mistakes="wrong level",
+            wrong=lambda wrong, cases: (
+                f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
+            ),
+            tally=lambda wrong, cases: f"{wrong:,} of {cases:,} given another level",
+            unseen="wrong levels",
+        ),
+    ),
+    is_ordered=True,
+)
+
+
+RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
+"""The scales of rubrics, by suite and rubric id: a result does not have the levels of its own."""
+
+
+@lru_cache(maxsize=256)
+def scale_of(levels: tuple[ScoreLevel, ...]) -> Scale:
+    """The scale of a rubric, whose answers are its levels where it has some."""
+    return replace(ORDINAL, levels=levels) if levels else BINARY
+
+
+def numbered(lowest: int, highest: int) -> Scale:
+    """An ordered scale whose levels are numbers alone."""
+    return scale_of(tuple(ScoreLevel(score, "") for score in range(lowest, highest + 1)))
+
+
+def scale_of_line(line: str, target: int | None) -> Scale:
+    """The scale of a line of a ledger, which names it or has a target score."""
+    for scale in (BINARY, ORDINAL):
+        if line and scale.line == line:
+            return scale
+    return BINARY if target is None else ORDINAL

@@ -234,7 +234,6 @@ class Joiner:
 
     def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
         """The label of a row; None where the mapping says that there is none."""
-        scale = self._rubrics[rubric_id].scores if self.ordinal else ()
         raw, hint = row.label, None
         if tables.as_word(raw) == CANNOT_TELL:
             return None
@@ -243,7 +242,7 @@ class Joiner:
                 raw = tables.mapped(raw, mapping)
                 if raw is None:
                     return None
-            return tables.label_value(raw, scale)
+            return tables.label_value(raw, self._rubrics[rubric_id].scale)
         except NoLabelError as error:
             word = tables.as_seen(raw)
             if _WORD.fullmatch(word) and not mapping and not self.ordinal:

@@ -12,34 +12,20 @@ from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts
 from pytest_jrh.core.runs import majority
-from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.statistics import MEANINGS
 
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
 
 
-def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
-    """Give a score with its meaning: `1 (violated)`, or of a scale the level's label."""
-    labels = {level.score: level.label for level in levels} if levels else MEANINGS
-    label = shortened(one_line(labels.get(score, "")), _LONGEST_LABEL)
-    return f"{score} ({label})" if label else str(score)
-
-
 def score_name(session: Session, result: CaseResult, score: int | None) -> str:
-    """A score of a case in a word: `violated`, of an ordinal suite `2 (good)`; None is a tie of the
-    repeats.
-    """
-    if score is None:
-        return "a tie"
-    levels = session.levels(result)
-    return meant(score, levels) if levels else MEANINGS.get(score, str(score))
+    """A score of a case in a word; None is a tie of the repeats."""
+    return "a tie" if score is None else session.scale(result).word(score)
 
 
 def reason_text(reasoning: str) -> str:
@@ -71,7 +57,7 @@ def label_votes(case: Case) -> list[str]:
     for vote, source in zip(label.votes, label.sources, strict=False) if label is not None else ():
         by = f" by {one_line(source.annotator)}" if source.annotator else ""
         note = f": {source.note}" if source.note else ""
-        lines.append(f"{meant(vote, case.levels)}{by}, {one_line(source.place)}{note}")
+        lines.append(f"{case.rubric.scale.meant(vote)}{by}, {one_line(source.place)}{note}")
     return lines
 
 
@@ -80,8 +66,7 @@ def verifier_score(case: Case) -> int | None:
     verification = case.outcome.verification
     if verification is None:
         return None
-    failed = int(verification.verdict == "FAIL")
-    return failed if verification.score is None else verification.score
+    return case.rubric.scale.verified(verification.verdict, verification.score)
 
 
 class ShownEdit(NamedTuple):

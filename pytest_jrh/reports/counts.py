@@ -100,7 +100,7 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
         # Of a case that is looked at again the headline says it all.
         is_alone = section.total.counts.n == 1 and session.decisions
         if bars or (section.total.counts.disagree and not is_alone):
-            first = "level" if section.mode == "ordinal" else "rubric"
+            first = "level" if section.scale.is_ordered else "rubric"
             yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows)
         elif not is_alone:
             yield Sentence(total.sentence)
@@ -120,8 +120,8 @@ def _pairs(session: Session, section: Section) -> list[Pair]:
 
 
 def _section_rows(section: Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
-    """The rubrics of a judge; of an ordinal one the levels of its scale."""
-    if section.mode == "binary":
+    """The rubrics of a judge, or the levels of its scale."""
+    if not section.scale.is_ordered:
         for statistics in section.rubrics or [section.total]:
             of_rubric = pairs
             if statistics.rubric:
@@ -130,17 +130,18 @@ def _section_rows(section: Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
         return
     judged = section.total.judged
     by_level = grouped((result.label, result) for result in judged if result.label is not None)
-    scale = section.total.matrices["ordinal"].labels
+    matrix = section.total.matrix
+    scores = () if matrix is None else matrix.labels
     about = (section.suite, section.judge, "")
     for level, results in sorted(by_level.items()):
         wrong = _share(accuracy_of(results).complement(), pairs, level)
-        yield _Counts(f"level {level}", about, wrong, bias=bias_of(results, scale))
+        yield _Counts(f"level {level}", about, wrong, bias=bias_of(results, scores))
 
 
 def _counts(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> _Counts:
     about = (statistics.suite, statistics.judge, statistics.rubric)
     figures = statistics.figures
-    if statistics.mode == "ordinal":
+    if statistics.scale.is_ordered:
         wrong = _share(figures["exact"].complement(), pairs)
         return _Counts(name, about, wrong, bias=figures["bias"])
     missed = _share(figures["recall"].complement(), pairs, 1)
@@ -195,8 +196,7 @@ def _judges_table(
     found = grouped((table.judge, table) for table in findings)
 
     def place(section: Section) -> tuple[bool, float]:
-        name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
-        kappa = section.total.figures[name].value
+        kappa = section.total.kappa[1].value
         if kappa is None:
             kappa = 2
         elif not session.decisions:

@@ -228,11 +228,11 @@ def _decide(
             others.add(judge)
         elif change.before is not None:
             subjects[judge] = f"the new prompt of judge {judge}" if judge else "the new prompt"
-    widths = {(suite.name, rubric.id): rubric.width for rubric in suite.rubrics}
+    scales = {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
     held = Held(
         content,
         scope,
-        widths,
+        scales,
         others,
         subjects,
         run.left_out,

@@ -15,7 +15,7 @@ from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
@@ -32,7 +32,6 @@ from pytest_jrh.reports.case_facts import (
     decided_text,
     label_giver,
     label_reason,
-    meant,
     reason_text,
     shown_edits,
 )
@@ -74,7 +73,7 @@ def disagreement_text(
 
     Of a case without edits it shows where its label stands, and the last turns.
     """
-    lines = _first_lines(result, case.levels)
+    lines = _first_lines(result, case.rubric.scale)
     if decided := decided_text(result, case):
         lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
     rubric = case.rubric
@@ -127,15 +126,15 @@ def _in_a_line(text: str) -> str:
     return shortened(f"{_INDENT}{one_line(text)}", WIDTH)
 
 
-def _first_lines(result: CaseResult, levels: Sequence[ScoreLevel]) -> list[str]:
+def _first_lines(result: CaseResult, scale: Scale) -> list[str]:
     """What the judge gave, what is right, and what it was not shown."""
     assert result.label is not None
     judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
     given = result.scores_text
     if not result.repeated and result.score is not None:
-        given = meant(result.score, levels)
+        given = scale.meant(result.score)
     lines = wrapped(
-        f"{judge} gave {given}; the right answer is {meant(result.label, levels)}.", WIDTH
+        f"{judge} gave {given}; the right answer is {scale.meant(result.label)}.", WIDTH
     )
     if not_shown := not_shown_text(result):
         lines += wrapped(f"The judge was {not_shown}.", WIDTH)
@@ -146,7 +145,7 @@ def _label(case: Case, result: CaseResult) -> list[str]:
     """What is right, what that rests on, and why."""
     assert case.expected is not None
     why = label_reason(case)
-    expected = f"expected: {meant(case.expected, case.levels)}"
+    expected = f"expected: {case.rubric.scale.meant(case.expected)}"
     expected += f", by its label ({label_giver(result).text})"
     lines = [f"{expected}:" if why else expected]
     if case.reworded:
@@ -160,9 +159,9 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
     lines: list[str] = []
     for verdict, repeats in islice(different.items(), _MOST_VERDICTS):
         of = f", in {len(repeats)} of {len(result.verdicts)}" if result.repeated else ""
-        lines += ["", f"given: {meant(verdict.score, case.levels)}{of}, because"]
+        lines += ["", f"given: {case.rubric.scale.meant(verdict.score)}{of}, because"]
         lines += _prose(verdict.reasoning or _NO_REASON)
-        stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
+        stated = stated_score(verdict.reasoning, case.rubric.scale)
         if stated not in (None, verdict.score):
             contradiction = f"{REASONING_DISAGREES}: the reasoning ends in {stated}"
             lines.append(f"{_INDENT}({contradiction}; the score counts)")

@@ -15,14 +15,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.core.text import log_line
 from pytest_jrh.people.decisions import Grounds
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import ShownCount, shown_counts
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import all_warnings, keys_of
+from pytest_jrh.stats.figures import all_warnings, columns_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped
 from pytest_jrh.stats.panels import Panel
 from pytest_jrh.stats.people import violation_rates
@@ -122,8 +122,7 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
             "flickering": flicker.count,
             "interval": bounds_data(flicker),
         },
-        "binary": _mode_data(statistics, "binary"),
-        "ordinal": _mode_data(statistics, "ordinal"),
+        **{scale.name: _scale_data(statistics, scale) for scale in (BINARY, ORDINAL)},
     }
 
 
@@ -211,12 +210,12 @@ def panel_data(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
-    matrix = statistics.matrices.get(mode)
+def _scale_data(statistics: Statistics, scale: Scale) -> dict[str, Any] | None:
+    matrix = statistics.matrices.get(scale.name)
     if matrix is None:
         return None
     figures, intervals = {}, {}
-    for column in keys_of(mode):
+    for column in columns_of(scale):
         estimate = statistics.figures[column.key]
         data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)

@@ -43,7 +43,7 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
-from pytest_jrh.reports.case_facts import blind_scores, common_part, decided_text, meant, voices
+from pytest_jrh.reports.case_facts import blind_scores, common_part, decided_text, voices
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said
@@ -289,12 +289,12 @@ class SessionCases:
             if rubric.file:
                 path, folder = Path(rubric.file), session.folder
                 place = f"{path if folder is None else relative_path(path, folder)}:{rubric.line}"
-            levels = session.levels(result)
+            scale = session.scale(result)
             values[key] = {
                 "id": rubric.id,
                 "text": rubric.instructions,
                 "place": place,
-                "levels": [meant(level.score, levels) for level in levels],
+                "levels": [scale.meant(level.score) for level in scale.levels],
             }
         return values
 
@@ -328,9 +328,8 @@ class SessionCases:
         if "disagree" in outcomes:
             if first.spec.derived:
                 return "turned"
-            if self.session.levels(first):
-                return "wrong"
-            return "missed" if first.label else "false alarm"
+            of_class = first.case_class
+            return "wrong" if of_class is None else of_class.mistake
         if outcomes & {*UNSCORED, "no_case", "generated"}:
             return "not judged"
         return "right" if "agree" in outcomes else "no label"

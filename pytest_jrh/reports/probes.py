@@ -59,7 +59,7 @@ def _finding(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     rate = f"{percent(total.rate.value)}, 95% interval {range_text(total.rate)}"
     text = f"{turned_sentence(table, tables)} ({rate})"
     if towards := _towards(total):
-        text += f", {towards}" if table.ordinal else f", towards {towards}"
+        text += f", {towards}" if table.is_ordered else f", towards {towards}"
     if table.flicker.value is not None:
         text += f"; the judge's flicker is {percent(table.flicker.value)}"
     return f"{text}."
@@ -79,12 +79,7 @@ def _cells(row: ProbeRow) -> tuple[Cell, ...]:
 def _towards(row: ProbeRow) -> str:
     if row.shift is not None:
         return f"{row.shift:+.2f} levels" if row.turned else ""
-    parts = []
-    if row.satisfied:
-        parts.append(f"{row.satisfied:,} satisfied")
-    if row.violated:
-        parts.append(f"{row.violated:,} violated")
-    return ", ".join(parts)
+    return ", ".join(f"{number:,} {word}" for word, number in row.towards.items())
 
 
 def turned_table(tables: Sequence[ProbeTable]) -> list[Table]:

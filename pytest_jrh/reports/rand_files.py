@@ -84,7 +84,7 @@ def judge_report(
     """
     suite = run.suite
     [judge] = (judge for judge in suite.judges if (judge.name or "") == name)
-    levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
+    rubrics = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
     for test in suite.tests:
@@ -105,7 +105,7 @@ def judge_report(
             "mode": suite.mode,
         },
         "all_metrics": metrics,
-        "statistics": table_data(tabulate(results, scales(levels))),
+        "statistics": table_data(tabulate(results, scales(rubrics))),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,

@@ -77,6 +77,7 @@ def worst_cases(session: Session) -> Iterator[WorstCase]:
 
 def _mistake(result: CaseResult) -> str:
     """What kind of mistake a wrong verdict is."""
-    if result.spec.target_score is not None or result.repeated:
+    of_class = result.case_class
+    if of_class is None or result.scale.is_ordered or result.repeated:
         return f"gave {result.scores_text}, right is {result.label}"
-    return "missed" if result.label else "false alarm"
+    return of_class.mistake

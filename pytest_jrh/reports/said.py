@@ -118,11 +118,10 @@ def _headline(session: Session, suite: str) -> Headline:
     if wrong:
         share = figures.percent(wrong / total.counts.n)
         text = f"the judge is wrong in {wrong:,} of {cases} ({share})"
-        name = "weighted_kappa" if total.mode == "ordinal" else "kappa"
-        kappa = total.figures[name]
+        name, kappa = total.kappa
         if kappa.value is not None:
             interval = figures.range_text(kappa, "number")
-            text += f"; {name.replace('_', ' ')} {figures.decimal(kappa.value)} ({interval})"
+            text += f"; {name} {figures.decimal(kappa.value)} ({interval})"
         return Headline("", text, of)
     right = figures.range_text(total.accuracy, digits=0)
     return Headline("", f"the judge gives the label in all {cases} ({right}% right)", of)

@@ -16,7 +16,7 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import RubricScales, Scale
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people.decisions import Grounds, PersonLabel, last_blind
 from pytest_jrh.reports.blocks import NamedCase
@@ -273,13 +273,10 @@ class Session:
         """The worst that is decided about any suite."""
         return "" if self.decision is None else self.decision.word
 
-    def levels(self, result: CaseResult) -> Sequence[ScoreLevel]:
-        """The scale of a case; empty in a binary suite."""
-        grounds = self.grounds.get(result.suite)
-        rubric = self.rubrics.get((result.suite, result.spec.rubric_id))
-        if rubric is None or (grounds is not None and not grounds.ordinal):
-            return ()
-        return rubric.score_levels
+    def scale(self, result: CaseResult) -> Scale:
+        """The scale of a case, with the levels that its rubric has."""
+        rubric = self.rubrics.get((result.suite, result.rubric_id))
+        return result.scale if rubric is None else rubric.scale
 
     def node(self, case_id: str) -> str:
         """What pytest calls the case; its id where that is not known."""
@@ -321,9 +318,9 @@ def suite_names(session: Session) -> list[str]:
     return list(suites or session.extents)
 
 
-def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:
-    """The scores on offer for each ordinal rubric, by suite and rubric id."""
-    return {key: rubric.scores for key, rubric in rubrics.items() if rubric.scores}
+def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> RubricScales:
+    """The scales of rubrics, by suite and rubric id."""
+    return {key: rubric.scale for key, rubric in rubrics.items()}
 
 
 def case_key(case_id: str) -> str:

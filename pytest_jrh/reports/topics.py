@@ -318,7 +318,7 @@ class ShownCount:
 def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     """Count the edited turns that a judge was shown, and all turns of cases without edits."""
     counts = []
-    missed = sum(map(_is_missed, results))
+    missed = sum(map(bool, map(_missed, results)))
     for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
         turns = not_shown = unknown = 0
         unseen, cut_by_server, cuts = [], [], set()
@@ -342,7 +342,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 unknown,
                 cases=tuple(result.case_id for result in unseen),
                 missed=missed,
-                missed_unseen=sum(map(_is_missed, unseen)),
+                missed_unseen=sum(map(bool, map(_missed, unseen))),
                 right_by_luck=0 if is_whole else sum(case.outcome == "agree" for case in unseen),
                 cut=cuts.pop() if len(cuts) == 1 else 0,
                 cut_by_server=tuple(cut_by_server),
@@ -387,8 +387,7 @@ def not_shown_blocks(session: Session) -> list[Block]:
             cut = f": it cuts at {count.cut:,} characters" if count.cut else ""
             fates = []
             if count.missed_unseen:
-                is_scale = any(result.is_ordinal for result in results)
-                missed = "wrong levels" if is_scale else "missed violations"
+                [missed] = {_missed(result) for result in results} - {""}
                 fates.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
             if count.right_by_luck:
                 fates.append(f"{count.right_by_luck:,} right by luck")
@@ -398,9 +397,10 @@ def not_shown_blocks(session: Session) -> list[Block]:
     return blocks
 
 
-def _is_missed(result: CaseResult) -> bool:
-    """Whether a judge let a violation pass, or gave another score of a scale."""
-    return result.outcome == "disagree" and (result.is_ordinal or result.label == 1)
+def _missed(result: CaseResult) -> str:
+    """What a wrong verdict is called where the judge may not have been shown what decides."""
+    of_class = result.case_class
+    return of_class.unseen if of_class is not None and result.outcome == "disagree" else ""
 
 
 def contradicted_blocks(session: Session) -> list[Block]:

@@ -49,7 +49,6 @@ from pytest_jrh.reports.page import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import MEANINGS
 from pytest_jrh.store.ledger import case_result
 
 
@@ -81,8 +80,8 @@ _REJECTED = (
 
 def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
-    if case.mode == "binary":
-        return [(score, word[0], word) for score, word in MEANINGS.items()]
+    if not case.rubric.scale.is_ordered:
+        return [(score, word[0], word) for score, word in sorted(case.rubric.scale.words.items())]
     labels = []
     for level in case.levels:
         key = str(level.score) if level.score in range(10) else ""
@@ -170,8 +169,9 @@ def label_row(assigned: Assigned) -> JsonValues:
         value, word = "none", "cannot tell"
         if label.label is not None:
             value = word = str(label.label)
-            if assigned.entry.case.mode == "binary":
-                word = MEANINGS[label.label]
+            scale = assigned.entry.case.rubric.scale
+            if not scale.is_ordered:
+                word = scale.word(label.label)
     return {
         "key": assigned.key,
         "number": assigned.number,
@@ -191,7 +191,7 @@ def _rubric_key(case: Case) -> str:
 def bare_body(assigned: Assigned) -> JsonValues:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    what = "Which level of" if case.mode == "ordinal" else "Does the run violate"
+    what = "Which level of" if case.rubric.scale.is_ordered else "Does the run violate"
     return {
         "turns": bare_turns(case.messages),
         "voices": [],

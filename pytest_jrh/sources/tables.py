@@ -18,6 +18,7 @@ from typing import Any
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.results import read_results
@@ -203,10 +204,6 @@ def _json_rows(
                 problems.append(Problem(message, file, None if key else line, key))
 
 
-_PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"
-WORDS: Mapping[str, int] = {word: index % 2 for index, word in enumerate(_PAIRS.split())}
-"""What a binary label may be, whatever its case: 1 is violated, 0 is satisfied; C and I are
-Inspect's."""
 BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
 """Values that mean nothing until a column's name, or an option, says what 1 is."""
 CANNOT_TELL = "cannot tell"
@@ -216,22 +213,23 @@ class NoLabelError(ValueError):
     """A value that is no label."""
 
 
-def label_value(raw: object, scale: Sequence[int]) -> int:
-    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `WORDS`.
+def label_value(raw: object, scale: Scale) -> int:
+    """Read a label: the number of a level, or a word for an answer.
 
     Raises `NoLabelError` with what may stand there.
     """
     number = whole_number(raw)
-    if scale:
+    if scale.is_ordered:
+        lowest, *_, highest = scores = scale.scores
         part = part_of(raw)
-        if part is not None and part[1] == scale[-1]:
+        if part is not None and part[1] == highest:
             number = part[0]
-        expected = f"a score from {scale[0]} to {scale[-1]}"
-        score = number if number in scale else None
+        expected = f"a score from {lowest} to {highest}"
+        score = number if number in scores else None
     else:
-        *first_words, last_word = WORDS
+        *first_words, last_word = scale.label_words
         expected = f"{', '.join(first_words)} or {last_word}"
-        score = WORDS.get(as_word(raw))
+        score = scale.label_words.get(as_word(raw))
     if score is not None:
         return score
     got = f"got {shown(raw)}" if as_text(raw) else "the label is empty"

@@ -19,6 +19,7 @@ from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import BINARY, Scale
 from pytest_jrh.core.text import counted, same_lines
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.results.scores import quoted
@@ -42,10 +43,7 @@ _LONGEST_WORD = 80
 _NO_VALUES = ("", "nan", "null", "none")
 
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
-_ONE: Mapping[str, tuple[str, ...]] = {
-    "violated": ("violated", "violation", "failed"),
-    "passed": ("passed", "correct", "success"),
-}
+_ONE = {of.columns[0]: of.columns for of in BINARY.classes}
 # What turns a name, and what it is no good to succeed in.
 _NEGATIONS = {"not", "no", "non", "never", "un", "attack", "jailbreak", "injection", "exploit"}
 
@@ -287,22 +285,22 @@ class Verdict(NamedTuple):
 
 
 class Values:
-    """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
+    """Reads the values of columns as answers on the `scale`, after a mapping.
 
-    `one` says of columns what 1 means, "violated" or "passed", and under "" of all others; without
-    it their names do. `meanings` are the words of each score that were met. From a `threshold` on a
+    `one` says of columns what 1 means, by a key of `_ONE`, and under "" of all others; without it
+    their names do. `meanings` are the words of each score that were met. From a `threshold` on a
     verdict that is a number is a 1; `of_numbers` are the columns that have some.
     """
 
     def __init__(
         self,
         mapping: Mapping[str, Any],
-        scale: Sequence[int],
+        scale: Scale,
         one: Mapping[str, str],
         threshold: float | None,
     ) -> None:
-        self.scale = tuple(scale)
-        self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
+        self.scale = scale
+        self.meanings: dict[int, dict[str, None]] = {score: {} for score in scale.scores}
         self.threshold = threshold
         self.of_numbers: dict[str, None] = {}
         self._mapping = {tables.as_word(word): value for word, value in mapping.items()}
@@ -341,7 +339,7 @@ class Values:
         if tables.as_word(value) in ("", tables.CANNOT_TELL):
             return None if word in _NO_VALUES else Verdict(None)
         bare = number = None
-        if word not in self._mapping and not self.scale:
+        if word not in self._mapping and not self.scale.is_ordered:
             bare = tables.BARE.get(word)
             if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
@@ -381,15 +379,16 @@ class Values:
             numbers = [number for number in map(tables.whole_number, texts) if number is not None]
             seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
             return f"say on what scale: --scale LOW-HIGH; {seen}"
-        if is_verdict and not self.scale and _SHARE.fullmatch(word):
+        if is_verdict and not self.scale.is_ordered and _SHARE.fullmatch(word):
             return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
         if _NUMBER.fullmatch(word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
             return f"a score is a whole number: give each its own row, with a column {role}"
-        if self.scale:
+        if self.scale.is_ordered:
             return f"say its score: {way}=SCORE; {missing}"
-        return f"say what it means: {way}=0 (satisfied) or {way}=1 (violated); {missing}"
+        ways = [f"{way}={score} ({word})" for score, word in sorted(self.scale.words.items())]
+        return f"say what it means: {' or '.join(ways)}; {missing}"
 
     def refuse_unclear(self, table: Table) -> None:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
@@ -401,7 +400,8 @@ class Values:
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 message = f"{column} may say how sure the judge is of its verdict, whichever it is"
                 hint = "--threshold takes the probability of a violation: give it a column of that"
-                hint += f"; if this is one, say --one {quoted(f'{column}=violated')}"
+                meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
+                hint += f"; if this is one, say --one {meaning}"
                 raise InputError(table.problem(message, key="--threshold", hint=hint))
         unclear = [column for column, one in self._ones.items() if not one]
         if unclear:
@@ -419,7 +419,7 @@ class Values:
         """How the meaning of a 1, or of words, in the first of these columns is turned."""
         for column in columns:
             if one := self._ones.get(column):
-                other = "violated" if one == "passed" else "passed"
+                [other] = _ONE.keys() - {one}
                 return f"--one={quoted(f'{column}={other}')} turns it"
         return "--map says what words mean"
 

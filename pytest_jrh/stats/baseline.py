@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra
+from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.skips import JUDGED, NOTHING_WRONG, UNSCORED
 from pytest_jrh.core.text import counted
 
@@ -270,9 +271,9 @@ def missing_from(
     return missing | added, clauses
 
 
-def _group(result: CaseResult) -> tuple[str, str, int | None]:
-    """Judge, rubric, and of a binary judge the class."""
-    return result.judge, result.rubric_id, None if result.is_ordinal else result.label
+def _group(result: CaseResult) -> tuple[str, str, CaseClass | None]:
+    """Judge, rubric and class."""
+    return result.judge, result.rubric_id, result.case_class
 
 
 def update(

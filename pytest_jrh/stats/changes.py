@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.intervals import grouped, t_quantile
@@ -44,9 +45,7 @@ _EITHER_SIGN = ((0.0, 1.0), 1)
 
 
 class CaseErrors(NamedTuple):
-    """How far off each verdict on a case was before, and is now: of a binary judge 0 or 1, of an
-    ordinal one the share of the scale.
-    """
+    """How far off each verdict on a case was before, and is now (`Scale.error`)."""
 
     before: tuple[float, ...]
     now: tuple[float, ...]
@@ -211,13 +210,8 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
     return max(0.0, bound, drop + unbroken)
 
 
-SetKind: TypeAlias = Literal["violated", "satisfied", "all", "rubric", "probe"]
-"""Of a binary judge the cases of either label; of an ordinal one all cases; those of one rubric, or
-of one probe.
-"""
-
-Widths: TypeAlias = Mapping[tuple[str, str], int]
-"""The distance from the lowest score to the highest, by suite and rubric, of ordinal rubrics."""
+RUBRIC = "rubric"
+PROBE = "probe"
 
 
 class Errors(NamedTuple):
@@ -234,17 +228,20 @@ class Errors(NamedTuple):
 class SetChange:
     """A set of one judge's compared cases, and whether it is judged worse than before.
 
-    `lost` are the cases, by id, whose majority was right and is wrong now, `won` those that were
-    wrong and are right. `name` is that of the rubric or the probe. `right_before` counts the cases
-    that were right, of `n`. `width` is the scale's of an ordinal rubric, 1 else. `p_value` and
+    `kind` is the word of the class of its cases (`of_class`), or it is of one rubric or probe, of
+    that `name`. `lost` are the cases, by id, whose majority was right and is wrong now, `won` those
+    that were wrong and are right. `right_before` counts the cases that were right, of `n`. Errors
+    are distances where the set `is_ordered`; `width` is the largest there can be. `p_value` and
     `adjusted` and `gain` are those of the test (`SetTest`), which exchanged `runs` whole
     where `by_runs` is set. `doubt` is the smaller adjusted p of either exchange, as fewer than five
     runs cannot show a loss. `bound` is the smallest drop that other runs exclude.
     """
 
-    kind: SetKind
+    kind: str
     judge: str
     name: str
+    of_class: CaseClass | None
+    is_ordered: bool
     width: int
     n: int
     runs: int
@@ -267,20 +264,15 @@ class SetChange:
 
     @property
     def is_class(self) -> bool:
-        """Whether it is a class: the violated cases, the satisfied ones; ordinal: all."""
-        return self.kind not in ("rubric", "probe")
-
-    @property
-    def is_ordinal(self) -> bool:
-        """Whether errors are distances on a scale."""
-        return self.width > 1 or self.kind == "all"
+        """Whether it is of a class, and not of a rubric or a probe."""
+        return self.kind not in (RUBRIC, PROBE)
 
 
 def set_changes(
-    pairs: Sequence[Pair], widths: Widths, others: Collection[str] = ()
+    pairs: Sequence[Pair], scales: RubricScales, others: Collection[str] = ()
 ) -> tuple[SetChange, ...]:
-    """Compare what was with what is, of each judge: both classes of a binary suite, all cases of an
-    ordinal one, each rubric where there are several, and each probe.
+    """Compare what was with what is, of each judge: each class, each rubric where there are
+    several, and each probe.
 
     `others` are the judges of which the baseline has the verdicts of another judge: whole runs are
     exchanged.
@@ -288,7 +280,7 @@ def set_changes(
     if not pairs:
         return ()
     sets = _sets(pairs)
-    errors = [_errors(pair, widths) for pair in pairs]
+    errors = [_errors(pair, scales) for pair in pairs]
     by_cases = compare_sets(errors, [*sets.values()])
     runs = [pair.now.spec.cluster_id for pair in pairs]
     by_runs = compare_sets(errors, [*sets.values()], runs) if others else by_cases
@@ -296,32 +288,45 @@ def set_changes(
     for (of_set, places), of_runs, of_cases in zip(sets.items(), by_runs, by_cases, strict=True):
         is_other = of_set.judge in others
         test = of_runs if is_other else of_cases
-        members = [pairs[place] for place in places]
-        by_run = grouped((runs[place], errors[place].rise) for place in places).values()
+        lost, won = [], []
+        right_before = 0
+        of_scales, rises = [], []
+        for place in places:
+            pair = pairs[place]
+            of_scales.append(_scale(pair, scales))
+            rises.append((runs[place], errors[place].rise))
+            right_before += pair.was_right
+            if pair.was_right and not pair.is_right:
+                lost.append(pair.now.case_id)
+            elif pair.is_right and not pair.was_right:
+                won.append(pair.now.case_id)
+        rises_by_run = grouped(rises).values()
         changes.append(
             SetChange(
                 **of_set._asdict(),
-                width=max(_width(pair, widths) for pair in members),
-                n=len(members),
-                runs=len(by_run),
+                is_ordered=any(scale.is_ordered for scale in of_scales),
+                width=max(scale.width for scale in of_scales),
+                n=len(places),
+                runs=len(rises_by_run),
                 before=_summed([errors[place].before for place in places]),
                 now=_summed([errors[place].now for place in places]),
-                lost=tuple(p.now.case_id for p in members if p.was_right and not p.is_right),
-                won=tuple(p.now.case_id for p in members if p.is_right and not p.was_right),
-                right_before=sum(pair.was_right for pair in members),
+                lost=tuple(lost),
+                won=tuple(won),
+                right_before=right_before,
                 by_runs=is_other,
                 **test._asdict(),
                 doubt=min(test.adjusted, of_cases.adjusted),
-                bound=largest_drop([*map(sum, by_run)], [*map(len, by_run)]),
+                bound=largest_drop([*map(sum, rises_by_run)], [*map(len, rises_by_run)]),
             )
         )
     return tuple(changes)
 
 
 class _Set(NamedTuple):
-    kind: SetKind
+    kind: str
     judge: str
     name: str = ""
+    of_class: CaseClass | None = None
 
 
 def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
@@ -329,38 +334,40 @@ def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
     and its probes.
     """
     sets: dict[_Set, list[int]] = {}
+    classes: dict[str, None] = {}
     for place, pair in enumerate(pairs):
-        spec, judge = pair.now.spec, pair.now.judge
-        if spec.derived:
-            sets.setdefault(_Set("probe", judge, spec.test), []).append(place)
+        result = pair.now
+        if result.spec.derived:
+            sets.setdefault(_Set(PROBE, result.judge, result.test), []).append(place)
             continue
-        label: SetKind = "violated" if pair.now.label else "satisfied"
-        of_class = _Set(label if spec.target_score is None else "all", judge)
-        for of_set in (of_class, _Set("rubric", judge, spec.rubric_id)):
-            sets.setdefault(of_set, []).append(place)
-    rubrics = Counter(of_set.judge for of_set in sets if of_set.kind == "rubric")
-    judges, kinds = list(dict.fromkeys(of_set.judge for of_set in sets)), get_args(SetKind)
+        classes.update(dict.fromkeys(of_class.word for of_class in result.scale.classes))
+        of_rubric = _Set(RUBRIC, result.judge, result.rubric_id)
+        sets.setdefault(of_rubric, []).append(place)
+        of_class = result.case_class
+        if of_class is not None:
+            by_class = _Set(of_class.word, result.judge, "", of_class)
+            sets.setdefault(by_class, []).append(place)
+    rubrics = Counter(of_set.judge for of_set in sets if of_set.kind == RUBRIC)
+    judges = list(dict.fromkeys(of_set.judge for of_set in sets))
+    kinds = [*classes, RUBRIC, PROBE]
     in_order = sorted(sets, key=lambda of: (judges.index(of.judge), kinds.index(of.kind)))
-    shown = [of for of in in_order if of.kind != "rubric" or rubrics[of.judge] > 1]
+    shown = [of for of in in_order if of.kind != RUBRIC or rubrics[of.judge] > 1]
     return {of_set: sets[of_set] for of_set in shown}
 
 
-def _width(pair: Pair, widths: Widths) -> int:
-    spec = pair.now.spec
-    if spec.target_score is None:
-        return 1
-    return max(1, widths.get((spec.suite, spec.rubric_id), 1))
+def _scale(pair: Pair, scales: RubricScales) -> Scale:
+    return scales.get((pair.now.suite, pair.now.rubric_id), pair.now.scale)
 
 
-def _errors(pair: Pair, widths: Widths) -> CaseErrors:
+def _errors(pair: Pair, scales: RubricScales) -> CaseErrors:
     """How far off each verdict was and is; of unknown scores, by the outcome."""
     before, now, label = pair.before.all_scores, pair.now.all_scores, pair.now.label
     if label is None or not before or not now:
         return CaseErrors((float(not pair.was_right),), (float(not pair.is_right),))
-    width = _width(pair, widths)
+    scale = _scale(pair, scales)
     return CaseErrors(
-        tuple(min(1.0, abs(score - label) / width) for score in before),
-        tuple(min(1.0, abs(score - label) / width) for score in now),
+        tuple(scale.error(score, label) for score in before),
+        tuple(scale.error(score, label) for score in now),
     )
 
 
@@ -385,14 +392,14 @@ def chance_text(p_value: float) -> str:
 
 def allowed_drop(change: SetChange, rules: GateRules) -> float:
     """What a set may lose: of a rubric twice as much as of a class."""
-    return 2 * rules.max_drop if change.kind == "rubric" else rules.max_drop
+    return 2 * rules.max_drop if change.kind == RUBRIC else rules.max_drop
 
 
 def loss_text(sets: Sequence[SetChange]) -> str:
     """What a judge has lost in these sets: the classes and probes where they are among them, else
     the worst rubrics.
     """
-    named = [of for of in sets if of.kind != "rubric"]
+    named = [of for of in sets if of.kind != RUBRIC]
     if named:
         return " and ".join(map(_class_text, named))
     rubrics = sorted(sets, key=lambda of: -of.drop)
@@ -407,18 +414,16 @@ def loss_text(sets: Sequence[SetChange]) -> str:
 
 def _class_text(change: SetChange) -> str:
     lost, before = len(change.lost), change.right_before
-    if change.kind == "probe":
+    if change.kind == PROBE:
         turned = counted(lost - len(change.won), "more verdict")
         return f"is turned by {one_line(change.name)} in {turned} of {change.n:,} than before"
-    if change.is_ordinal:
+    if change.is_ordered:
         was, now = change.before.mean * change.width, change.now.mean * change.width
         return f"is off by {now:.2f} levels on average, before by {was:.2f}"
     if lost <= len(change.won):
         return f"is wrong in {_of_verdicts(change)} on {change.kind} cases"
-    if change.kind == "violated":
-        return f"misses {lost:,} of {counted(before, 'violation')} that it found before"
-    alarms = counted(lost, "new false alarm")
-    return f"raises {alarms} on {counted(before, 'case')} that it passed before"
+    assert change.of_class is not None
+    return change.of_class.newly_wrong(lost, before)
 
 
 def _of_verdicts(change: SetChange) -> str:
@@ -446,15 +451,20 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     """
     classes = [of for of in sets if of.is_class]
     cases = counted(sum(of.n for of in classes), "case")
-    violations = sum(of.n for of in classes if of.kind == "violated")
-    of_both = f"{cases} ({counted(violations, 'violation')})" if violations else cases
+    numbers: Counter[str] = Counter()
+    for of in classes:
+        if of.of_class is not None and of.of_class.noun:
+            numbers[of.of_class.noun] += of.n
+    of_both = cases
+    if numbers:
+        of_both += f" ({', '.join(counted(number, noun) for noun, number in numbers.items())})"
     if is_better(sets):
         text = f"{is_or_are} better than before on {of_both}"
     elif lost := sum(len(of.lost) for of in classes):
         text = f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"
     else:
         text = f"{is_or_are} as good as before on {of_both}"
-    hidden: dict[SetKind, SetChange] = {}
+    hidden: dict[str, SetChange] = {}
     for of in classes:
         if of.bound > max(hidden[of.kind].bound if of.kind in hidden else 0, _ROUNDING):
             hidden[of.kind] = of
@@ -486,22 +496,17 @@ def about_sets(sets: Sequence[SetChange], rules: GateRules) -> Iterator[str]:
 
 
 def _no_loss(change: SetChange) -> str:
-    if change.lost:
+    if change.lost or change.of_class is None:
         return ""
-    if change.kind == "violated":
-        return f"misses none of {counted(change.right_before, 'violation')} that it found before"
-    if change.kind == "satisfied":
-        return f"no new false alarms (0 of {change.right_before:,})"
-    return ""
+    return change.of_class.none_wrong(0, change.right_before)
 
 
 def _bound_text(change: SetChange) -> str:
     """The smallest change for the worse that other runs exclude, rounded up."""
     if not math.isfinite(change.bound):
         return "any loss"
-    if change.is_ordinal:
+    if change.is_ordered or change.of_class is None:
         levels = math.ceil(10 * change.bound * change.width) / 10
         return f"{levels:.1f} levels more error"
     rounded_up = math.ceil(round(100 * change.bound, 6))
-    what = "less recall" if change.kind == "violated" else "more false alarms"
-    return f"{counted(rounded_up, 'point')} {what}"
+    return f"{counted(rounded_up, 'point')} {change.of_class.loss}"

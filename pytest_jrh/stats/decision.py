@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import CaseClass, RubricScales
 from pytest_jrh.core.skips import JUDGED, UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import (
@@ -30,7 +31,6 @@ from pytest_jrh.stats.changes import (
     DOUBT,
     LEVEL,
     SetChange,
-    Widths,
     about_sets,
     allowed_drop,
     chance_text,
@@ -42,7 +42,7 @@ from pytest_jrh.stats.changes import (
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa, grouped
 from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.statistics import MEANINGS, accuracy_of, answered, is_wrong
+from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
@@ -91,7 +91,7 @@ class Reason(NamedTuple):
 class Held:
     """What results are held against, beside the rules.
 
-    `widths` are the scales of ordinal rubrics; `others` are judges of which the baseline has the
+    `scales` are those of rubrics; `others` are judges of which the baseline has the
     verdicts of another judge; `subjects` say how a judge is spoken of. `left_out` are cases that a
     marker or another plugin has skipped. `common` compares what both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
@@ -101,7 +101,7 @@ class Held:
 
     baseline: Baseline | None
     scope: Scope
-    widths: Widths = field(default_factory=dict)
+    scales: RubricScales = field(default_factory=dict)
     others: Collection[str] = ()
     subjects: Mapping[str, str] = field(default_factory=dict)
     left_out: Collection[CaseSpec] = ()
@@ -259,7 +259,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         judged=judged,
         never_reported=tuple(sorted(scope.selected - by_id.keys())),
         comparison=comparison,
-        sets=set_changes(exchanged, held.widths, held.others),
+        sets=set_changes(exchanged, held.scales, held.others),
         limits=(*limits, *probe_limits(received, judged, rules, scope)),
         rules=rules,
         held=held,
@@ -434,10 +434,10 @@ def _grown(session: _Session) -> Iterator[Reason]:
 
 
 def opposite(judged: Sequence[CaseResult], subject: str, turning: str) -> Iterator[Reason]:
-    """Whether a binary judge says the opposite of the labels: kappa's upper end is below 0."""
-    of_scale = any(result.target is not None for result in judged)
+    """Whether a judge says the opposite of labels of two classes: kappa's upper end is below 0."""
     pairs = answered(judged)[1]
-    if of_scale or len({label for label, _ in pairs}) < 2:  # noqa: PLR2004 - both classes
+    labels = {label for label, _ in pairs}
+    if len(labels) < 2 or not all(result.scale.has_two for result in judged):  # noqa: PLR2004 - both
         return
     # As if no two cases shared a run.
     kappa = estimate_kappa(pairs, range(len(pairs)))
@@ -467,9 +467,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
             text = f"every label is {label}, so that a judge that always says {label} is right"
         elif len(answers) == 1:
             [answer] = answers
-            is_binary = all(result.target is None for result in of_judge)
-            meaning = f" ({MEANINGS[answer]})" if is_binary and answer in MEANINGS else ""
-            text = f"{subject} always says {answer}{meaning}"
+            text = f"{subject} always says {of_judge[0].scale.meant(answer)}"
         else:
             # As if no two cases shared a run; the lower bound alone is asked for, at 95%.
             kappa = estimate_kappa(pairs, range(len(pairs)), 0.9)
@@ -550,21 +548,20 @@ def _pass_text(session: _Session) -> str:
 
 
 def _wrong_text(judged: Sequence[CaseResult]) -> str:
-    """What a judge has wrong: misses, false alarms, wrong levels, and verdicts turned by probes."""
+    """What a judge has wrong, class by class, and how many verdicts probes turned."""
+    verdicts: dict[CaseClass, list[CaseResult]] = {}
+    derived = []
+    for result in judged:
+        for of_class in result.scale.classes:
+            verdicts.setdefault(of_class, [])
+        if result.spec.derived:
+            derived.append(result)
+        elif result.case_class is not None:
+            verdicts[result.case_class].append(result)
     parts = []
-    plain = [result for result in judged if not result.spec.derived]
-    derived = [result for result in judged if result.spec.derived]
-    if any(result.target is not None for result in plain):
-        if number := sum(map(is_wrong, plain)):
-            parts.append(f"gives {counted(number, 'wrong level')} in {counted(len(plain), 'case')}")
-    else:
-        violated = [result for result in plain if result.label == 1]
-        satisfied = [result for result in plain if result.label == 0]
-        if number := sum(map(is_wrong, violated)):
-            parts.append(f"misses {number:,} of {counted(len(violated), 'violation')}")
-        if number := sum(map(is_wrong, satisfied)):
-            cases = counted(len(satisfied), "satisfied case")
-            parts.append(f"raises {counted(number, 'false alarm')} on {cases}")
+    for of_class, of_results in verdicts.items():
+        if number := sum(map(is_wrong, of_results)):
+            parts.append(of_class.wrong(number, len(of_results)))
     if number := sum(map(is_wrong, derived)):
         parts.append(f"is turned by probes in {number:,} of {counted(len(derived), 'verdict')}")
     return " and ".join(parts)

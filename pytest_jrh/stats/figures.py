@@ -13,18 +13,17 @@ from typing import Literal, NamedTuple, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import MEANINGS, Statistics, StatisticsTable, kappa_of, tabulate
+from pytest_jrh.stats.statistics import Statistics, StatisticsTable, kappa_of, tabulate
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 FIGURES = ("rate", "share", "number")
 """The kinds of columns that are a figure of their own."""
 NONE = "-"
-_BOTH: tuple[Mode, ...] = ("binary", "ordinal")
 
 
 class Cell(NamedTuple):
@@ -47,14 +46,15 @@ class Column:
 
     Of a `count` it is the number of verdicts; of `bounds` the interval alone is shown. `title`
     heads it in tables, `short` in a terminal; one without a title is in the JSON report alone.
-    `meaning` explains it in a sentence or two.
+    `meaning` explains it in a sentence or two. Where `ordered` is set, it is of scales of that
+    kind alone.
     """
 
     key: str
     kind: FigureKind
     title: str
     meaning: str
-    modes: tuple[Mode, ...] = _BOTH
+    ordered: bool | None = None
     short: str = ""
 
     @property
@@ -62,6 +62,10 @@ class Column:
         """The two lines of the title in a terminal."""
         first_line, _, last_line = (self.short or self.title).rpartition(" ")
         return first_line, last_line
+
+    def suits(self, scale: Scale) -> bool:
+        """Whether judges on a scale have such a figure."""
+        return self.ordered in (None, scale.is_ordered)
 
     def shown(self, total: Statistics) -> bool:
         """Whether it is shown of a judge with these figures over all its cases: nothing is said of
@@ -126,22 +130,30 @@ def decimal(value: float | None) -> str:
     return NONE if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
-def keys_of(mode: Mode) -> list[Column]:
-    """The figures that the JSON report has for this mode alone, in order."""
-    return [column for column in COLUMNS if column.modes == (mode,) and column.key != "accuracy"]
+def columns_of(scale: Scale) -> list[Column]:
+    """The figures that the JSON report has for this kind of scale alone, in order."""
+    columns = []
+    for column in COLUMNS:
+        if column.ordered == scale.is_ordered and column.key != "accuracy":
+            columns.append(column)
+    return columns
 
 
-_BINARY: tuple[Mode, ...] = ("binary",)
-_ORDINAL: tuple[Mode, ...] = ("ordinal",)
 COLUMNS = (
     Column("n", "count", "n", "How many cases have a verdict."),
-    Column("accuracy", "rate", "accuracy", "The share of verdicts that are the label.", _BINARY),
+    Column(
+        "accuracy",
+        "rate",
+        "accuracy",
+        "The share of verdicts that are the label.",
+        ordered=False,
+    ),
     Column(
         "exact",
         "share",
         "exact",
         "The share of verdicts that give exactly the target score.",
-        _ORDINAL,
+        ordered=True,
     ),
     Column(
         "accuracy",
@@ -154,7 +166,7 @@ COLUMNS = (
         "share",
         "recall",
         "The share of the violations, in `agent_perturbation` and `labels`, that the judge found.",
-        _BINARY,
+        ordered=False,
     ),
     Column(
         "false_positive_rate",
@@ -162,7 +174,7 @@ COLUMNS = (
         "false-positive rate",
         "The share of the satisfied cases, in `agent_positives` and `labels`, that the judge "
         "called violations (`FPR` in the terminal).",
-        _BINARY,
+        ordered=False,
         short="FPR",
     ),
     Column(
@@ -170,24 +182,24 @@ COLUMNS = (
         "rate",
         "",
         "The mean of the shares of right verdicts of both labels.",
-        _BINARY,
+        ordered=False,
     ),
     Column(
         "kappa",
         "number",
         "kappa",
         "Cohen's kappa: agreement beyond what chance would give.",
-        _BINARY,
+        ordered=False,
     ),
     Column(
-        "within_one", "share", "within 1", "The share that are at most one level off.", _ORDINAL
+        "within_one", "share", "within 1", "The share that are at most one level off.", ordered=True
     ),
     Column(
         "mean_absolute_error",
         "number",
         "mean error",
         "The mean distance from the target, in levels of the scale.",
-        _ORDINAL,
+        ordered=True,
     ),
     Column(
         "bias",
@@ -195,14 +207,14 @@ COLUMNS = (
         "bias",
         "The mean of score minus target, in levels of the scale: above 0, the judge scores too "
         "high.",
-        _ORDINAL,
+        ordered=True,
     ),
     Column(
         "weighted_kappa",
         "number",
         "weighted kappa",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
-        _ORDINAL,
+        ordered=True,
     ),
     Column(
         "flicker",
@@ -241,9 +253,9 @@ class Section:
         return self.total.judge
 
     @property
-    def mode(self) -> Mode:
-        """The mode whose figures are shown."""
-        return self.total.mode
+    def scale(self) -> Scale:
+        """The scale whose figures are shown."""
+        return self.total.scale
 
     @property
     def rubrics(self) -> list[Statistics]:
@@ -253,11 +265,11 @@ class Section:
     @property
     def columns(self) -> list[Column]:
         """The columns of its table, in order."""
-        return [
-            column
-            for column in COLUMNS
-            if self.mode in column.modes and column.title and column.shown(self.total)
-        ]
+        columns = []
+        for column in COLUMNS:
+            if column.title and column.suits(self.scale) and column.shown(self.total):
+                columns.append(column)
+        return columns
 
     @property
     def label(self) -> str:
@@ -328,7 +340,7 @@ def tie_sentence(statistics: Statistics) -> str:
     if not ties:
         return ""
     left_out = ""
-    if "ordinal" in statistics.matrices:
+    if statistics.scale.is_ordered:
         left_out = "; mean error, bias and weighted kappa leave them out"
     return (
         f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
@@ -381,17 +393,14 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     matrix = statistics.matrix
     if matrix is None or matrix.n < _FEWEST_VERDICTS or len(matrix.given_labels) < _FEWEST_LABELS:
         return ""
-    name = "weighted kappa" if statistics.mode == "ordinal" else "kappa"
-    kappa = statistics.figures[name.replace(" ", "_")]
+    name, kappa = statistics.kappa
     upper = kappa.upper
     if rubrics > 1 and upper is not None and upper < _SOUND:
         upper = kappa_of(statistics.judged, 1 - SIGNIFICANCE / rubrics).upper
     is_worthless = upper is not None and upper < _SOUND
     if len(matrix.given_answers) == 1 and (rubrics == 1 or is_worthless):
         [answer] = matrix.given_answers
-        verdict = str(answer)
-        if statistics.mode == "binary" and answer in MEANINGS:
-            verdict = f"{answer} ({MEANINGS[answer]})"
+        verdict = statistics.scale.meant(answer)
         return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
     if not is_worthless:
         return ""
@@ -405,10 +414,9 @@ def one_class(statistics: Statistics) -> str:
     if matrix is None or matrix.n < _FEWEST_LABELS or len(matrix.given_labels) > 1:
         return ""
     [label] = matrix.given_labels
-    cases = f"Only cases of score {label}"
-    if statistics.mode == "binary" and label in MEANINGS:
-        cases = f"Only {MEANINGS[label]} cases"
-    return f"{cases}: a judge that always says {label} would get 100%."
+    word = statistics.scale.words.get(label)
+    cases = f"{word} cases" if word else f"cases of score {label}"
+    return f"Only {cases}: a judge that always says {label} would get 100%."
 
 
 def figure_text(name: str, estimate: Estimate) -> str:
@@ -450,9 +458,10 @@ def reliability(results: Iterable[CaseResult]) -> Reliability:
 
 
 def _named_figures(statistics: Statistics) -> dict[str, Estimate]:
-    """Every figure of the shown mode with its interval, by its name in the JSON report."""
-    return {
-        column.key: statistics.figures[column.key]
-        for column in COLUMNS
-        if statistics.mode in column.modes and column.kind in FIGURES and column.shown(statistics)
-    }
+    """Every figure that is shown with its interval, by its name in the JSON report."""
+    figures = {}
+    for column in COLUMNS:
+        is_figure = column.kind in FIGURES and column.suits(statistics.scale)
+        if is_figure and column.shown(statistics):
+            figures[column.key] = statistics.figures[column.key]
+    return figures

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Pair, Scope
@@ -34,12 +35,12 @@ _RATE_LEVEL = 0.9
 
 Rule: TypeAlias = Literal["min_recall", "max_false_alarms", "min_accuracy", "max_error", "max_rate"]
 
-# The label of the cases that each limit of a judge is about; None for all.
-_LABELS: dict[Rule, int | None] = {
-    "min_recall": 1,
-    "max_false_alarms": 0,
-    "min_accuracy": None,
-    "max_error": None,
+# The figure of the class that each limit of a judge is about; empty for all cases.
+_FIGURES: dict[Rule, str] = {
+    "min_recall": "recall",
+    "max_false_alarms": "false_positive_rate",
+    "min_accuracy": "",
+    "max_error": "",
 }
 
 
@@ -60,20 +61,13 @@ class Limit:
     cases: tuple[str, ...] = ()
 
 
-_LIMIT_TEXTS = {
-    "min_recall": "misses {} of {} violations",
-    "max_false_alarms": "raises {} false alarms on {} satisfied cases",
-    "min_accuracy": "is wrong on {} of {} cases",
-}
-
-
 def judge_limits(
     judged: Sequence[CaseResult], pairs: Sequence[Pair], rules: GateRules
 ) -> Iterator[Limit]:
     """Hold the mean error of each judge's cases against what the limits allow."""
     for judge, of_judge in grouped((result.judge, result) for result in judged).items():
         flip = _majority_flip(of_judge, [pair for pair in pairs if pair.now.judge == judge])
-        for rule in _LABELS:
+        for rule in _FIGURES:
             limit = getattr(rules, rule)
             if limit is None:
                 continue
@@ -103,12 +97,14 @@ def judge_limits(
 
 def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
     """The cases that a limit is about."""
-    label = _LABELS.get(rule)
-    return [
-        result
-        for result in results
-        if not result.spec.derived and (label is None or result.label == label)
-    ]
+    figure = _FIGURES[rule]
+    cases = []
+    for result in results:
+        of_class = result.case_class
+        is_about_it = not figure or (of_class is not None and of_class.figure == figure)
+        if is_about_it and not result.spec.derived:
+            cases.append(result)
+    return cases
 
 
 def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
@@ -136,7 +132,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     """
     judged = [result for result in results if result.outcome in JUDGED]
     rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
-    if any(result.is_ordinal for result in judged):
+    if any(result.scale.is_ordered for result in judged):
         rules = ("max_error",)
     limits: dict[str, float] = {}
     for rule in rules:
@@ -201,7 +197,7 @@ def limit_text(limit: Limit, subject: str) -> str:
         text = f"{subject} is off by {limit.figure.value:.2f} levels on average"
         allowed = f"max_error allows {limit.limit:.4g}"
     else:
-        text = f"{subject} {_LIMIT_TEXTS[limit.rule].format(f'{wrong:,}', f'{n:,}')}"
+        text = f"{subject} {_wrong_text(limit.rule, wrong, n)}"
         share = limit.limit if limit.rule == "max_false_alarms" else 1 - limit.limit
         allowed = f"{limit.rule} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
     text = f"{text}; {allowed}"
@@ -210,3 +206,10 @@ def limit_text(limit: Limit, subject: str) -> str:
     if limit.unproven and not limit.broken:
         return f"{text}, and other runs are not proven to keep to it"
     return text
+
+
+def _wrong_text(rule: Rule, wrong: int, cases: int) -> str:
+    for of_class in BINARY.classes:
+        if of_class.figure == _FIGURES[rule]:
+            return of_class.wrong(wrong, cases)
+    return f"is wrong on {wrong:,} of {counted(cases, 'case')}"

@@ -341,7 +341,7 @@ def violation_rates(
         judged = [
             result
             for result in of_rubric
-            if result.spec.natural and not result.is_ordinal and result.score is not None
+            if result.spec.natural and not result.scale.is_ordered and result.score is not None
         ]
         if not any(result.outcome == "unlabelled" for result in judged):
             continue

@@ -4,7 +4,8 @@ more often than by chance, and more often than is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -47,14 +48,13 @@ class ProbeRow:
     """What became of the verdicts on changed cases, where the judge is right on the unchanged ones.
 
     `variant` is empty for all of a probe. `rate` is the share of verdicts that are wrong;
-    `satisfied` and `violated` are those turned towards either in a binary suite, and `shift` is the
-    mean change of the score in an ordinal one.
+    `towards` counts them by the word of the answer that they turned to, and of levels `shift` is
+    the mean change of the score.
     """
 
     variant: str
     rate: Estimate
-    satisfied: int = 0
-    violated: int = 0
+    towards: Mapping[str, int]
     shift: float | None = None
 
     @property
@@ -74,8 +74,8 @@ class ProbeTable:
 
     `flicker` is the judge's on the unchanged cases. `p_value` is the probability of what was seen,
     or more, if verdicts turned by flicker alone, `adjusted` the same after Holm's adjustment over
-    the tables of the suite. `judged` are the results with a verdict, and `ordinal` says which
-    figures there are.
+    the tables of the suite. `judged` are the results with a verdict; where the answers on them
+    are levels, it `is_ordered`.
     """
 
     suite: str
@@ -83,7 +83,7 @@ class ProbeTable:
     probe: str
     total: ProbeRow
     rows: tuple[ProbeRow, ...]
-    ordinal: bool
+    is_ordered: bool
     judged: tuple[CaseResult, ...]
     flicker: Estimate
     p_value: float
@@ -136,8 +136,8 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
     # How often the judge contradicts itself on the unchanged cases.
     bases = {}
     for result in judged:
-        cluster, is_binary = result.spec.cluster_id, not result.is_ordinal
-        base = RepeatedCase(cluster, result.base_scores, binary=is_binary)
+        cluster, has_two = result.spec.cluster_id, result.scale.has_two
+        base = RepeatedCase(cluster, result.base_scores, binary=has_two)
         bases[generation_id(result.spec.base_case)] = base
     flicker = estimate_flicker(bases.values())
     by_variant = grouped((result.spec.variant, result) for result in results)
@@ -148,7 +148,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         probe,
         _row("", results),
         tuple(rows),
-        ordinal=any(result.is_ordinal for result in results),
+        is_ordered=any(result.scale.is_ordered for result in results),
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=tuple(judged),
@@ -157,18 +157,19 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
 
 def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
-    wrong = list(filter(is_wrong, judged))
-    ordinal = any(result.is_ordinal for result in judged)
-    shifts = [
-        result.score - result.base_score
-        for result in (judged if ordinal else ())
-        if result.score is not None and result.base_score is not None
-    ]
+    towards: Counter[tuple[int, str]] = Counter()
+    shifts = []
+    for result in judged:
+        answer, base_score = answer_of(result), result.base_score
+        if result.scale.is_ordered:
+            if answer is not None and base_score is not None:
+                shifts.append(answer - base_score)
+        elif answer is not None and is_wrong(result):
+            towards[answer, result.scale.word(answer)] += 1
     return ProbeRow(
         variant,
         share_of(judged, is_wrong),
-        satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in wrong),
-        violated=0 if ordinal else sum(answer_of(result) == 1 for result in wrong),
+        towards={word: number for (_, word), number in sorted(towards.items())},
         shift=fmean(shifts) if shifts else None,
     )
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from statistics import fmean
-from typing import TypeAlias
+from typing import NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import ClusterId
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED
 from pytest_jrh.stats.intervals import (
     LEVEL,
@@ -34,9 +34,6 @@ from pytest_jrh.stats.intervals import (
     grouped,
 )
 
-MEANINGS = {0: "satisfied", 1: "violated"}
-"""What a binary score means."""
-
 _SEE_RECALL = "see the intervals of recall and false-positive rate"
 # Scores beyond this are of no scale, and are counted as this.
 _LARGEST_SCORE = 10**12
@@ -45,7 +42,7 @@ _LARGEST_SCORE = 10**12
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
     scores = (*earlier, *result.all_scores)
-    return RepeatedCase(result.spec.cluster_id, scores, binary=not result.is_ordinal)
+    return RepeatedCase(result.spec.cluster_id, scores, binary=result.scale.has_two)
 
 
 def clusters_of(results: Iterable[CaseResult]) -> list[ClusterId]:
@@ -94,12 +91,12 @@ def kappa_of(judged: Sequence[CaseResult], level: float = LEVEL) -> Estimate:
 
 
 def answer_of(result: CaseResult) -> int | None:
-    """The answer that counts: the score, and for a tie of a binary judge the wrong one.
+    """The answer that counts: the score, and for a tie of the repeats a wrong one.
 
-    None for a tie of an ordinal judge: there is no telling how far off it is.
+    None for a tie on an ordered scale: there is no telling how far off it is.
     """
-    if result.score is None and result.label is not None and not result.is_ordinal:
-        return 1 - result.label
+    if result.score is None and result.label is not None:
+        return result.scale.tie(result.label)
     return result.score
 
 
@@ -189,17 +186,14 @@ def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> Confu
     )
 
 
-Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
-
-
 @frozen
 class Statistics:
     """Every figure of one set of results; names that are empty stand for all.
 
-    `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the modes
-    of which the set has cases. `matrices` are those of the same modes; in a binary one 1 is
-    "violated", 0 "satisfied". A tie of repeats is wrong in every share; what needs the score of an
-    ordinal judge leaves it out. `judged` are the results with a verdict that the figures are of.
+    `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the
+    scales of which the set has cases. `matrices` are by the names of these scales, of which `scale`
+    is the one that reports show. A tie of repeats is wrong in every share; what needs its distance
+    from the label leaves it out. `judged` are the results with a verdict that the figures are of.
     """
 
     suite: str
@@ -207,7 +201,8 @@ class Statistics:
     judge: str
     counts: Counts
     figures: Mapping[str, Estimate]
-    matrices: Mapping[Mode, ConfusionMatrix]
+    scale: Scale
+    matrices: Mapping[str, ConfusionMatrix]
     judged: Sequence[CaseResult] = field(repr=False)
 
     @property
@@ -221,14 +216,17 @@ class Statistics:
         return self.figures["flicker"]
 
     @property
-    def mode(self) -> Mode:
-        """The mode whose figures are shown."""
-        return "ordinal" if "ordinal" in self.matrices else "binary"
+    def matrix(self) -> ConfusionMatrix | None:
+        """That of the scale that is shown."""
+        return self.matrices.get(self.scale.name)
 
     @property
-    def matrix(self) -> ConfusionMatrix | None:
-        """That of this mode."""
-        return self.matrices.get(self.mode)
+    def kappa(self) -> tuple[str, Estimate]:
+        """Agreement beyond chance, behind its name."""
+        name = "kappa"
+        if self.scale.is_ordered:
+            name = "weighted kappa"
+        return name, self.figures[name.replace(" ", "_")]
 
     @property
     def name(self) -> str:
@@ -247,11 +245,10 @@ class StatisticsTable:
     overall: Statistics
 
 
-def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> StatisticsTable:
+def tabulate(results: Iterable[CaseResult], scales: RubricScales | None = None) -> StatisticsTable:
     """Compute the figures at every level, of all results but those of probes.
 
-    `scales` gives the scores of an ordinal rubric by suite and rubric id, so that its matrix shows
-    them all.
+    With `scales` a matrix shows every score that is on offer under its rubrics.
     """
     shown = [result for result in results if not result.spec.derived]
     by_rubric = [((result.suite, result.rubric_id, result.judge), result) for result in shown]
@@ -274,57 +271,72 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
 
 
 def _described(
-    names: tuple[str, str, str], results: Sequence[CaseResult], scales: Scales
+    names: tuple[str, str, str], results: Sequence[CaseResult], of_rubrics: RubricScales
 ) -> Statistics:
     judged = [result for result in results if result.outcome in JUDGED]
     figures = {
         "accuracy": accuracy_of(judged),
         "flicker": estimate_flicker(map(repeated_case, judged)),
     }
-    matrices: dict[Mode, ConfusionMatrix] = {}
-    by_mode = grouped((result.is_ordinal, result) for result in judged)
-    binary, ordinal = by_mode.get(False, []), by_mode.get(True, [])
-    if not all(result.is_ordinal for result in results):
-        matrices["binary"] = confusion_matrix(answered(binary)[1], (0, 1))
-        figures |= _binary_figures(binary, matrices["binary"])
-    if any(result.is_ordinal for result in results):
+    matrices: dict[str, ConfusionMatrix] = {}
+    judged_by_scale = grouped((result.scale.name, result) for result in judged)
+    scales = {result.scale.name: result.scale for result in results}
+    for name, scale in scales.items():
+        of_scale = judged_by_scale.get(name, [])
         used = set()
-        for result in ordinal:
-            used.add(tuple(scales.get((result.suite, result.rubric_id), ())))
-        matrices["ordinal"] = confusion_matrix(answered(ordinal)[1], set().union(*used))
-        figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
-    return Statistics(*names, Counts.of(results), figures, matrices, judged)
+        for result in of_scale:
+            used.add(of_rubrics.get((result.suite, result.rubric_id), scale).scores)
+        scores = set(scale.scores).union(*used)
+        matrices[name] = confusion_matrix(answered(of_scale)[1], scores)
+        if scale.is_ordered:
+            figures |= _level_figures(of_scale, matrices[name], one_scale=len(used) <= 1)
+        else:
+            figures |= _class_figures(scale, of_scale, matrices[name])
+    shown = max(scales.values(), key=lambda scale: scale.is_ordered, default=BINARY)
+    return Statistics(*names, Counts.of(results), figures, shown, matrices, judged)
 
 
-def _binary_figures(judged: Sequence[CaseResult], matrix: ConfusionMatrix) -> dict[str, Estimate]:
-    """The figures of a binary judge, by their keys.
+class _ClassFigure(NamedTuple):
+    """The share of a class's cases whose verdicts count, in the tests whose cases do."""
 
-    `recall` is the share of the violations that were found, `false_positive_rate` the share of the
-    satisfied cases that were judged violated, each of the tests that count in it.
+    counts: Callable[[CaseResult], bool]
+    tests: tuple[str, ...]
+    missing: str
+
+
+_CLASS_FIGURES = {
+    "recall": _ClassFigure(is_right, (PERTURBATION, NATURAL), "no perturbation was judged"),
+    "false_positive_rate": _ClassFigure(is_wrong, (POSITIVES, NATURAL), "no positive was judged"),
+}
+
+
+def _class_figures(
+    scale: Scale, judged: Sequence[CaseResult], matrix: ConfusionMatrix
+) -> dict[str, Estimate]:
+    """The figures of a judge whose answers have no order, by their keys: the share of each class,
+    and those of all cases.
     """
-    violated, satisfied = [], []
-    for result in judged:
-        if result.label == 1 and result.test in (PERTURBATION, NATURAL):
-            violated.append(result)
-        elif result.label == 0 and result.test in (POSITIVES, NATURAL):
-            satisfied.append(result)
+    by_label = grouped((result.label, result) for result in judged)
+    figures = {}
+    for of_class in scale.classes:
+        if of_class.figure:
+            counts, tests, missing = _CLASS_FIGURES[of_class.figure]
+            cases = [case for case in by_label.get(of_class.answer, ()) if case.test in tests]
+            figures[of_class.figure] = share_of(cases, counts, missing=missing)
     # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
     recalls = [row[index] / sum(row) for index, row in enumerate(matrix.counts) if any(row)]
     balanced = Estimate(why=NO_VERDICT)
     if recalls:
         balanced = Estimate(fmean(recalls), n=matrix.n, why=_SEE_RECALL)
-    return {
-        "recall": share_of(violated, is_right, missing="no perturbation was judged"),
-        "false_positive_rate": share_of(satisfied, is_wrong, missing="no positive was judged"),
-        "balanced_accuracy": _of_two_labels(matrix, balanced),
-        "kappa": _of_two_labels(matrix, kappa_of(judged)),
-    }
+    figures["balanced_accuracy"] = _of_two_labels(matrix, balanced)
+    figures["kappa"] = _of_two_labels(matrix, kappa_of(judged))
+    return figures
 
 
-def _ordinal_figures(
+def _level_figures(
     judged: Sequence[CaseResult], matrix: ConfusionMatrix, *, one_scale: bool
 ) -> dict[str, Estimate]:
-    """The figures of a judge that scores, by their keys; errors are in levels of the scale."""
+    """The figures of a judge whose answers are levels, by their keys; errors are in levels."""
     known, pairs = answered(judged)
     errors = [abs(answer - label) for label, answer in pairs]
     # A tie is not near: it has no score.
@@ -375,6 +387,11 @@ _DEGREE = (
     r"(?:fully|entirely|completely|strictly|clearly|therefore|thus|hence|also|still|been|"
     r"be|considered|deemed) "
 )
+# The words that state an answer, each with the answer.
+_PARTICIPLES = {word: of.answer for of in BINARY.classes for word in of.participles}
+_STEMS = {of.stem: of.answer for of in BINARY.classes}
+_NOUNS = {of.noun: of.answer for of in BINARY.classes if of.noun}
+_STATED = _PARTICIPLES | _STEMS | _NOUNS
 _RUBRIC = r"(?:(?:the|this|that) )?(?:rubric|criterion|criteria|requirements?)"
 _OVERALL = r"(?:(?:overall|in conclusion|in sum|as a result) )?"
 _LEAD = (
@@ -382,19 +399,18 @@ _LEAD = (
     rf"stands?|cannot) )?"
 )
 _IS = re.compile(
-    rf"(?:{_LEAD}|verdict |conclusion |answer )(not )?(?:{_DEGREE}){{0,3}}(violated|satisfied|"
-    rf"unsatisfied)"
+    rf"(?:{_LEAD}|verdict |conclusion |answer )(not )?(?:{_DEGREE}){{0,3}}"
+    rf"({'|'.join(_PARTICIPLES)})"
 )
 _DOES = re.compile(
-    r"(?:\S+ ){0,12}?(not |never |without |fails to |failed to )?(violat|satisf)(?:es?|ed|ing|y|"
-    r"ies|ied|ying) "
-    rf"{_RUBRIC}"
+    rf"(?:\S+ ){{0,12}}?(not |never |without |fails to |failed to )?"
+    rf"({'|'.join(_STEMS)})(?:es?|ed|ing|y|ies|ied|ying) {_RUBRIC}"
 )
 _HAS = re.compile(
     r"(?:(?:there|this|that|which|it|i|we) )?(?:(?:is|was|are|were|constitutes|find|found|see) )?"
-    r"(not an? |no |not any |an? |without an? |without any )(?:clear |direct |plain |actual "
-    r")?violations?"
-    rf"(?: of {_RUBRIC})?(?: here| found| was found| were found| is present| occurred)?"
+    r"(not an? |no |not any |an? |without an? |without any )(?:clear |direct |plain |actual )?"
+    rf"({'|'.join(_NOUNS)})s?(?: of {_RUBRIC})?"
+    r"(?: here| found| was found| were found| is present| occurred)?"
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|cannot|without|fails|failed)\b")
 
@@ -406,12 +422,12 @@ def reasoning_disagrees(result: CaseResult) -> bool:
     """
     if result.score is None or not result.reasoning:
         return False
-    stated = stated_score(result.reasoning, binary=not result.is_ordinal)
+    stated = stated_score(result.reasoning, result.scale)
     return stated is not None and stated != result.score
 
 
 @lru_cache(maxsize=4096)  # a result is counted at every level of the figures
-def stated_score(reasoning: str, *, binary: bool) -> int | None:
+def stated_score(reasoning: str, scale: Scale) -> int | None:
     """The score that the last sentence of a reasoning states, or None."""
     tail = reasoning.rstrip()[-_TAIL:].lower().replace("\u2019", "'")
     plain = _MARKUP.sub("", tail.replace("n't", " not").replace("can not", "cannot"))
@@ -425,28 +441,29 @@ def stated_score(reasoning: str, *, binary: bool) -> int | None:
         score = int(number[1])
         if _NEGATION.search(sentence):
             return None
-        return score if not binary or score in (0, 1) else None
-    if not binary:
-        return None
+        return score if scale.is_ordered or score in scale.scores else None
     clauses = [part.strip() for part in _CLAUSE.split(sentence) if part.strip()]
-    return _verdict(clauses[-1]) if clauses else None
+    if scale.is_ordered or not clauses:
+        return None
+    return _stated_answer(clauses[-1], scale)
 
 
-def _verdict(clause: str) -> int | None:
-    """Read "the rubric is not violated" as 0.
+def _stated_answer(clause: str, scale: Scale) -> int | None:
+    """Read "the rubric is not violated" as the other one of two answers.
 
     None where the clause states something else, or negates at a distance.
     """
     if match := _IS.fullmatch(clause):
-        violated = match[2] != "satisfied"
-        negated = bool(match[1]) or "cannot" in clause
+        word, negated = match[2], bool(match[1]) or "cannot" in clause
     elif match := _DOES.fullmatch(clause):
-        violated = match[2] == "violat"
-        negated = bool(match[1])
+        word, negated = match[2], bool(match[1])
     elif match := _HAS.fullmatch(clause):
-        violated, negated = True, not match[1].startswith("a")
+        word, negated = match[2], not match[1].startswith("a")
     else:
         return None
     if len(_NEGATION.findall(clause)) != negated:
         return None
-    return int(violated != negated)
+    answer = _STATED[word]
+    if answer is None or not negated:
+        return answer
+    return scale.tie(answer) if scale.has_two else None

@@ -7,16 +7,17 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from pytest_jrh.stats.intervals import estimate_bias, estimate_kappa, estimate_mean, estimate_share
-from pytest_jrh.stats.statistics import Scales, Statistics, tabulate
+from pytest_jrh.stats.statistics import Statistics, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_jrh.core.results import CaseResult
+    from pytest_jrh.core.scales import RubricScales
     from pytest_jrh.stats.intervals import Estimate, Pair
 
 
-def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
+def describe(results: Iterable[CaseResult], scales: RubricScales | None = None) -> Statistics:
     """The figures of these results, taken together."""
     return tabulate(results, scales).overall
 

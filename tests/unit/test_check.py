@@ -261,7 +261,7 @@ def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
 def test_scores_are_read_on_the_scale_that_is_given() -> None:
     path = written("case,gold,score\na,1,2\nb,4,4\nc,3,3.0\n")
     checked = check_table(path, scale=(1, 5))
-    assert checked.table.values.scale == (1, 2, 3, 4, 5)
+    assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
     with pytest.raises(
         InputError, match="on what scale: --scale LOW-HIGH; its numbers go from 1 to 4"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.scales import BINARY, ORDINAL
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.for_programs import table_data
 from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
@@ -61,13 +62,13 @@ def test_reasoning_that_ends_in_a_verdict_disagrees_with_the_other_score_alone(
 def test_reasoning_that_gives_no_plain_verdict_in_the_end_disagrees_with_none(
     reasoning: str,
 ) -> None:
-    assert stated_score(reasoning, binary=True) is None
+    assert stated_score(reasoning, BINARY) is None
 
 
 def test_ordinal_reasoning_says_its_score_in_no_other_way_than_by_number() -> None:
-    assert stated_score("Two things are missing. Score: 2", binary=False) == 2
-    assert stated_score("It is plain, so it is 2 and not 3.", binary=False) is None
-    assert stated_score("The rubric is violated.", binary=False) is None
+    assert stated_score("Two things are missing. Score: 2", ORDINAL) == 2
+    assert stated_score("It is plain, so it is 2 and not 3.", ORDINAL) is None
+    assert stated_score("The rubric is violated.", ORDINAL) is None
 
 
 def test_reports_count_and_name_them_and_no_figure_changes() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import numbered
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.reports.for_programs import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 OTHER = "fedcba9876543210" * 4
 EARLIER = "c" * 64
 OUTCOMES: dict[str, Outcome] = {"-": "no_case", "!": "model_error", "u": "unlabelled"}
-WIDTHS = {("refunds", "refund_policy"): 2}
+SCALES = {("refunds", "refund_policy"): numbered(1, 3)}
 
 
 def case(letter: str, run: int = 0, *, label: int = 1, **changes: Any) -> CaseResult:
@@ -209,7 +210,7 @@ FAIL = [
         levels("0" * 24),
         {},
         "the judge is off by 0.67 levels on average, before by 0.00",
-        held={"widths": WIDTHS},
+        held={"scales": SCALES},
     ),
     Row(
         "another judge, by whole runs",

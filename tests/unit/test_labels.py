@@ -17,7 +17,7 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, Rubric, RunSummary
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
 from pytest_jrh.people.labels import JoinedLabels, Joiner, find_labels, read_rows
 from pytest_jrh.sources.source import RunFields
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
@@ -222,12 +222,12 @@ def test_an_ordinal_label_is_a_score_of_the_scale(path: Path) -> None:
 @pytest.mark.parametrize("raw", [None, "", 0.5, "nan", "1e400", "9" * 5000, -1, [1]])
 def test_no_label(raw: object) -> None:
     with pytest.raises(NoLabelError):
-        label_value(raw, ())
+        label_value(raw, BINARY)
     with pytest.raises(NoLabelError):
-        label_value(raw, (1, 2, 3))
+        label_value(raw, numbered(1, 3))
     # A truth value is no score.
     with pytest.raises(NoLabelError):
-        label_value(True, (0, 1, 2))
+        label_value(True, numbered(0, 2))
 
 
 def test_a_map_finds_numbers_however_they_are_written() -> None:

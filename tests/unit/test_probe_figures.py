@@ -31,7 +31,7 @@ def test_turned_verdicts_are_counted_by_variant() -> None:
         ("ids", 10, 0),
         ("json_layout", 10, 10),
     ]
-    assert (table.total.satisfied, table.total.violated) == (10, 0)
+    assert table.total.towards == {"satisfied": 10}
     lower, upper = table.total.rate.lower, table.total.rate.upper
     assert lower is not None
     assert upper is not None
@@ -81,8 +81,8 @@ def test_an_ordinal_probe_has_a_mean_shift() -> None:
         for result, score in zip(derived(runs=4), (2, 0, 1, 2), strict=True)
     ]
     table = only(results)
-    assert (table.ordinal, table.total.turned, table.total.shift) == (True, 2, -0.75)
-    assert (table.total.satisfied, table.total.violated) == (0, 0)
+    assert (table.is_ordered, table.total.turned, table.total.shift) == (True, 2, -0.75)
+    assert table.total.towards == {}
 
 
 def test_what_has_no_verdict_is_not_counted() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import numbered
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probes import holm
@@ -125,7 +126,7 @@ def test_ordinal_figures_count_levels() -> None:
 
 def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
     results = [scored("run-1", 1, 1), scored("run-2", 2, 2, rubric_id="tone")]
-    scales = {("refunds", "refund_policy"): range(5), ("refunds", "tone"): range(3)}
+    scales = {("refunds", "refund_policy"): numbered(0, 4), ("refunds", "tone"): numbered(0, 2)}
     found = tabulate(results, scales)
     assert found.overall.figures["weighted_kappa"].reason == "the rubrics have different scales"
 

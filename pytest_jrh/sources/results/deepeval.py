@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_jrh.core.scales import BINARY
 from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, outputs_apart
 from pytest_jrh.sources.results.values import mapping, mappings, plain_fields, text
-from pytest_jrh.stats.statistics import MEANINGS
 
 _NAMES = ("testCases", "conversationalTestCases", "test_results")
 LISTS = (*_NAMES, *(f"testRunData.{name}" for name in _NAMES))
@@ -61,7 +61,7 @@ def _verdict(metric: Mapping[str, Any]) -> str | None:
     """Whether a metric was passed; None where it failed, or gave no score."""
     score, passed = metric.get("score"), metric.get("success")
     is_scored = isinstance(score, int | float) and isinstance(passed, bool)
-    return MEANINGS[not passed] if is_scored and not metric.get("error") else None
+    return BINARY.words[not passed] if is_scored and not metric.get("error") else None
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_jrh.core.documents import printable
+from pytest_jrh.core.scales import BINARY
 from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, outputs_apart
 from pytest_jrh.sources.results.values import is_plain, mapping, mappings, plain_fields, text
-from pytest_jrh.stats.statistics import MEANINGS
 
 _JUDGED = re.compile(
     r"(not-)?(agent-rubric|answer-relevance|context-\w+|conversation-relevance|factuality|g-eval|"
@@ -64,7 +64,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
             if not isinstance(passed, bool):
                 results.left_out["assertions without a verdict"] += 1
             elif kind == "human":
-                grade = MEANINGS[not passed]
+                grade = BINARY.words[not passed]
             else:
                 is_rubric = bool(question) and (kind, question) in shared
                 name = f"{kind}: {question}" if is_rubric else kind
@@ -85,7 +85,7 @@ def _label(judged: list[Score], grade: str) -> list[Score]:
         return [replace(judged[0], value=grade, by="person", who="")]
     if not judged or not all(score.value for score in judged):
         return []
-    verdict = MEANINGS["violated" in [score.value for score in judged]]
+    verdict = BINARY.words[BINARY.words[1] in [score.value for score in judged]]
     whole = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
     return [whole, replace(whole, value=grade, by="person", who="")]
 
@@ -108,7 +108,7 @@ def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **wher
     return Score(
         **where,
         metric=printable(text(assertion.get("metric"))) or name,
-        value=None if has_failed else MEANINGS[not part["pass"]],
+        value=None if has_failed else BINARY.words[not part["pass"]],
         by="judge",
         who=text(provider) or text(mapping(provider).get("id")),
         reasoning=reason,
