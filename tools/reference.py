@@ -64,7 +64,8 @@ _RAND = """\
 # Keys of RAND's files
 
 Configs, rubrics, logs and prompt files of RAND's Judge Reliability Harness run unchanged. The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
-`inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`.
+`inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`. Tests keep RAND's names,
+`agent_perturbation` (here `perturbation`) and `agent_positives` (here `positives`), and `labels` and probes may be beside them.
 """
 _OPTIONS = """\
 # Options

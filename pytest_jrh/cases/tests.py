@@ -29,6 +29,7 @@ class Planned(NamedTuple):
 class Kind:
     """A kind of test, and which cases it has.
 
+    `name` is what node ids, files and RAND's configs call it, and `key` what our configs do.
     `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
     review page. `highest_only` says that its cases satisfy their rubric, on a scale with the
     highest score; `natural` that they are runs as they are, with labels that the config names: no
@@ -37,6 +38,7 @@ class Kind:
     """
 
     name: str
+    key: str
     marker: str
     label: str
     highest_only: bool = False
@@ -86,17 +88,20 @@ class Kind:
 _MADE_OR_LABELLED = (
     Kind(
         PERTURBATION,
+        "perturbation",
         "a case whose transcript was edited to violate its rubric, or to land on a score",
         SHORT_NAMES[PERTURBATION],
     ),
     Kind(
         POSITIVES,
+        "positives",
         "a case whose transcript satisfies its rubric",
         SHORT_NAMES[POSITIVES],
         highest_only=True,
     ),
     Kind(
         NATURAL,
+        "labels",
         "a run as it is, with the label that people or a program gave it",
         SHORT_NAMES[NATURAL],
         natural=True,
@@ -106,14 +111,14 @@ BASES: tuple[str, ...] = tuple(kind.name for kind in _MADE_OR_LABELLED)
 """The names of the tests that are no probes."""
 KINDS: Mapping[str, Kind] = {
     **{kind.name: kind for kind in _MADE_OR_LABELLED},
-    **{name: Kind(name, row.marker, row.label, derived=True) for name, row in PROBES.items()},
+    **{name: Kind(name, name, row.marker, row.label, derived=True) for name, row in PROBES.items()},
 }
 TESTS: tuple[str, ...] = tuple(KINDS)
-"""The names of the tests, as configs and node ids have them."""
+"""The names of the tests, as node ids have them."""
+BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
+"""The kinds by what our configs call them."""
 if TYPE_CHECKING:
-    KnownTest: TypeAlias = str
     BaseTest: TypeAlias = str
 else:
     # What pydantic checks: the tests that are registered.
-    KnownTest = Literal[TESTS]
     BaseTest = Literal[BASES]

@@ -48,7 +48,7 @@ def fit(document: Document) -> tuple[Config, rand.Converted]:
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
     data = _as_written(document)
     converted = rand.convert(data, findings)
-    findings.written = converted.written_key
+    findings.written, findings.kind = converted.written_key, converted.kind
     config = None
     try:
         config = Config.model_validate(converted.data)

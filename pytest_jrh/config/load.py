@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.tests import KINDS, TESTS
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
@@ -359,7 +359,8 @@ def _check(
     if not config.suite.rubrics:
         findings.add(key, f"no rubrics are named; set {findings.name(key)}")
     if not kinds:
-        findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
+        names = map(findings.kind, KINDS)
+        findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(names)}")
     for rubric in rubrics if mode == "ordinal" else ():
         outside = [str(score) for score in config.cases.scores if score not in rubric.scores]
         if rubric.scores and outside:
@@ -386,8 +387,9 @@ def _check(
         needed_by["rand", "judged", index] = kind
     for key, kind in needed_by.items():
         if kinds and kind not in kinds:
-            message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
-            findings.add(key, message, f"add {kind} to {key_of_kinds}")
+            name, of_suite = findings.kind(kind), listed(map(findings.kind, kinds))
+            message = f"got {shown(name)}, which is not in {key_of_kinds} ({of_suite})"
+            findings.add(key, message, f"add {name} to {key_of_kinds}")
     limits, needed, instead = ["max_error"], "ordinal", "set gate.min_accuracy"
     if mode == "ordinal":
         limits, needed, instead = ["min_recall", "max_false_alarms"], "binary", "set gate.max_error"

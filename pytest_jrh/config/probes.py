@@ -130,15 +130,21 @@ def resolve_probes(
         bases = [test for test in kinds if test in changeable]
         if not bases:
             message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
-            findings.add((*_TESTS, index), message, f"add {' or '.join(changeable)}")
+            findings.add(
+                (*_TESTS, index), message, f"add {' or '.join(map(findings.kind, changeable))}"
+            )
         elif mode == "ordinal" and probe.binary_only:
             message = f"{name} is for binary suites: on a scale it has no case"
             findings.add((*_TESTS, index), message, f"remove {name}")
         section = config.probes.get(name, ProbeSection.model_construct())
         for place, test in enumerate(section.of):
             if test not in bases and bases:
-                message = f"got {shown(test)}; the tests that {name} can change are {listed(bases)}"
-                hint = f"add {test} to {findings.name(_TESTS)}"
+                names_of_bases = listed(map(findings.kind, bases))
+                test_name = findings.kind(test)
+                message = (
+                    f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
+                )
+                hint = f"add {test_name} to {findings.name(_TESTS)}"
                 findings.add(("probes", name, "of", place), message, hint)
         settings = ProbeSettings(
             of=section.of or tuple(bases),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, received
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
@@ -108,6 +109,9 @@ _DEBUG = _path("admin.test_debug_mode")
 _DATASET_NAME = _path("admin.dataset_config.dataset_name")
 _PARAM_FILES = _path("admin.dataset_config.default_params_path")
 _PARAMS = _path("admin.dataset_config.default_params")
+_KINDS = _path("admin.perturbation_config.tests_to_run")
+_JUDGED = _path("admin.evaluation_config.tests_to_evaluate")
+_PROBES = _path("admin.perturbation_config.probes")
 _AGGREGATION = _path("admin.evaluation_config.aggregation_method")
 _TEMPLATE = _path("admin.evaluation_config.template")
 _AGENT_TEMPLATE: KeyPath = (AGENT, "autograder_template")
@@ -126,6 +130,7 @@ _KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in _KNOWN))
 """The sections that only such files have."""
 _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
+_OUR_KINDS: KeyPath = ("cases", "kinds")
 _FILES: dict[str, KeyPath] = {
     "instruction": ("rand", "instruction_path"),
     "rubric": ("suite", "rubrics"),
@@ -175,6 +180,10 @@ class Converted:
         """Whether the file is in RAND's words."""
         return not self.sections.isdisjoint(SECTIONS)
 
+    def kind(self, name: str) -> str:
+        """What the file calls a kind of test."""
+        return name if _OUR_KINDS in self.written else KINDS[name].key
+
     def written_key(self, ours: KeyPath) -> KeyPath:
         """Where a key of ours is, or would be, in the file: of RAND's, what RAND calls it."""
         is_of_rands = ours[:1] and ours[0] not in self.sections and self.is_rands
@@ -195,6 +204,13 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
             _refuse_unknown((section,), rest, findings)
     unused = [path for path in UNUSED if values[path] is not None]
     converted = Converted(findings, data, unused=unused, sections=sections)
+    for path in (_KINDS, _JUDGED):
+        values[path] = _keys_of_kinds(path, values[path], findings)
+    probes = values[_PROBES]
+    for name, section in probes.items() if isinstance(probes, dict) else ():
+        if isinstance(section, dict):
+            path = (*_PROBES, name, "of")
+            section["of"] = _keys_of_kinds(path, section.get("of"), findings)
     for written, ours in ROWS:
         converted.put(written, ours, values[written])
     for written, ours in FALLBACKS:
@@ -207,6 +223,25 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
     if values[_AGGREGATION] not in (None, "majority_vote"):
         findings.add(_AGGREGATION, received(values[_AGGREGATION], "majority_vote or null"))
     return converted
+
+
+def _keys_of_kinds(path: KeyPath, names: Any, findings: Findings) -> Any:
+    """What we call the kinds of tests in a list of RAND's names; others are refused here."""
+    if names is None:
+        return None
+    known = tuple(KINDS)
+    if not isinstance(names, list):
+        hint = f"write [{printable(names)}]" if isinstance(names, str) else None
+        findings.add(path, received(names, f"a list of tests ({', '.join(known)})"), hint)
+        return None
+    keys = []
+    for index, name in enumerate(names):
+        if name in known:
+            keys.append(KINDS[name].key)
+        else:
+            message = received(name, " or ".join(known))
+            findings.add((*path, index), message, nearest_hint(str(name), known))
+    return keys
 
 
 def _taken(data: dict[str, Any], path: KeyPath) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     Field,
     PlainValidator,
 )
@@ -18,7 +19,7 @@ from pydantic.config import JsonDict
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
-from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
+from pytest_jrh.cases.tests import BY_KEY
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import EditsOf, Objective
 from pytest_jrh.core.runs import DEFAULT_SEED
@@ -73,12 +74,38 @@ def _frozen(value: object) -> str | bool:
     return text
 
 
+def _names(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of kinds of tests that a config gives by their keys."""
+    return tuple(BY_KEY[key].name for key in keys)
+
+
+_KEYS = tuple(BY_KEY)
+_BASE_KEYS = tuple(key for key, kind in BY_KEY.items() if not kind.derived)
+if TYPE_CHECKING:
+    KindKey: TypeAlias = str
+    BaseKey: TypeAlias = str
+else:
+    # What pydantic checks: the kinds that are registered.
+    KindKey = Literal[_KEYS]
+    BaseKey = Literal[_BASE_KEYS]
+Kinds: TypeAlias = Annotated[
+    tuple[KindKey, ...],
+    Field(strict=False),
+    AfterValidator(_names),
+    Takes(f"a list of tests ({', '.join(_KEYS[:-1])} or {_KEYS[-1]})"),
+]
+BaseKinds: TypeAlias = Annotated[
+    tuple[BaseKey, ...],
+    Field(strict=False),
+    AfterValidator(_names),
+    Takes(f"a list of tests ({', '.join(_BASE_KEYS)})"),
+]
+
+
 class ProbeSection(ConfigSection):
     """How many cases a probe has, and of which others they are derived."""
 
-    of: Annotated[
-        tuple[BaseTest, ...], Field(strict=False), Takes(f"a list of tests ({', '.join(BASES)})")
-    ] = ()
+    of: BaseKinds = ()
     """The tests whose cases are changed. Empty: all of the suite."""
     variants: Annotated[
         Several[Text],
@@ -105,13 +132,6 @@ if TYPE_CHECKING:
 else:
     # What pydantic checks: the probes that are registered.
     ProbeName = Annotated[Literal[tuple(PROBES)], Takes(f"a probe ({', '.join(PROBES)})")]
-
-
-_TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
-
-Tests: TypeAlias = Annotated[
-    tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
-]
 
 
 if TYPE_CHECKING:
@@ -152,10 +172,10 @@ class SuiteSection(ConfigSection):
 class CasesSection(ConfigSection):
     """Which cases are made, and how."""
 
-    kinds: Tests = ()
-    """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives:
-    runs that satisfy it. labels: runs as they are, with the labels that the section `labels`
-    names. A probe: cases of the other tests, changed in a way that must not change the verdict."""
+    kinds: Kinds = ()
+    """Which cases are made. perturbation: runs edited to violate a rubric. positives: runs that
+    satisfy it. labels: runs as they are, with the labels that the section `labels` names. A probe:
+    cases of the other tests, changed in a way that must not change the verdict."""
     rubrics: Annotated[tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
     """The rubrics to use, by id. Empty: all in the file."""
     sample: Runs = 0
@@ -368,10 +388,10 @@ class RandSection(ConfigSection):
     """The model of every stage that makes cases and names none."""
     summary_turns: Count = 20
     """How many of the last turns a summary covers."""
-    judged: Tests = ()
+    judged: Kinds = ()
     """The tests that are judged; the others are only made. Empty: all of cases.kinds."""
     objective: Objective = "fail"
-    """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
+    """What perturbation aims at: fail violates the rubric, pass satisfies it."""
     confirmed: Flag = True
     """Whether a case with objective pass needs the verifier's PASS."""
     renew: Flag = True

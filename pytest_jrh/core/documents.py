@@ -442,6 +442,8 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     written: Callable[[KeyPath], KeyPath] = lambda path: path
     """Where a key is in the file, which may have other words than its readers."""
+    kind: Callable[[str], str] = str
+    """What the file calls a kind of test."""
 
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report the value at `path`, once."""

@@ -272,9 +272,9 @@ judges:
 @pytest.mark.parametrize(
     ("kinds", "labels"),
     [
-        ("[agent_positives, agent_perturbation]", "{metadata: truth/bad, map: {no: 0, yes: 1}}"),
+        ("[positives, perturbation]", "{metadata: truth/bad, map: {no: 0, yes: 1}}"),
         (
-            "[labels, agent_positives]",
+            "[labels, positives]",
             "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]",
         ),
     ],

@@ -13,7 +13,7 @@ from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
 from pytest_jrh.core.errors import InputError
-from tests.support.configs import Folder, minimal
+from tests.support.configs import Folder, changed, minimal
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_key_without_meaning_is_named_and_changes_nothing(tmp_path: Path, path
 def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> None:
     ours = {
         "suite": {"log": "inputs/data/demo/demo.eval", "rubrics": "inputs/data/demo/rubric.json"},
-        "cases": {"kinds": ["agent_perturbation", "agent_positives"]},
+        "cases": {"kinds": ["perturbation", "positives"]},
         "judge": {"model": minimal()["admin"]["evaluation_config"]["autograder_model_name"]},
         "editor": {"model": minimal()["synthetic_data_params"]["generation_model_name"]},
     }
@@ -70,7 +70,78 @@ def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> N
     assert (suite.logs, suite.config.cases) == (rands.logs, rands.config.cases)
 
 
+@pytest.mark.parametrize(
+    ("written", "nearest"),
+    [
+        ("agent_perturbation", "perturbation"),
+        ("agent_positives", "positives"),
+        ("positive", "positives"),
+    ],
+)
+def test_our_files_have_our_words_for_kinds_of_tests(
+    folder: Folder, written: str, nearest: str
+) -> None:
+    data = {
+        "suite": {"log": "inputs/data/demo/demo.eval", "rubrics": "inputs/data/demo/rubric.json"},
+        "cases": {"kinds": [written]},
+        "judge": {"model": "openai/judge"},
+    }
+    problem = folder.problem(data)
+    assert problem.key == "cases.kinds[0]"
+    assert problem.message.startswith(f'got "{written}"; must be perturbation or positives or')
+    assert problem.hint == f"{nearest} is the nearest"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place", "message", "hint"),
+    [
+        (
+            "admin.perturbation_config.tests_to_run",
+            ["perturbation"],
+            "[0]",
+            'got "perturbation"; must be agent_perturbation or agent_positives or labels or',
+            "agent_perturbation is the nearest",
+        ),
+        (
+            "admin.evaluation_config.tests_to_evaluate",
+            "labels",
+            "",
+            'got "labels"; must be a list of tests (agent_perturbation, agent_positives, labels,',
+            "write [labels]",
+        ),
+        (
+            "admin.perturbation_config.probes",
+            {"position": {"of": ["positives"]}},
+            ".position.of[0]",
+            'got "positives"; must be agent_perturbation or agent_positives or labels or',
+            "agent_positives is the nearest",
+        ),
+    ],
+)
+def test_rands_files_have_rands_words_for_kinds_of_tests(
+    folder: Folder, key: str, value: object, place: str, message: str, hint: str
+) -> None:
+    problem = folder.problem(changed(key, value))
+    assert (problem.key, problem.hint) == (f"{key}{place}", hint)
+    assert problem.message.startswith(message)
+
+
+def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -> None:
+    data = changed("labels", {"path": "labels.csv"})
+    (folder.root / "labels.csv").write_text("run_id,rubric_id,label\n")
+    names = ["agent_positives", "labels", "position"]
+    data["admin"]["perturbation_config"]["tests_to_run"] = names
+    data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_perturbation"]
+    problem = folder.problem(data)
+    assert problem.message == (
+        'got "agent_perturbation", which is not in admin.perturbation_config.tests_to_run '
+        "(agent_positives, labels, position)"
+    )
+    data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
+    assert [test.name for test in folder.load(data).tests] == names
+
+
 def test_what_two_keys_say_is_refused(folder: Folder) -> None:
-    problem = folder.problem(minimal() | {"cases": {"kinds": ["agent_positives"]}})
+    problem = folder.problem(minimal() | {"cases": {"kinds": ["positives"]}})
     assert problem.key == "admin.perturbation_config.tests_to_run"
     assert problem.message == "cases.kinds says the same; keep one of them"
