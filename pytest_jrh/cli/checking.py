@@ -20,7 +20,7 @@ from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.runs import LabelSource, Rubric
 from pytest_jrh.core.scales import BINARY, numbered
 from pytest_jrh.core.skips import UNSCORED, Why
-from pytest_jrh.people.decisions import Grounds
+from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
 from pytest_jrh.sources.verdicts import (

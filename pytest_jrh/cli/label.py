@@ -8,10 +8,10 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_jrh.cli.init import look_at
 from pytest_jrh.config.rubrics import load_rubrics, read_head
@@ -19,26 +19,18 @@ from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.ids import question_digest, short_digest
+from pytest_jrh.core.files import exists
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.text import counted
 from pytest_jrh.people.blind import LabelBoard
-from pytest_jrh.people.decisions import LabelBook, PersonLabel
-from pytest_jrh.people.labels import LabelFile, LabelRow, read_rows
+from pytest_jrh.people.labels import LabelBook, LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import form_of, is_conversations, open_sources, tables, verdicts
-from pytest_jrh.sources.tables import CANNOT_TELL, Table
+from pytest_jrh.sources.tables import Table
 from pytest_jrh.sources.verdicts import CaseKey
-from pytest_jrh.store.ledger import table_bytes
-from pytest_jrh.store.records import case_digest
-
-_COLUMNS = (
-    *("case_id", "rubric_id", "epoch", "annotator", "label", "note", "split"),
-    *("digest", "rubric_digest"),
-)
 
 
 class _Item(NamedTuple):
@@ -63,7 +55,9 @@ def label_file(path: Path, options: Namespace) -> int:
             message = f"the case {shown(item.key.case)} has two texts"
             raise InputError(message, str(path), hint="tell them apart by --case COL")
     cases = _cases(items.values(), options.rubric, str(path))
-    book = LabelTable(options.out, cases, "drawn" if options.sample else "")
+    table_of_labels = LabelTable(options.out, cases, "drawn" if options.sample else "")
+    redact = Redactor(secrets_of(os.environ)).text
+    book = LabelBook(table_of_labels.people(), table_of_labels.write, redact=redact)
     settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
     board = LabelBoard({"": settings}, book, reviewer=options.reviewer or None)
     board.announce([""])
@@ -71,7 +65,7 @@ def label_file(path: Path, options: Namespace) -> int:
         board.add(case)
     board.end("")
     server = serve(Labelling(board).page())
-    ours, others = book.counts()
+    ours, others = table_of_labels.counts()
     of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
@@ -92,7 +86,7 @@ def label_file(path: Path, options: Namespace) -> int:
             words += ["--rubric", f"{id_}: {text}"]
     else:
         words = ["check", *words, *(["--case", options.case] if options.case else [])]
-    ours, _ = book.counts()
+    ours, _ = table_of_labels.counts()
     if ours:
         labels = counted(ours, "label")
         sys.stdout.write(f"{labels}, for: python -m pytest_jrh {shlex.join(words)}\n")
@@ -203,74 +197,3 @@ def _case(item: _Item, rubric: Rubric) -> Case:
         objective="fail",
         levels=rubric.score_levels,
     )
-
-
-class LabelTable(LabelBook):
-    """The labels of people in a CSV file, to which other commands may write meanwhile."""
-
-    def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
-        super().__init__((), (), redact=Redactor(secrets_of(os.environ)).text)
-        self._path, self._split = path, split
-        self._cases = {case.spec.label_key: case for case in cases}
-        for row in self.rows():
-            case = self._case_of(row)
-            if case is not None:
-                digest, label = case_digest(case), None
-                with contextlib.suppress(tables.NoLabelError):
-                    label = tables.label_value(row.label, case.rubric.scale)
-                self._count(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
-
-    def rows(self) -> list[LabelRow]:
-        """What the file says now; raises `InputError` for a file that is of something else."""
-        file, hint = str(self._path), "name another file: --out CSV"
-        labels = read_rows(self._path, file) if exists(self._path) else LabelFile([], [])
-        if labels.is_raw:
-            raise InputError("holds results of another tool", file, hint=hint)
-        if labels.unused:
-            message = f"has columns that are not of labels: {listed(labels.unused)}"
-            raise InputError(message, file, 1, hint=hint)
-        return labels.rows
-
-    def counts(self) -> tuple[int, int]:
-        """How many labels the file holds of these cases, and how many others."""
-        of_cases = [self._case_of(row) is not None for row in self.rows()]
-        return sum(of_cases), len(of_cases) - sum(of_cases)
-
-    def _case_of(self, row: LabelRow) -> Case | None:
-        """The case that a row is about. With another text, or asked otherwise, it is another case;
-        a row that says neither is about any.
-        """
-        epoch = 1 if row.epoch is None else row.epoch
-        case = self._cases.get((row.rubric_id, row.run_id, epoch))
-        if case is None or row.digest not in ("", case.run.metadata["digest"]):
-            return None
-        return case if row.rubric_digest in ("", question_digest(case.rubric)) else None
-
-    def _write(self, case: Case, label: PersonLabel) -> None:
-        from filelock import FileLock
-
-        spec, word = case.spec, CANNOT_TELL
-        if label.label is not None:
-            scale = case.rubric.scale
-            word = str(label.label) if scale.is_ordered else scale.word(label.label)
-        with FileLock(self._path.with_name(f".{self._path.name}.lock")):
-            rows = self.rows()
-            earlier = []
-            for row in rows:
-                if row.annotator == label.reviewer and self._case_of(row) == case:
-                    earlier.append(row)
-            split = earlier[-1].split if earlier else self._split
-            rows = [row for row in rows if row not in earlier]
-            if not label.withdrawn:
-                about = (spec.run_id, word, spec.rubric_id, spec.epoch, label.reviewer)
-                digests = (case.run.metadata["digest"], question_digest(case.rubric))
-                rows.append(LabelRow(*about, split, label.note, *digests))
-            if rows:
-                values = [{"case_id": row.run_id, **asdict(row)} for row in rows]
-                atomic_write(self._path, table_bytes(_COLUMNS, values, _as_cell))
-            else:
-                self._path.unlink(missing_ok=True)
-
-
-def _as_cell(value: Any) -> str:
-    return tables.guarded(tables.as_text(value))

@@ -35,7 +35,7 @@ from pytest_jrh.engine.case import Attempt, Calls
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import price_for
 from pytest_jrh.recording.tapes import Tape
-from pytest_jrh.reports.grounds import kin_sentence
+from pytest_jrh.reports.grounds import shared_model_sentence
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5
@@ -175,10 +175,10 @@ def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) ->
     modes = {ready.suite.name: suites.modes(ready.suite) for ready in suites}
     runs_code = any(judge.runs_code for ready in suites for judge in ready.judges.values())
     lines = plan_lines(list(surveys), modes, runs_code=runs_code, width=width)
-    kin_sentences: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for ready in suites:
-        kin_sentences.update(dict.fromkeys(map(kin_sentence, ready.grounds.kin)))
-    return [*lines, *all_wrapped(kin_sentences, width)]
+        sentences.update(dict.fromkeys(map(shared_model_sentence, ready.grounds.shared_models)))
+    return [*lines, *all_wrapped(sentences, width)]
 
 
 def plan_lines(

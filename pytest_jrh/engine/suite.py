@@ -41,14 +41,9 @@ from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys
 from pytest_jrh.judges.python import supplied_judge
-from pytest_jrh.people.decisions import (
-    Grounds,
-    PersonLabel,
-    grounds_of,
-    has_decisions,
-    open_stores,
-    read_people,
-)
+from pytest_jrh.people import Grounds, grounds_of
+from pytest_jrh.people.decisions import has_decisions, open_stores
+from pytest_jrh.people.labels import PersonLabel, read_people
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,

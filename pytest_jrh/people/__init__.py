@@ -1,1 +1,168 @@
-"""What people say of cases and runs: labels and decisions, and the boards where they give them."""
+"""What people say of cases and runs, and what all labels of a suite rest on: models, people,
+programs; and how far people agree with them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import frozen
+from pytest_jrh.core.ids import generation_id
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Label, LabelKey, majority
+from pytest_jrh.core.skips import MADE
+from pytest_jrh.core.stages import VERIFIER
+from pytest_jrh.judges.judge import SuiteJudge
+from pytest_jrh.people.labels import PersonLabel, blind_votes, last_blind
+from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.panels import by_made_case, made_case_id
+from pytest_jrh.stats.people import (
+    AgainstPeople,
+    VerifierAgainstPeople,
+    against_people,
+    digest_of,
+    verifier_against_people,
+)
+
+
+class SharedModel(NamedTuple):
+    """A judge whose model is the verifier's; `judge` is empty for a suite's only one."""
+
+    judge: str
+    model: str
+
+
+@frozen
+class Grounds:
+    """What the labels of a suite rest on, beside what its results say.
+
+    `verifier` is the verifier's model, empty where it is off or none is needed; `shared_models` are
+    those of judges, which share its errors. `votes` are those of the annotators of each labelled
+    run, and `people` the labels that people gave to made cases. `rejected` stand for the cases that
+    the verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of
+    runs that are said to be a random sample. `column` is that of a table whose labels nobody is
+    known to have given.
+    """
+
+    ordinal: bool = False
+    verifier: str = ""
+    shared_models: tuple[SharedModel, ...] = ()
+    votes: tuple[tuple[int, ...], ...] = ()
+    people: tuple[PersonLabel, ...] = ()
+    rejected: tuple[CaseResult, ...] = ()
+    drawn: frozenset[LabelKey] = frozenset()
+    column: str = ""
+
+    @property
+    def blind_votes(self) -> Mapping[str, tuple[int, ...]]:
+        """The blind labels by case digest, the last of each person; see `labels.blind_votes`."""
+        return blind_votes(self.people)
+
+    def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
+        """The results of a session, and what stands for cases that it did not run, which the
+        verifier had rejected.
+        """
+        with_rejected = list(results)
+        ran = {made_case_id(result) for result in with_rejected}
+        with_rejected += [result for result in self.rejected if made_case_id(result) not in ran]
+        return with_rejected
+
+
+def grounds_of(
+    suite: Suite,
+    judges: Mapping[str | None, SuiteJudge],
+    labels: Mapping[LabelKey, Label],
+    people: tuple[PersonLabel, ...],
+    rejected: tuple[CaseResult, ...] = (),
+) -> Grounds:
+    """What the labels of a suite rest on; see `Grounds`."""
+    stage = suite.stages.get(VERIFIER.name)
+    verifier = stage.model if stage is not None else ""
+    shared_models = []
+    for name, judge in judges.items():
+        for model in judge.models:
+            if verifier and is_same(model.model, verifier):
+                shared_models.append(SharedModel(name or "", model.model))
+    return Grounds(
+        ordinal=suite.mode == "ordinal",
+        verifier=verifier,
+        shared_models=tuple(shared_models),
+        votes=tuple(label.votes for label in labels.values()),
+        people=people,
+        rejected=rejected,
+        drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
+    )
+
+
+def is_same(model: str, verifier: str) -> bool:
+    """Whether two names are of one model, whoever serves it: `azure/gpt-4.1`, `openai/gpt-4.1`."""
+    return model.casefold().rpartition("/")[2] == verifier.casefold().rpartition("/")[2]
+
+
+def held_against_people(
+    results: Iterable[CaseResult], grounds: Grounds
+) -> tuple[dict[str, AgainstPeople], VerifierAgainstPeople | None]:
+    """The judges of these results by name, and the verifier of what it confirmed and rejected of
+    them, against the blind labels of people; without those of whom people labelled no case.
+    """
+    votes = grounds.blind_votes
+    # Of these cases all who looked at them blind say that nobody can tell.
+    undecidable = last_blind(grounds.people).keys() - votes.keys()
+    every_result = [result for result in results if not result.spec.derived]
+    judges = {}
+    for judge, of_judge in grouped((result.judge, result) for result in every_result).items():
+        against = against_people(of_judge, votes, ordinal=grounds.ordinal, undecidable=undecidable)
+        if against is not None:
+            judges[judge] = against
+    return judges, verifier_against_people(every_result, votes, ordinal=grounds.ordinal)
+
+
+def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
+    """How many blind labels are of no case of this session, and of none that was rejected."""
+    every_result = grounds.with_rejected(results)
+    digests = {digest_of(result) for result in every_result if not result.spec.derived}
+    return sum(len(votes) for digest, votes in grounds.blind_votes.items() if digest not in digests)
+
+
+def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]:
+    """How many made cases have a label that a verifier confirmed, that people or a program gave,
+    and that nobody confirmed, or not as the case is on the disk now; those that people labelled
+    blind too are counted apart.
+    """
+    made_results = [result for result in results if result.outcome in MADE]
+    # The judges of a panel look at the same cases. Probes alone have the labels of their bases.
+    made_cases = by_made_case(result for result in made_results if not result.spec.derived)
+    if not made_cases:
+        made_cases = grouped(
+            (generation_id(result.spec.base_case), result) for result in made_results
+        )
+    counts: Counter[str] = Counter()
+    for result, *_ in made_cases.values():
+        if result.extra.altered and not result.is_accepted:
+            counts["altered"] += 1
+        elif result.labelled_by in ("people", "program", "column"):
+            counts[result.labelled_by] += 1
+        elif result.is_accepted:
+            counts["people"] += 1
+        else:
+            counts["confirmed" if result.verified else "unverified"] += 1
+    # Cases that are equal have one label of a person.
+    made_digests = {result.case_digest for result, *_ in made_cases.values()}
+    counts["blind"] = len(made_digests & grounds.blind_votes.keys())
+    return counts
+
+
+def wrongly_labelled(results: Iterable[CaseResult], grounds: Grounds) -> list[CaseResult]:
+    """The cases whose label most of the people who looked at them blind give otherwise, each once
+    of a panel.
+    """
+    people = grounds.blind_votes
+    made: dict[str, CaseResult] = {}
+    for result in results:
+        votes = people.get(result.case_digest, ()) if not result.spec.derived else ()
+        if votes and result.label is not None and majority(votes) not in (None, result.label):
+            made.setdefault(made_case_id(result), result)
+    return list(made.values())

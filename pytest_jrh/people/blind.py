@@ -22,7 +22,7 @@ from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.text import name_problem
 from pytest_jrh.people.board import Board, ReviewCase, check_label
-from pytest_jrh.people.decisions import LabelBook, PersonLabel
+from pytest_jrh.people.labels import LabelBook, PersonLabel
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.records import case_digest
 

@@ -1,62 +1,203 @@
-"""The labels of a suite's runs, from all the places that its config names: label files (CSV or JSON
-lines), and scores and fields of the log. The votes of annotators are joined.
+"""Labels that people gave: of runs, from all the places that a config names (label files, and
+scores and fields of the log), and of made cases, which they label blind on a page.
 
-Nothing is left out in silence: each row is a label, a problem with its line, or counted, and
-columns that mean nothing here are named.
+Nothing of a label file is left out in silence: each row is a label, a problem with its line, or
+counted, and columns that mean nothing here are named.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import DamagedError, listed, shown
+from pytest_jrh.core.cases import Case
+from pytest_jrh.core.documents import DamagedError, listed, parsed_lines, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
 from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.store.ledger import table_bytes
+from pytest_jrh.store.records import case_digest
 
-# The columns that a label file needs, with the names that they may have.
-_NEEDED: Mapping[str, Sequence[str]] = {
-    "run_id": ("run_id", "id", "case_id"),
-    "label": ("label", "target"),
-}
+# Labels of runs, from the config to one `Label` for each run and rubric.
+
+
+@dataclass(slots=True)
+class JoinedLabels:
+    """The labels of runs; what is wrong with rows, and sentences about what was left out."""
+
+    labels: dict[LabelKey, Label] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+def find_labels(
+    suite: Suite, source: Source, runs: Sequence[RunSummary], places: Places
+) -> JoinedLabels:
+    """Find the labels of the runs; `places` names files in messages.
+
+    What is wrong with any label is in the `problems`, and so is it where there is none at all.
+    """
+    joiner = Joiner(
+        runs,
+        suite.rubrics,
+        suite.untargeted,
+        source.aliases(),
+        source.unclear_names(),
+        ordinal=suite.mode == "ordinal",
+    )
+    of_suite = JoinedLabels()
+    labels: dict[LabelKey, Label] = {}
+    for index, settings in enumerate(suite.labels):
+        place = f"labels.{index}.{settings.source}"
+        if settings.path is not None:
+            joined = _from_file(settings, Path(settings.path), joiner, places)
+        else:
+            joined = _from_log(settings, place, joiner, source)
+        of_suite.problems += joined.problems
+        of_suite.notices += joined.notices
+        for rubric_id, run_id, epoch in joined.labels:
+            if (rubric_id, run_id, epoch) in labels:
+                message = (
+                    f"the run {shown(run_id)} (epoch {epoch}) has a label under "
+                    f"{shown(rubric_id)} here and in a place before"
+                )
+                of_suite.problems.append(Problem(message, key=place, hint="keep one of them"))
+                break
+        labels |= joined.labels
+    if not labels and not of_suite.problems:
+        place = f"labels.0.{suite.labels[0].source}"
+        of_suite.problems.append(Problem("no run has a label", key=place))
+    # In the order of the log, whatever the order of the labels.
+    for rubric in suite.rubrics:
+        for run in runs:
+            key = (rubric.id, run.run_id, run.epoch)
+            if key in labels:
+                of_suite.labels[key] = labels[key]
+    return of_suite
+
+
+def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
+    file = places.name(path)
+    label_file = read_rows(path, file)
+    is_unclear = label_file.is_raw and not settings.map and not joiner.ordinal
+    if is_unclear and (problem := _unclear(file, label_file.rows, tables.BARE)):
+        return JoinedLabels(problems=[problem])
+    # No name of a folder of this machine goes into a record.
+    inside = relative_path(path, places.rootdir)
+    kept_file = path.name if inside.is_absolute() else inside.as_posix()
+    joined = joiner.join(label_file.rows, settings, file, kept_file)
+    joined.notices += (f"{file}: {notice}" for notice in label_file.notices)
+    if label_file.unused:
+        joined.notices.append(f"{file}: columns that are not used: {listed(label_file.unused)}.")
+    return joined
+
+
 # What Inspect's own scorers say of a right and of a wrong answer.
 _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
-# A text that people may have chosen for a label: a number has another meaning on another scale.
-_WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
-_REPEATED = "lines that repeat another"
-_NO_LABEL = "values that are no label"
-_UNDECIDED = "runs without a label, as at most half of all who voted give one label"
-_UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
-_REWORDED = "labels of another wording of their rubric, which are not used"
+
+
+def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source) -> JoinedLabels:
+    """Labels that the log itself has; runs without the score or the field have none."""
+    name = settings.scorer or settings.metadata or ""
+    pointer = as_pointer(name)
+    keys = {(run.run_id, run.epoch) for run in joiner.runs}
+    known_names: dict[str, None] = {}
+    rows = []
+    for run in source.fields():
+        values = run.scores if settings.scorer else run.metadata
+        known_names.update(dict.fromkeys(values))
+        value = at(values, pointer)
+        if isinstance(value, dict | list):
+            return JoinedLabels(problems=[_several_values(value, name, settings.source, place)])
+        # A score that was not given is NaN.
+        if run.key in keys and value is not MISSING and tables.as_text(value):
+            run_id, epoch = run.key
+            rows.append(LabelRow(run_id, epoch=epoch, label=value))
+    if not rows:
+        what = "scorers" if settings.scorer else "fields"
+        known = f"the {what} are {listed(known_names)}" if known_names else f"no run has {what}"
+        message = f"got {shown(name)}, which no run has; {known}"
+        return JoinedLabels(problems=[Problem(message, key=place)])
+    if not settings.map and not joiner.ordinal:
+        if problem := _unclear(place, rows):
+            return JoinedLabels(problems=[problem])
+        if settings.scorer:
+            settings = settings.model_copy(update={"map": _SCORER_MAP})
+    joined = joiner.join(rows, settings, f"{place}: {name}")
+    # All rows are of one place, so that many of them have one and the same problem.
+    joined.problems = list(dict.fromkeys(joined.problems))
+    if without := len(keys) - len(rows):
+        noun = "score of" if settings.scorer else "field"
+        joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
+    return joined
+
+
+def _several_values(value: Any, name: str, source: str, place: str) -> Problem:
+    """Refuse a score or a field that is several; a label is one of them."""
+    first_key = next(iter(value), "NAME") if isinstance(value, dict) else 0
+    pointer = shown(as_pointer(name) + pointer_to(str(first_key)))
+    message = f"{shown(name)} has several values, and a label is one of them"
+    hint = f"name it by a pointer, such as labels: {{{source}: {pointer}}}"
+    return Problem(message, key=place, hint=hint)
+
+
+def _unclear(
+    place: str, rows: Sequence[LabelRow], bare_words: Collection[str] = ()
+) -> Problem | None:
+    """Refuse values whose meaning nobody has said: those of the log, and of another tool its
+    numbers and the words that are `bare_words`.
+
+    1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
+    """
+    values = set()
+    for row in rows:
+        if not isinstance(row.label, str) or tables.as_word(row.label) in bare_words:
+            values.add(tables.as_text(row.label))
+    if not values:
+        return None
+    message = (
+        f"has the values {listed(sorted(values), 5)}, and no map says which of them is violated"
+    )
+    hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
+    return Problem(message, key=place, hint=hint)
+
+
+# The label file: its rows, as they are written.
 
 
 @frozen
 class LabelRow:
-    """One line: who says what of which run, and where it stands."""
+    """One line of a label file, and its columns in the order in which they are written: who says
+    what of which run.
+    """
 
     run_id: str
-    label: Any
     rubric_id: str = ""
     epoch: int | None = None
     annotator: str = ""
-    split: str = ""
+    label: Any = None
     note: str = ""
+    split: str = ""
     digest: str = ""
     """Of the text that was labelled, by the columns of a table; see `verdicts.text_digests`."""
     rubric_digest: str = ""
@@ -66,6 +207,11 @@ class LabelRow:
 
 
 _COLUMNS = tuple(field.name for field in fields(LabelRow) if field.name != "line")
+# The columns that a label file needs, with the names that they may have.
+_NEEDED: Mapping[str, Sequence[str]] = {
+    "run_id": ("run_id", "id", "case_id"),
+    "label": ("label", "target"),
+}
 
 
 class LabelFile(NamedTuple):
@@ -87,40 +233,45 @@ def read_rows(path: Path, file: str) -> LabelFile:
     problems = []
     for role in _COLUMNS:
         names = _NEEDED.get(role, (role,))
-        there = [column for name in names for column in table.named(name)]
-        columns[role] = there[0] if there else ""
-        if not there and role in _NEEDED:
+        named_columns = [column for name in names for column in table.named(name)]
+        columns[role] = named_columns[0] if named_columns else ""
+        if not named_columns and role in _NEEDED:
             message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
             problems.append(table.problem(message, 1))
     if problems:
         raise InputError(problems)
+    labels = table.columns[columns["label"]]
     rows = []
-    for row, (line, texts) in enumerate(table.rows(columns)):
+    for label, (line, texts) in zip(labels, table.rows(columns), strict=True):
         epoch = tables.whole_number(texts["epoch"])
         if texts["epoch"] and epoch is None:
             message = f"got {shown(texts['epoch'])}; must be an integer"
             problems.append(table.problem(message, line, "epoch"))
-        values = {**texts, "epoch": epoch, "label": table.columns[columns["label"]][row]}
+        values: dict[str, Any] = {**texts, "epoch": epoch, "label": label}
         rows.append(LabelRow(**values, line=line))
     if problems:
         raise InputError(tables.first_problems(problems, file))
     is_raw = table.results is not None
-    unused = [name for name in table.columns if not is_raw and name not in columns.values()]
+    unused = []
+    if not is_raw:
+        unused = [name for name in table.columns if name not in columns.values()]
     return LabelFile(rows, unused, table.notices, is_raw)
 
 
-@dataclass(slots=True)
-class JoinedLabels:
-    """The labels of runs; what is wrong with rows, and sentences about what was left out."""
-
-    labels: dict[LabelKey, Label] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+# A text that people may have chosen for a label: a number has another meaning on another scale.
+_WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
+_REPEATED = "lines that repeat another"
+_NO_LABEL = "values that are no label"
+_UNDECIDED = "runs without a label, as at most half of all who voted give one label"
+_UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
+_REWORDED = "labels of another wording of their rubric, which are not used"
+_Votes: TypeAlias = dict[str, tuple[int | None, LabelRow]]
+"""What each annotator says of one run under one rubric, None being no label, and in which row."""
 
 
 @dataclass(frozen=True)
 class Joiner:
-    """Puts rows to runs and rubrics.
+    """Finds the run and the rubric of each row, and makes one label of the votes of annotators.
 
     `rubrics` are those of the suite, which is `ordinal` or not, `untargeted` the ids in the rubric
     file that it leaves out; `aliases` are other names of runs, such as the uuid of a sample;
@@ -156,7 +307,7 @@ class Joiner:
         it is empty for labels of the log.
         """
         joined = JoinedLabels()
-        votes: dict[LabelKey, dict[str, tuple[int | None, LabelRow]]] = {}
+        votes_by_key: dict[LabelKey, _Votes] = {}
         left_out: Counter[str] = Counter()
         for row in rows:
             try:
@@ -167,23 +318,25 @@ class Joiner:
                 if row.rubric_digest not in ("", question_digest(self._rubrics[rubric_id])):
                     left_out[_REWORDED] += 1
                     continue
-                key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
+                run_id, epoch = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
                 value = self._value(row, rubric_id, settings.map)
-                left_out[_NO_LABEL] += value is None
-                if not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
+                if value is None:
+                    left_out[_NO_LABEL] += 1
+                votes = votes_by_key.setdefault((rubric_id, run_id, epoch), {})
+                if not _add_vote(votes, row, value):
                     left_out[_REPEATED] += 1
             except DamagedError as error:
                 problem = Problem(str(error), file, row.line, str(error.path[0]), error.hint)
                 joined.problems.append(problem)
-        for label_key, of_run in votes.items():
-            given = [(value, row) for value, row in of_run.values() if value is not None]
+        for key, votes in votes_by_key.items():
+            given = [(value, row) for value, row in votes.values() if value is not None]
             counts = Counter(value for value, _ in given)
-            if counts and len(given) < len(of_run) and 2 * max(counts.values()) <= len(of_run):
+            # Who cannot tell has voted, too: a majority of the others alone is none of all.
+            if counts and len(given) < len(votes) and 2 * max(counts.values()) <= len(votes):
                 left_out[_UNDECIDED] += 1
             elif given:
-                label = _label(given, settings.labelled_by, kept_file or file)
-                joined.labels[label_key] = label
-        if left_out[_REWORDED] and not votes:
+                joined.labels[key] = _label(given, settings.labelled_by, kept_file or file)
+        if left_out[_REWORDED] and not votes_by_key:
             message = "each label is of another wording of its rubric"
             hint = "label again, or where the meaning is the same, empty its column rubric_digest"
             joined.problems.append(Problem(message, file, hint=hint))
@@ -234,7 +387,7 @@ class Joiner:
 
     def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
         """The label of a row; None where the mapping says that there is none."""
-        raw, hint = row.label, None
+        raw = row.label
         if tables.as_word(raw) == CANNOT_TELL:
             return None
         try:
@@ -244,6 +397,7 @@ class Joiner:
                     return None
             return tables.label_value(raw, self._rubrics[rubric_id].scale)
         except NoLabelError as error:
+            hint = None
             word = tables.as_seen(raw)
             if _WORD.fullmatch(word) and not mapping and not self.ordinal:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
@@ -255,9 +409,7 @@ def _as_written(run_id: str) -> str:
     return same_lines(tables.as_text(run_id))
 
 
-def _add_vote(
-    votes: dict[str, tuple[int | None, LabelRow]], row: LabelRow, value: int | None
-) -> bool:
+def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     """Add what an annotator says of a run; False where that only repeats another row."""
     first_value, first_row = votes.setdefault(row.annotator, (value, row))
     if first_value == value:
@@ -281,123 +433,259 @@ def _label(votes: Iterable[tuple[int, LabelRow]], by: LabelledBy, file: str) -> 
     return Label(values, by, rows[0].split, tuple(sources))
 
 
-def find_labels(
-    suite: Suite, source: Source, runs: Sequence[RunSummary], places: Places
-) -> JoinedLabels:
-    """Find the labels of the runs; `places` names files in messages.
+# Labels of made cases: one type, whichever file they are kept in.
 
-    What is wrong with any label is in the `problems`, and so is it where there is none at all.
+
+@frozen
+class PersonLabel:
+    """What one person says of one made case, as a line of `review/labels.jsonl` has it; `label` is
+    None where he or she cannot tell.
+
+    `blind` says that the label was given before the case's own label, plan and edits were seen.
+    `withdrawn` takes back what the person said of the case before.
     """
-    joiner = Joiner(
-        runs,
-        suite.rubrics,
-        suite.untargeted,
-        source.aliases(),
-        source.unclear_names(),
-        ordinal=suite.mode == "ordinal",
-    )
-    found = JoinedLabels()
-    labels: dict[LabelKey, Label] = {}
-    for index, settings in enumerate(suite.labels):
-        place = f"labels.{index}.{settings.source}"
-        if settings.path is not None:
-            joined = _from_file(settings, Path(settings.path), joiner, places)
-        else:
-            joined = _from_log(settings, place, joiner, source)
-        found.problems += joined.problems
-        found.notices += joined.notices
-        for rubric_id, run_id, epoch in joined.labels:
-            if (rubric_id, run_id, epoch) in labels:
-                message = (
-                    f"the run {shown(run_id)} (epoch {epoch}) has a label under "
-                    f"{shown(rubric_id)} here and in a place before"
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+
+    case_digest: Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
+    reviewer: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    label: int | None
+    blind: bool = False
+    note: str = ""
+    withdrawn: bool = False
+    time: str = field(default="", compare=False)
+    # Who writes a label by hand may name the case for who reads it.
+    case_id: str = field(default="", compare=False)
+
+
+@cache
+def _line_adapter() -> TypeAdapter[PersonLabel]:
+    """What reads and writes a line, built where the first one is."""
+    return TypeAdapter(PersonLabel)
+
+
+def labels_path(output_dir: Path) -> Path:
+    """Where the labels of people about the cases of a test's folder are kept."""
+    return output_dir / "review" / "labels.jsonl"
+
+
+_RESTORE = "restore the line from git, or delete it"
+
+
+def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
+    """The labels of people about a suite's cases, in the order of their files, without those that
+    they took back; what a killed process left of a line is none.
+
+    Raises `InputError` with file and line for the first that is none.
+    """
+    paths = [labels_path(test.output_dir) for test in suite.tests]
+    if suite.blind_labels is not None:
+        paths.insert(0, suite.blind_labels)
+    scores = {0, 1}
+    if suite.mode == "ordinal":
+        scores = {score for rubric in suite.rubrics for score in rubric.scores}
+    labels: list[PersonLabel] = []
+    for path in dict.fromkeys(paths):
+        lines = parsed_lines(path, _line_adapter().validate_json, "no label of a person", _RESTORE)
+        for number, label in lines:
+            if label.label is not None and label.label not in scores:
+                message = f"got {label.label}; must be {listed(map(str, sorted(scores)))}, or null"
+                raise InputError(message, str(path), number, "label")
+            if label.withdrawn:
+                person = label.case_digest, label.reviewer
+                labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
+            labels.append(label)
+    return tuple(labels)
+
+
+def last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
+    """What each person said last and blind of each case, by the case's digest and the name."""
+    by_case: dict[str, dict[str, PersonLabel]] = {}
+    for label in people:
+        if label.blind:
+            by_case.setdefault(label.case_digest, {})[label.reviewer] = label
+    return by_case
+
+
+def blind_votes(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
+    """The blind labels by case digest, one for each person who can tell; no case without any."""
+    votes_by_case: dict[str, tuple[int, ...]] = {}
+    for digest, by_reviewer in last_blind(people).items():
+        votes = tuple(last.label for last in by_reviewer.values() if last.label is not None)
+        if votes:
+            votes_by_case[digest] = votes
+    return votes_by_case
+
+
+WriteLabel: TypeAlias = Callable[[Case, PersonLabel], None]
+"""Writes down what a person says of a case; raises `OSError` as it comes."""
+
+
+class LabelBook:
+    """The labels of the cases on a page, on the disk before they count.
+
+    `people` are those that the files hold already, and `write` adds to them; `redact` is applied to
+    what people type. Of several threads one at a time may use it.
+    """
+
+    def __init__(
+        self, people: Iterable[PersonLabel], write: WriteLabel, *, redact: Callable[[str], str]
+    ) -> None:
+        self._write = write
+        self._redact = redact
+        # What each person said of a case since he or she last took it back, by the case's digest.
+        self._labels: dict[str, dict[str, list[PersonLabel]]] = {}
+        for label in people:
+            self._count(label)
+
+    def of(self, digest: str, reviewer: str) -> PersonLabel | None:
+        """What a reviewer said last of a case; None where he or she never said anything."""
+        labels = self._labels.get(digest, {}).get(reviewer)
+        return labels[-1] if labels else None
+
+    def labelled_by(self, digest: str) -> frozenset[str]:
+        """Who has labelled a case."""
+        people = self._labels.get(digest, {})
+        return frozenset(name for name, labels in people.items() if not labels[-1].withdrawn)
+
+    def has_blind(self, digest: str) -> bool:
+        """Whether anybody has labelled a case blind."""
+        for labels in self._labels.get(digest, {}).values():
+            if any(label.blind for label in labels):
+                return True
+        return False
+
+    def keep(self, case: Case, label: PersonLabel) -> None:
+        """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
+        changed then.
+        """
+        label = replace(label, note=self._redact(storable(label.note.strip())[0]))
+        self._write(case, label)
+        self._count(label)
+
+    def _count(self, label: PersonLabel) -> None:
+        people = self._labels.setdefault(label.case_digest, {})
+        if label.withdrawn:
+            people.pop(label.reviewer, None)
+        people.setdefault(label.reviewer, []).append(label)
+
+
+_MERGED_BY_LINE = "labels.jsonl merge=union\n"
+"""So that git keeps the lines of both sides, where two people label in a clone each."""
+
+
+def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
+    """What writes the labels of these suites' cases, a line each, into the folder of their test."""
+    folders: dict[tuple[str, str], Path] = {}
+    for suite in suites:
+        for test in suite.tests:
+            folders[suite.name, test.name] = test.output_dir
+
+    def write(case: Case, label: PersonLabel) -> None:
+        path = labels_path(folders[case.spec.suite, case.spec.test])
+        attributes = path.with_name(".gitattributes")
+        if not attributes.exists():
+            atomic_write(attributes, _MERGED_BY_LINE)
+        label = replace(label, time=datetime.now(UTC).isoformat(timespec="seconds"))
+        append_line(path, _line_adapter().dump_json(label, exclude_defaults=True))
+
+    return write
+
+
+class LabelTable:
+    """The labels of people about `cases` in a CSV file, which `read_rows` reads; other commands may
+    write to it meanwhile. New rows are of the part `split` of the labels.
+    """
+
+    def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
+        self._path, self._split = path, split
+        self._cases = {case.spec.label_key: case for case in cases}
+
+    def rows(self) -> list[LabelRow]:
+        """What the file says now; raises `InputError` for a file that is of something else."""
+        if not exists(self._path):
+            return []
+        file, hint = str(self._path), "name another file: --out CSV"
+        label_file = read_rows(self._path, file)
+        if label_file.is_raw:
+            raise InputError("holds results of another tool", file, hint=hint)
+        if label_file.unused:
+            message = f"has columns that are not of labels: {listed(label_file.unused)}"
+            raise InputError(message, file, 1, hint=hint)
+        return label_file.rows
+
+    def people(self) -> list[PersonLabel]:
+        """What the file says of these cases; each label in it was given blind."""
+        labels = []
+        for row in self.rows():
+            case = self._case_of(row)
+            if case is not None:
+                label = None
+                with contextlib.suppress(NoLabelError):
+                    label = tables.label_value(row.label, case.rubric.scale)
+                labels.append(
+                    PersonLabel(case_digest(case), row.annotator, label, blind=True, note=row.note)
                 )
-                found.problems.append(Problem(message, key=place, hint="keep one of them"))
-                break
-        labels |= joined.labels
-    if not labels and not found.problems:
-        place = f"labels.0.{suite.labels[0].source}"
-        found.problems.append(Problem("no run has a label", key=place))
-    # In the order of the log, whatever the order of the labels.
-    for rubric in suite.rubrics:
-        for run in runs:
-            key = (rubric.id, run.run_id, run.epoch)
-            if key in labels:
-                found.labels[key] = labels[key]
-    return found
+        return labels
+
+    def counts(self) -> tuple[int, int]:
+        """How many labels the file holds of these cases, and how many others."""
+        rows = self.rows()
+        number = sum(self._case_of(row) is not None for row in rows)
+        return number, len(rows) - number
+
+    def write(self, case: Case, label: PersonLabel) -> None:
+        """Put a label in the place of what the same person has said of a case."""
+        from filelock import FileLock
+
+        with FileLock(self._path.with_name(f".{self._path.name}.lock")):
+            split = self._split
+            rows = []
+            for row in self.rows():
+                if row.annotator == label.reviewer and self._case_of(row) == case:
+                    split = row.split
+                else:
+                    rows.append(row)
+            if not label.withdrawn:
+                rows.append(_row(case, label, split))
+            if rows:
+                header = ("case_id", *_COLUMNS[1:])
+                lines = [{"case_id": row.run_id, **asdict(row)} for row in rows]
+                atomic_write(self._path, table_bytes(header, lines, _as_cell))
+            else:
+                self._path.unlink(missing_ok=True)
+
+    def _case_of(self, row: LabelRow) -> Case | None:
+        """The case that a row is about. With another text, or asked otherwise, it is another case;
+        a row that says neither is about any.
+        """
+        epoch = 1 if row.epoch is None else row.epoch
+        case = self._cases.get((row.rubric_id, row.run_id, epoch))
+        if case is None or row.digest not in ("", case.run.metadata["digest"]):
+            return None
+        return case if row.rubric_digest in ("", question_digest(case.rubric)) else None
 
 
-def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
-    file = places.name(path)
-    read = read_rows(path, file)
-    is_unclear = read.is_raw and not settings.map and not joiner.ordinal
-    if is_unclear and (problem := _unclear(file, read.rows, tables.BARE)):
-        return JoinedLabels(problems=[problem])
-    inside = relative_path(path, places.rootdir)
-    # No name of a folder of this machine goes into a record.
-    kept_file = path.name if inside.is_absolute() else inside.as_posix()
-    joined = joiner.join(read.rows, settings, file, kept_file)
-    joined.notices += (f"{file}: {notice}" for notice in read.notices)
-    if read.unused:
-        joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
-    return joined
+def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:
+    scale = case.rubric.scale
+    if label.label is None:
+        word = CANNOT_TELL
+    elif scale.is_ordered:
+        word = str(label.label)
+    else:
+        word = scale.word(label.label)
+    return LabelRow(
+        case.spec.run_id,
+        case.spec.rubric_id,
+        case.spec.epoch,
+        label.reviewer,
+        word,
+        label.note,
+        split,
+        digest=case.run.metadata["digest"],
+        rubric_digest=question_digest(case.rubric),
+    )
 
 
-def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source) -> JoinedLabels:
-    """Labels that the log itself has; runs without the score or the field have none."""
-    name = settings.scorer or settings.metadata or ""
-    pointer = as_pointer(name)
-    keys = {(run.run_id, run.epoch) for run in joiner.runs}
-    names: dict[str, None] = {}
-    rows = []
-    for run in source.fields():
-        values = run.scores if settings.scorer else run.metadata
-        value = at(values, pointer)
-        names.update(dict.fromkeys(values))
-        if isinstance(value, dict | list):
-            return JoinedLabels(problems=[_several_values(value, name, settings.source, place)])
-        # A score that was not given is NaN.
-        if run.key in keys and value is not MISSING and tables.as_text(value):
-            run_id, epoch = run.key
-            rows.append(LabelRow(run_id, value, epoch=epoch))
-    if not rows:
-        what = "scorers" if settings.scorer else "fields"
-        there = f"the {what} are {listed(names)}" if names else f"no run has {what}"
-        message = f"got {shown(name)}, which no run has; {there}"
-        return JoinedLabels(problems=[Problem(message, key=place)])
-    if not settings.map and not joiner.ordinal:
-        if problem := _unclear(place, rows):
-            return JoinedLabels(problems=[problem])
-        if settings.scorer:
-            settings = settings.model_copy(update={"map": _SCORER_MAP})
-    joined = joiner.join(rows, settings, f"{place}: {name}")
-    joined.problems = list(dict.fromkeys(joined.problems))
-    if without := len(keys) - len(rows):
-        noun = "score of" if settings.scorer else "field"
-        joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
-    return joined
-
-
-def _several_values(value: Any, name: str, source: str, place: str) -> Problem:
-    """Refuse a score or a field that is several; a label is one of them."""
-    keys = [*value, "NAME"] if isinstance(value, dict) else [0]
-    pointer = shown(as_pointer(name) + pointer_to(str(keys[0])))
-    message = f"{shown(name)} has several values, and a label is one of them"
-    hint = f"name it by a pointer, such as labels: {{{source}: {pointer}}}"
-    return Problem(message, key=place, hint=hint)
-
-
-def _unclear(place: str, rows: Sequence[LabelRow], bare: Collection[str] = ()) -> Problem | None:
-    """Refuse values whose meaning nobody has said: those of the log, and words of another tool that
-    are `bare`.
-
-    1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
-    """
-    labels = [row.label for row in rows]
-    unclear = [one for one in labels if not isinstance(one, str) or tables.as_word(one) in bare]
-    values = sorted({*map(tables.as_text, unclear)})
-    if not values:
-        return None
-    message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
-    hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
-    return Problem(message, key=place, hint=hint)
+def _as_cell(value: Any) -> str:
+    return tables.guarded(tables.as_text(value))

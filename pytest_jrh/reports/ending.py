@@ -22,8 +22,8 @@ from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_i
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, counted, escape_commands
+from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
-from pytest_jrh.reports.grounds import found_wrong
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
@@ -237,7 +237,7 @@ def _decide(
         subjects,
         run.left_out,
         accepts=settings.baseline.updating,
-        wrong_labels=len(found_wrong(run.results, run.grounds)),
+        wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
         changed=changed,
         turning="of labels `labels.map` turns it" if suite.labels else "",
     )

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.core.text import log_line
-from pytest_jrh.people.decisions import Grounds
+from pytest_jrh.people import Grounds
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import ShownCount, shown_counts

@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import majority
-from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.people.decisions import Grounds, Kinship, blind_labels, untold
+from pytest_jrh.people import (
+    Grounds,
+    SharedModel,
+    held_against_people,
+    rest_counts,
+    unmatched,
+    wrongly_labelled,
+)
 from pytest_jrh.reports.blocks import Block, Cases, Line
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate, grouped
-from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     AgainstPeople,
     Agreement,
-    VerifierAgainstPeople,
-    against_people,
     agreement,
     digest_of,
-    verifier_against_people,
     violation_rates,
 )
-
-
-def held_against_people(
-    results: Iterable[CaseResult], grounds: Grounds
-) -> tuple[dict[str, AgainstPeople], VerifierAgainstPeople | None]:
-    """The judges of these results by name, and the verifier of what it confirmed and rejected of
-    them, against the blind labels of people; without those of whom people labelled no case.
-    """
-    people, untold_digests = blind_labels(grounds.people), untold(grounds.people)
-    every_result = [result for result in results if not result.spec.derived]
-    judges = {}
-    for judge, of_judge in grouped((result.judge, result) for result in every_result).items():
-        against = against_people(of_judge, people, ordinal=grounds.ordinal, untold=untold_digests)
-        if against is not None:
-            judges[judge] = against
-    return judges, verifier_against_people(every_result, people, ordinal=grounds.ordinal)
-
-
-def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
-    """How many blind labels are of no case of this session, and of none that was rejected."""
-    every_result = grounds.with_rejected(results)
-    digests = {digest_of(result) for result in every_result if not result.spec.derived}
-    labels = blind_labels(grounds.people)
-    return sum(len(votes) for digest, votes in labels.items() if digest not in digests)
-
 
 _NAMES = {
     "accuracy": "accuracy",
@@ -76,8 +50,8 @@ def label_sentences(session: Session) -> list[str]:
             sentences.append(f"{of}Annotators agree in {_agreement_text(annotators, 'run')}.")
         sentences += _violated(session, suite)
         sentences += [of + sentence for sentence in _people_sentences(results, grounds)]
-    kin = chain.from_iterable(grounds.kin for grounds in session.grounds.values())
-    return [*sentences, *dict.fromkeys(map(kin_sentence, kin))]
+    kin = chain.from_iterable(grounds.shared_models for grounds in session.grounds.values())
+    return [*sentences, *dict.fromkeys(map(shared_model_sentence, kin))]
 
 
 def violated_sentences(session: Session) -> Iterator[str]:
@@ -99,32 +73,6 @@ def _of_suite(session: Session, suite: str) -> list[CaseResult]:
     return [result for result in session.results if result.suite == suite]
 
 
-def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]:
-    """How many made cases have a label that a verifier confirmed, that people or a program gave,
-    and that nobody confirmed, or not as the case is on the disk now; those that people labelled
-    blind too are counted apart.
-    """
-    blind = blind_labels(grounds.people)
-    made_results = [result for result in results if result.outcome in MADE]
-    # The judges of a panel look at the same cases. Probes alone have the labels of their bases.
-    made_cases = by_made_case(result for result in made_results if not result.spec.derived)
-    if not made_cases:
-        made_cases = grouped((generation_id(one.spec.base_case), one) for one in made_results)
-    counts: Counter[str] = Counter()
-    for result, *_ in made_cases.values():
-        if result.extra.altered and not result.is_accepted:
-            counts["altered"] += 1
-        elif result.labelled_by in ("people", "program", "column"):
-            counts[result.labelled_by] += 1
-        elif result.is_accepted:
-            counts["people"] += 1
-        else:
-            counts["confirmed" if result.verified else "unverified"] += 1
-    # Cases that are equal have one label of a person.
-    counts["blind"] = len({result.case_digest for result, *_ in made_cases.values()} & blind.keys())
-    return counts
-
-
 def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
     """What the labels rest on; empty where no case was made."""
     texts = {
@@ -135,28 +83,15 @@ def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
         "unverified": "unverified",
         "altered": "changed on the disk since",
     }
-    if grounds.kin:
+    if grounds.shared_models:
         texts["confirmed"] = "by the judge's model"
     return ", ".join(f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key])
-
-
-def found_wrong(results: Iterable[CaseResult], grounds: Grounds) -> list[CaseResult]:
-    """The cases whose label most of the people who looked at them blind give otherwise, each once
-    of a panel.
-    """
-    people = blind_labels(grounds.people)
-    made: dict[str, CaseResult] = {}
-    for result in results:
-        votes = people.get(result.case_digest, ()) if not result.spec.derived else ()
-        if votes and result.label is not None and majority(votes) not in (None, result.label):
-            made.setdefault(made_case_id(result), result)
-    return list(made.values())
 
 
 def wrong_labels(session: Session, suite: str) -> list[Block]:
     """The labels that people found wrong, with whose they are and who said so."""
     grounds = session.grounds.get(suite)
-    wrong = found_wrong(_of_suite(session, suite), grounds) if grounds is not None else []
+    wrong = wrongly_labelled(_of_suite(session, suite), grounds) if grounds is not None else []
     if not wrong:
         return []
     named = []
@@ -180,14 +115,14 @@ def labels_line(session: Session) -> list[Line]:
     for suite, grounds in session.grounds.items():
         results = _of_suite(session, suite)
         counts = rest_counts(results, grounds)
-        text, wrong = _basis_text(counts, grounds), len(found_wrong(results, grounds))
+        text, wrong = _basis_text(counts, grounds), len(wrongly_labelled(results, grounds))
         if not text:
             continue
         if counts["blind"]:
             needed = f" ({FEWEST_LABELS} needed)" if counts["blind"] < FEWEST_LABELS else ""
             text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"
         is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
-        if grounds.kin and counts["blind"] < FEWEST_LABELS:
+        if grounds.shared_models and counts["blind"] < FEWEST_LABELS:
             is_doubtful = True
         of = f"{one_line(suite)}: " if len(session.grounds) > 1 else ""
         lines.append(Line("labels", f"{of}{text}", "warning" if is_doubtful else ""))
@@ -201,11 +136,11 @@ def _agreement_text(annotators: Agreement, unit: str) -> str:
     return text
 
 
-def kin_sentence(kin: Kinship) -> str:
+def shared_model_sentence(shared: SharedModel) -> str:
     """That a judge's model is the verifier's."""
-    judge = f"Judge {kin.judge} and verifier" if kin.judge else "Judge and verifier"
+    judge = f"Judge {shared.judge} and verifier" if shared.judge else "Judge and verifier"
     return (
-        f"{judge} are one model ({kin.model}): errors that both make count as right, so that "
+        f"{judge} are one model ({shared.model}): errors that both make count as right, so that "
         f"accuracy may be too high; {_ADVICE}."
     )
 
@@ -265,7 +200,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
 def _rubric_sentences(
     by_rubric: Mapping[str, Sequence[CaseResult]], grounds: Grounds
 ) -> Iterator[str]:
-    labels, few = blind_labels(grounds.people), []
+    labels, few = grounds.blind_votes, []
     for rubric, results in by_rubric.items():
         labelled = len({digest_of(result) for result in results} & labels.keys())
         if labelled >= FEWEST_LABELS:
@@ -299,8 +234,8 @@ def _against(against: AgainstPeople) -> str:
     left_out = []
     if against.unclear:
         left_out.append(f"{counted(against.unclear, 'case')} without a majority")
-    if against.untold:
-        left_out.append(f"{counted(against.untold, 'case')} that nobody can tell")
+    if against.undecidable:
+        left_out.append(f"{counted(against.undecidable, 'case')} that nobody can tell")
     note = f"; {' and '.join(left_out)} left out" if left_out else ""
     head = f"Against people ({counted(against.labelled, 'blind label')}{note})"
     if against.labelled < FEWEST_LABELS:

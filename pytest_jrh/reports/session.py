@@ -18,7 +18,8 @@ from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import RubricScales, Scale
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
-from pytest_jrh.people.decisions import Grounds, PersonLabel, last_blind
+from pytest_jrh.people import Grounds
+from pytest_jrh.people.labels import PersonLabel, last_blind
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange

@@ -33,9 +33,11 @@ from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
+from pytest_jrh.people import Grounds
 from pytest_jrh.people.blind import Assigned, LabelBoard
 from pytest_jrh.people.board import KEY_LENGTH, ReviewBoard, Reviewed
-from pytest_jrh.people.decisions import CallEdit, Grounds, PersonLabel, holds_acts, is_editable
+from pytest_jrh.people.decisions import CallEdit, holds_acts, is_editable
+from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.page import (
     BODIES,
     FOLDER,

@@ -188,13 +188,13 @@ class AgainstPeople:
 
     `figures` are those of the judge by their keys in the JSON report. `labelled` counts its cases
     with a label of people, those that are equal once, `unclear` those on which people disagree, and
-    `untold` those of which they cannot tell.
+    `undecidable` those of which they cannot tell.
     """
 
     figures: Mapping[str, Anchored]
     labelled: int
     unclear: int
-    untold: int = 0
+    undecidable: int = 0
 
 
 @frozen
@@ -216,19 +216,19 @@ def against_people(
     people: Mapping[str, Sequence[int]],
     *,
     ordinal: bool,
-    untold: Collection[str] = (),
+    undecidable: Collection[str] = (),
 ) -> AgainstPeople | None:
     """Hold one judge's results against people; None where they labelled none of its cases.
 
     `people` has the blind labels by case digest, one for each reviewer. The label of more than half
-    counts, and for one of the cases that are equal: a person has looked once. `untold` are the
+    counts, and for one of the cases that are equal: a person has looked once. `undecidable` are the
     digests of cases of which people cannot tell.
     """
     judged = [result for result in results if result.outcome in JUDGED]
     digests = {result.case_digest for result in judged}
     labels = {digest: majority(people[digest]) for digest in digests & people.keys()}
     unclear = {digest for digest, label in labels.items() if label is None}
-    unknown = digests & set(untold) - unclear
+    unknown = digests & set(undecidable) - unclear
     if not labels and not unknown:
         return None
     first = _first_of_equals(judged)
@@ -246,7 +246,7 @@ def against_people(
         figures=figures,
         labelled=len(labels) - len(unclear),
         unclear=len(unclear),
-        untold=len(unknown),
+        undecidable=len(unknown),
     )
 
 

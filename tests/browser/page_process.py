@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.people.board import ReviewBoard
-from pytest_jrh.people.decisions import open_stores, read_people
+from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.labels import read_people
 from pytest_jrh.review import Deciding, Labelling
 from pytest_jrh.review.serving import serve
 from tests.browser.material import made_case, review_suite

@@ -15,7 +15,7 @@ from pytest_jrh.core.runs import Label
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.blind import LabelBoard
-from pytest_jrh.people.decisions import LabelBook
+from pytest_jrh.people.labels import LabelBook, write_beside_cases
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
@@ -104,7 +104,7 @@ def labelling(
     redact: Callable[[str], str] = str,
 ) -> LabelBoard:
     """The board of a session that has made these cases."""
-    book = LabelBook([suite], people, redact=redact)
+    book = LabelBook(people, write_beside_cases([suite]), redact=redact)
     board = LabelBoard({suite.name: suite.config.blind}, book, reviewer=reviewer)
     made = list(cases)
     board.announce({generation_id(case.spec) for case in made})

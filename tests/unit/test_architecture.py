@@ -44,7 +44,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "jinja2": ("core.templates",),
     "numpy": ("stats.changes",),
     "sklearn": ("reports.rand_files",),
-    "filelock": ("cli.label", "llm.limits"),
+    "filelock": ("llm.limits", "people.labels"),
     "starlette": ("review.serving",),
     "uvicorn": ("review.serving",),
 }

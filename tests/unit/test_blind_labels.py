@@ -18,7 +18,8 @@ from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.blind import LabelBoard, draw, in_order
 from pytest_jrh.people.board import ReviewBoard, ReviewDesk
-from pytest_jrh.people.decisions import blind_labels, labels_path, open_stores, read_people
+from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.labels import blind_votes, labels_path, read_people
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import PageRequest, reply
 from pytest_jrh.store.records import case_digest
@@ -165,7 +166,7 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
     for one in board.assigned(ann):
         board.give(ann, one.key, 1, note=" sure ")
     people = read_people(suite)
-    assert blind_labels(people) == {case_digest(case): (1,) for case in cases}
+    assert blind_votes(people) == {case_digest(case): (1,) for case in cases}
     path = labels_path(tmp_path / "cases" / "labels")
     [line] = [json.loads(each) for each in path.read_text("utf-8").splitlines()]
     kept = {"reviewer": "ann", "label": 1, "blind": True, "note": "sure"}
@@ -223,10 +224,10 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     assert board.withdraw(ann, key).is_open
     people = read_people(suite)
     assert [(each.label, each.withdrawn) for each in people] == [(None, True)]
-    assert blind_labels(people) == {}
+    assert blind_votes(people) == {}
     board.give(ann, key, 0)
     # No report was made, so it is blind as before.
-    assert blind_labels(read_people(suite)) == {case_digest(natural(0)): (0,)}
+    assert blind_votes(read_people(suite)) == {case_digest(natural(0)): (0,)}
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,9 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult, Rejection
-from pytest_jrh.people.decisions import (
-    Grounds,
-    PersonLabel,
-    blind_labels,
-    is_same,
-    labels_path,
-    read_people,
-)
-from pytest_jrh.reports.grounds import held_against_people, label_sentences, labels_line
+from pytest_jrh.people import Grounds, held_against_people, is_same
+from pytest_jrh.people.labels import PersonLabel, blind_votes, labels_path, read_people
+from pytest_jrh.reports.grounds import label_sentences, labels_line
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
@@ -110,7 +104,7 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     people += [person(49, 1), replace(person(49, 0), reviewer="bob")]
     people.append(replace(person(44, None), reviewer="bob"))
     judge, _ = against(results, Grounds(people=tuple(people)))
-    assert (judge.labelled, judge.unclear, judge.untold) == (45, 1, 4)
+    assert (judge.labelled, judge.unclear, judge.undecidable) == (45, 1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
     said = "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to"
     assert said in " ".join(sentences(results, nobody_tells))
@@ -168,7 +162,7 @@ def test_labels_that_are_not_blind_correct_nothing() -> None:
 def test_the_last_blind_label_of_each_reviewer_counts() -> None:
     people = [person(1, 0), person(1, 1), replace(person(1, 0), reviewer="bob")]
     people += [replace(person(1, 0), blind=False), person(2, None)]
-    assert blind_labels(people) == {DIGESTS[1]: (1, 0)}
+    assert blind_votes(people) == {DIGESTS[1]: (1, 0)}
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,9 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
         aliases=source.aliases(),
         unclear=source.unclear_names(),
     )
-    rows = [LabelRow(name, 1, line=line) for line, name in enumerate(("1", "1@a", "1@b", "2"), 2)]
+    rows = [
+        LabelRow(name, label=1, line=line) for line, name in enumerate(("1", "1@a", "1@b", "2"), 2)
+    ]
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
     assert [str(problem) for problem in labels.problems] == [

@@ -19,7 +19,8 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.people.board import ReviewBoard
-from pytest_jrh.people.decisions import PersonLabel, open_stores
+from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.review import Deciding, serving
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
 from tests.browser.material import hostile_case, made_case, review_suite

@@ -13,7 +13,8 @@ from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelSource
-from pytest_jrh.people.decisions import Grounds, PersonLabel
+from pytest_jrh.people import Grounds
+from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.next_step import next_lines
 from pytest_jrh.reports.reading import worst_cases, worst_results

@@ -17,7 +17,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, RunSummary
 from pytest_jrh.core.skips import Outcome
-from pytest_jrh.people.decisions import Grounds
+from pytest_jrh.people import Grounds
 from pytest_jrh.reports.grounds import rate_sentences
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
