@@ -43,8 +43,9 @@ from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Slots, T
 from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.people.decisions import Decision
+from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
-from pytest_jrh.recording.recorder import Halt, HttpRecorder
+from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result

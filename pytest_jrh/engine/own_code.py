@@ -25,8 +25,8 @@ from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.keys import advice_on_keys
 from pytest_jrh.judges.own_code import FIX_AND_RUN, code_answer, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
+from pytest_jrh.recording.exchanges import Halted
 from pytest_jrh.recording.own_code import Judged, KeptRequests
-from pytest_jrh.recording.recorder import Halted
 from pytest_jrh.recording.tapes import Tape
 
 _LATE = (

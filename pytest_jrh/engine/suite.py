@@ -308,7 +308,7 @@ def _judges(
             if records or not is_code:
                 judges[settings.name] = build()
                 continue
-            from pytest_jrh.recording.own_code import loading_for_replay
+            from pytest_jrh.recording.network import loading_for_replay
 
             with loading_for_replay() as tried:
                 judge = judges[settings.name] = build()

@@ -1,13 +1,17 @@
-"""The entry of a cassette for a judge's own code: what it asked, and its verdict."""
+"""The entry of a cassette for a judge's own code: what it asked, and its verdict.
+
+`KeptRequests.verdict` is the way in: the verdict is taken from the entry where that is enough, else
+the code runs, with its requests answered from the entry or, in a recording session, sent and kept.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
@@ -22,15 +26,15 @@ from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import no_verdict
 from pytest_jrh.llm.calls import Answer, Stopped
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
-from pytest_jrh.recording.recorder import (
+from pytest_jrh.recording.exchanges import (
     Exchanges,
     Halt,
     Halted,
-    HttpRecorder,
     HttpRequest,
-    network_closed,
+    change_lines,
+    changes_from,
 )
-from pytest_jrh.recording.repeats import change_lines, changes
+from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Lookup, Tape, changed_parts
 
 _UNFINISHED = "unfinished"
@@ -75,43 +79,33 @@ class KeptRequests:
         """
         tape = self.tape
         live = tape.records and not tape.recording.planning
-        if live and tape.recording.stopping():
-            raise Stopped
         if live:
+            if tape.recording.stopping():
+                raise Stopped
             await tape.lock(JUDGE.name)
         entry = tape.recorded(code.fingerprint)
         if entry is not None and entry.finish_reason == _UNFINISHED:
             entry = None
-        # Where the code does not run, the verdict of another judge or case is none.
-        is_other = code.from_head and entry is not None and not code.covers(entry.asked)
-        answer = entry.text if entry is not None and not is_other else None
+        answer = None if entry is None else entry.text
+        if entry is not None and code.from_head and not code.covers(entry.asked):
+            # Where the code does not run, the verdict of another judge or case is none.
+            answer = None
         tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer))
         if tape.recording.planning:
             # A plan runs nobody's code.
             if answer is None:
                 raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
             return self._replayed(code, answer)
-        if answer is not None and code.from_head:
-            # What the code sent when its verdict was recorded.
-            entry = tape.recorded(code.fingerprint, interactions=True)
-            exchanges = entry.exchanges if entry is not None else ()
-            # Behind the first one there may be those of an earlier version of the code.
-            tape.sent.is_partial |= len(exchanges) > 1
-            for interaction in exchanges[:1]:
-                tape.sent.sent(HttpRequest.of(interaction))
+        if code.from_head and answer is not None:
+            self._note_sent_before(code)
             return self._replayed(code, answer)
         if code.from_head and not live:
-            changes, why = "", "and there is none."
-            if entry is not None:
-                changes = "\n".join(changed_parts(entry.asked, code.asked))
-                why = "which is that of another judge or case."
-            cause = f"{code.who} answers from its recorded verdict, {why}"
-            raise tape.missing(JUDGE.name, cause, changes)
-        return await self._given(code, work, live=live)
+            raise self._without_verdict(code, entry)
+        return await self._run(code, work, live=live)
 
     def _replayed(self, code: OwnCode, answer: str) -> Verdict:
-        """Make a verdict of what the judge said when it was recorded; raises `Unscored` where it is
-        none, as where it had said so now.
+        """Make a verdict of a recorded answer; raises `Unscored` where it is none, as where the
+        judge had answered so now.
         """
         self.tape.spend(Spending(replayed=1, unpriced=1))
         try:
@@ -127,9 +121,27 @@ class KeptRequests:
                 hint="Restore the file from version control.",
             ) from error
 
-    async def _given(
+    def _note_sent_before(self, code: OwnCode) -> None:
+        """Note what the code sent when its verdict was recorded."""
+        entry = self.tape.recorded(code.fingerprint, interactions=True)
+        exchanges = entry.exchanges if entry is not None else ()
+        # Behind the first one there may be those of an earlier version of the code.
+        self.tape.sent.is_partial |= len(exchanges) > 1
+        for interaction in exchanges[:1]:
+            self.tape.sent.sent(HttpRequest.of(interaction))
+
+    def _without_verdict(self, code: OwnCode, entry: RecordedCall | None) -> Unscored:
+        changes, why = "", "and there is none."
+        if entry is not None:
+            changes = "\n".join(changed_parts(entry.asked, code.asked))
+            why = "which is that of another judge or case."
+        cause = f"{code.who} answers from its recorded verdict, {why}"
+        return self.tape.missing(JUDGE.name, cause, changes)
+
+    async def _run(
         self, code: OwnCode, work: Callable[[], Awaitable[Judged]], *, live: bool
     ) -> Verdict:
+        """Run the code: its requests are answered from its entry, and if `live` the others sent."""
         tape = self.tape
         entry = tape.recorded(code.fingerprint, interactions=True)
         recorded = entry.exchanges if entry is not None else ()
@@ -138,42 +150,10 @@ class KeptRequests:
         if live and not has_verdict:
             begins = await self.paced()
         sequence = tape.next_place()
-
-        def keep_so_far() -> None:
-            """Keep what was answered before the judge asks again, so that a kill loses nothing."""
-            if not exchanges.closed:
-                # Where it cannot be written now, it cannot be at the end, which says so.
-                with contextlib.suppress(Unscored):
-                    self._keep(code, exchanges, sequence, None)
-
-        def admit() -> Halt | None:
-            halt = self.admit()
-            if halt is None and not exchanges.sent:
-                begins()
-            return halt
-
-        exchanges = Exchanges(
-            recorded,
-            live=live,
-            redactor=tape.recording.redactor,
-            admit=admit,
-            changed=lambda: self.later(keep_so_far),
-            room=tape.room,
-        )
+        exchanges = self._exchanges(code, recorded, sequence, begins, live=live)
         judged: Judged | None = None
         try:
-            with self.http.judging(exchanges):
-                try:
-                    answer, verdict = await work()
-                finally:
-                    # What it has raised or said is redacted after this.
-                    tape.recording.redactor.learn(os.environ)
-                # As a replay gives it.
-                reasoning = tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
-            if exchanges.halt is not None:
-                # The judge's code has caught it.
-                raise Halted
-            judged = Judged(answer, replace(verdict, reasoning=reasoning))
+            judged = await self._judged(work, exchanges)
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
                 is_same = entry is not None and entry.asked == code.asked
@@ -184,25 +164,101 @@ class KeptRequests:
                 error.asked = (code.fingerprint,)
             raise
         finally:
-            if exchanges.sent:
-                tape.asked.add(JUDGE.name)
-            spent = Spending(
-                calls=exchanges.sent,
-                replayed=exchanges.replayed,
-                unpriced=exchanges.sent + exchanges.replayed,
-            )
-            tape.spend(spent)
-            for request in exchanges.asked:
-                tape.sent.sent(request)
+            self._account_for(exchanges)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
-            stale = code.from_head or not has_verdict
-            if live and (exchanges.sent or (judged is not None and stale)):
+            is_new = judged is not None and (code.from_head or not has_verdict)
+            if live and (exchanges.sent or is_new):
                 self._keep(code, exchanges, sequence, judged)
         looked_again = self.http.looked_again
         if live and exchanges.sent and code.label not in looked_again:
             looked_again.add(code.label)
             await self._look_again(code, exchanges, work)
         return judged.verdict
+
+    def _exchanges(
+        self,
+        code: OwnCode,
+        recorded: Sequence[Mapping[str, Any]],
+        sequence: int,
+        begins: Callable[[], object],
+        *,
+        live: bool,
+    ) -> Exchanges:
+        """What answers the code's requests; `begins` is called before the first one is sent."""
+
+        def admit() -> Halt | None:
+            halt = self.admit()
+            if halt is None and not exchanges.sent:
+                begins()
+            return halt
+
+        def keep_so_far() -> None:
+            """Keep what was answered before the judge asks again, so that a kill loses nothing."""
+            if not exchanges.closed:
+                # Where it cannot be written now, it cannot be at the end, which says so.
+                with contextlib.suppress(Unscored):
+                    self._keep(code, exchanges, sequence, None)
+
+        exchanges = Exchanges(
+            recorded,
+            live=live,
+            redactor=self.tape.recording.redactor,
+            admit=admit,
+            changed=lambda: self.later(keep_so_far),
+            room=self.tape.room,
+        )
+        return exchanges
+
+    async def _judged(self, work: Callable[[], Awaitable[Judged]], exchanges: Exchanges) -> Judged:
+        """What work comes to, as a replay gives it."""
+        redactor = self.tape.recording.redactor
+        with self.http.judging(exchanges):
+            try:
+                answer, verdict = await work()
+            finally:
+                # A key that the code has set is redacted in what comes after this.
+                redactor.learn(os.environ)
+        if exchanges.halt is not None:
+            # The judge's code has caught it.
+            raise Halted
+        reasoning = redactor.of_code(storable(verdict.reasoning)[0])
+        return Judged(answer, replace(verdict, reasoning=reasoning))
+
+    def _account_for(self, exchanges: Exchanges) -> None:
+        """Count what was asked, and note what of the case it showed."""
+        if exchanges.sent:
+            self.tape.asked.add(JUDGE.name)
+        self.tape.spend(
+            Spending(
+                calls=exchanges.sent,
+                replayed=exchanges.replayed,
+                unpriced=exchanges.sent + exchanges.replayed,
+            )
+        )
+        for request in exchanges.asked:
+            self.tape.sent.sent(request)
+
+    def _keep(
+        self, code: OwnCode, exchanges: Exchanges, sequence: int, judged: Judged | None
+    ) -> None:
+        """Write the entry, unfinished without a verdict."""
+        to_keep = exchanges.kept(judged=judged is not None)
+        answer = Answer("", finish_reason=_UNFINISHED)
+        if judged is not None:
+            fields = asdict(judged.verdict) | {"said": judged.answer.value}
+            answer = Answer(json.dumps(fields, ensure_ascii=False))
+        elif not to_keep:
+            return
+        self.tape.record(
+            RecordedCall(
+                stage=JUDGE.name,
+                fingerprint=code.fingerprint,
+                sequence=sequence,
+                asked=code.asked,
+                exchanges=to_keep,
+                **asdict(answer),
+            )
+        )
 
     async def _look_again(
         self, code: OwnCode, exchanges: Exchanges, work: Callable[[], Awaitable[Judged]]
@@ -221,8 +277,8 @@ class KeptRequests:
             await work()
         if again.halt is None or again.halt.request is None:
             return
-        found = changes([HttpRequest.of(each) for each in recorded], again.halt.request)
-        differs = ", ".join(change.place for change in found or ()) or again.halt.what
+        changes = changes_from(list(map(HttpRequest.of, recorded)), again.halt.request)
+        differs = ", ".join(change.place for change in changes or ()) or again.halt.what
         tape.recording.tell(
             f"{code.who} asks something else each time it runs ({differs}), so its "
             "recordings will not replay. Set `version` on the judge: it then answers from its "
@@ -265,54 +321,15 @@ class KeptRequests:
         cause = f"{asker} sent {halt.what}, which is not recorded"
         if not recorded:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
-        requests = [HttpRequest.of(interaction) for interaction in recorded]
-        found = changes(requests, halt.request)
+        changes = change_lines(changes_from(list(map(HttpRequest.of, recorded)), halt.request))
         if not is_same:
             cause = f"{cause}; the nearest recorded request differs."
-            return self.tape.missing(JUDGE.name, cause, change_lines(found))
+            return self.tape.missing(JUDGE.name, cause, changes)
         return Unrecorded(
             outcome="unrepeatable",
             stage=JUDGE.name,
             cause=f"{cause}, though the code and the case are as they were recorded.",
             advice=_NEW_EACH_TIME,
-            difference=change_lines(found),
+            difference=changes,
             cassette=str(self.tape.path),
         )
-
-    def _keep(
-        self, code: OwnCode, exchanges: Exchanges, sequence: int, judged: Judged | None
-    ) -> None:
-        kept = exchanges.kept(judged=judged is not None)
-        answer = Answer("", finish_reason=_UNFINISHED)
-        if judged is not None:
-            fields = asdict(judged.verdict) | {"said": judged.answer.value}
-            answer = Answer(json.dumps(fields, ensure_ascii=False))
-        elif not kept:
-            return
-        self.tape.record(
-            RecordedCall(
-                stage=JUDGE.name,
-                fingerprint=code.fingerprint,
-                sequence=sequence,
-                asked=code.asked,
-                exchanges=kept,
-                **asdict(answer),
-            )
-        )
-
-
-@contextlib.contextmanager
-def loading_for_replay() -> Iterator[Mapping[str, None]]:
-    """Let the module of a judge's code be imported without a network; gives what it tried to do
-    with one.
-    """
-    tries: dict[str, None] = {}
-
-    def refuse(tried: str) -> NoReturn:
-        tries[tried] = None
-        raise PermissionError(
-            f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
-        )
-
-    with network_closed(refuse):
-        yield tries

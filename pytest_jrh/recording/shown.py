@@ -18,7 +18,7 @@ from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import has_media, message_text, render_transcript
-from pytest_jrh.recording.recorder import HttpRequest
+from pytest_jrh.recording.exchanges import HttpRequest
 
 # Words that tell what was changed from the same elsewhere.
 _CONTEXT = 8

@@ -33,8 +33,8 @@ from pytest_jrh.recording.cassettes import (
     snapshot_change,
     writing,
 )
-from pytest_jrh.recording.recorder import HttpRecorder, HttpRequest
-from pytest_jrh.recording.repeats import parts_of
+from pytest_jrh.recording.exchanges import HttpRequest
+from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.shown import SentTexts, is_cut
 
 # About two lines of a terminal.
@@ -505,7 +505,7 @@ def difference(
     # Whatever the provider's wire format.
     texts: list[str] = []
     for interaction in entry.exchanges:
-        texts += parts_of(HttpRequest.of(interaction)).values()
+        texts += HttpRequest.of(interaction).parts.values()
     for number, message_digest in enumerate(asked.pop("messages")):
         if message_digest not in digests[number : number + 1]:
             message = request.messages[number]

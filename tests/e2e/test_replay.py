@@ -12,7 +12,8 @@ import pytest
 
 from pytest_jrh.core.calls import Completion
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder
+from pytest_jrh.recording.exchanges import Exchanges, Halted
+from pytest_jrh.recording.recorder import HttpRecorder
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pytest_jrh.core.cases import Case, PerturbationOutcome
 from pytest_jrh.core.runs import AgentRun, Message
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.recording.recorder import HttpRequest
+from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts
 from tests.support.made_cases import make_case, make_edit
 

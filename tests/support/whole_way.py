@@ -18,7 +18,8 @@ from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
 from pytest_jrh.llm.client import Sending, _first_try, answer_of, arguments
 from pytest_jrh.llm.transport import Failure, litellm
 from pytest_jrh.recording.cassettes import RecordedCall
-from pytest_jrh.recording.recorder import Exchanges, Halted, HttpRecorder, HttpRequest
+from pytest_jrh.recording.exchanges import Exchanges, Halted, HttpRequest
+from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Tape
 
 

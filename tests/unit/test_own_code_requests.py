@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.recording.recorder import Exchanges, Halt, Halted, HttpRequest, is_request
+from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, HttpRequest, is_request
 
 
 def recognized(body: object) -> HttpRequest:

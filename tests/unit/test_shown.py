@@ -17,7 +17,7 @@ from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.recording.recorder import HttpRequest
+from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns
 from tests.support.made_cases import make_case, make_edit
 from tests.support.shown import (

@@ -1,0 +1,398 @@
+"""The HTTP exchanges of one judging by code that is not ours: which recorded exchange answers which
+of its requests, what may be sent, what of it is kept, and what differs where nothing answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, NoReturn
+from urllib.parse import parse_qsl, urlsplit
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.redact import REDACTED, Redactor, covers
+from pytest_jrh.core.text import shortened
+from pytest_jrh.judges.keys import asks_for_credentials
+
+# An answer that says "there is none" is an answer; all others above 399 are errors.
+_ABSENT = (404, 410)
+_FIRST_ERROR = 400
+_KEPT_HEADERS = ("content-type", "content-encoding", "location", "link")
+_LONGEST_CHANGE = 120
+_CONTEXT = 20
+_MOST_CHANGES = 3
+# In a path: a number, or a word that is an id by its length.
+_ID = re.compile(r"\b(?:\d+|[\w-]{16,})\b")
+
+
+class HttpRequest(NamedTuple):
+    """What a request is recognized by: its URL is without keys, its body without secrets."""
+
+    method: str
+    uri: str
+    body: str
+
+    @classmethod
+    def of(cls, interaction: Mapping[str, Any]) -> HttpRequest:
+        """The request of a recorded exchange."""
+        recorded = interaction["request"]
+        return cls(recorded["method"], recorded["uri"], recorded["body"] or "")
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The texts that it consists of, by their places."""
+        url = urlsplit(self.uri)
+        parts = {"path": url.path}
+        for name, value in parse_qsl(url.query, keep_blank_values=True):
+            parts[f"parameter {name} of the URL"] = value
+        try:
+            parts.update(_leaves(json.loads(self.body), ""))
+        except (ValueError, RecursionError):
+            parts["body"] = self.body
+        return parts
+
+
+class Halted(BaseException):
+    """A judge's code may not go on; why is said by its `Exchanges`.
+
+    No `Exception`, so that the judge's own retries and fallbacks do not take it for an error of
+    the network.
+    """
+
+
+@frozen
+class Halt:
+    """Why a judge's code was halted.
+
+    "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
+    "network": it tried to reach somebody by itself on replay; "unasked": nothing is to be asked any
+    more, as its `trouble` says.
+    """
+
+    why: Literal["missing", "room", "network", "unasked"]
+    what: str
+    request: HttpRequest | None = None
+    trouble: Unscored | None = None
+
+
+class Exchanges:
+    """The exchanges of one judging, used from every thread that the judge's code runs in.
+
+    Each of the `recorded` ones answers one request, in order among equals. What is not there may
+    be sent only while `live`: `room` keeps room on the disk for the answer to a request of so many
+    bytes, or raises `OSError`; `admit` counts the request, or says why it may not be sent.
+    `changed` is called for each exchange that is to be kept. `asked` are the requests that were
+    answered or sent.
+    """
+
+    def __init__(
+        self,
+        recorded: Sequence[Mapping[str, Any]],
+        *,
+        live: bool,
+        redactor: Redactor,
+        admit: Callable[[], Halt | None] = lambda: None,
+        changed: Callable[[], object] = lambda: None,
+        room: Callable[[int], contextlib.AbstractContextManager[None]] = (
+            lambda _: contextlib.nullcontext()
+        ),
+    ) -> None:
+        self.live = live
+        self.redactor = redactor
+        self.halt: Halt | None = None
+        self.sent = 0
+        self.replayed = 0
+        self.asked: list[HttpRequest] = []
+        self._admit = admit
+        self._changed = changed
+        self._room = room
+        self._rooms: list[contextlib.ExitStack] = []
+        self._bytes_made = 0
+        self._unused = list(recorded)
+        # Those that answered, each with whether the answer is worth replaying.
+        self._used: list[tuple[Mapping[str, Any], bool]] = []
+        self.closed = False
+        self._lock = threading.Lock()
+
+    def request(
+        self, method: str, uri: str, body: object, headers: Mapping[str, object] | None = None
+    ) -> HttpRequest:
+        """A request as it is recognized and stored; what it says of who asks is in neither."""
+        redactor = self.redactor
+        # The code may have set a key since the session began.
+        redactor.learn(os.environ)
+        header_texts: dict[str, list[str]] = {}
+        for name, value in (headers or {}).items():
+            values = value if isinstance(value, list | tuple) else [value]
+            header_texts[name] = list(map(body_text, values))
+        redactor.learn_headers(header_texts)
+        text = redactor.of_code(body_text(body))
+        return HttpRequest(method, redactor.of_code(redactor.url(uri)), text)
+
+    def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The recorded exchange that answers a request; None where the request may be sent.
+
+        Raises `Halted` where it is neither.
+        """
+        with self._lock:
+            if self.closed or self.halt is not None:
+                raise Halted
+            interaction = self._recorded(request)
+            if interaction is not None:
+                self._unused.remove(interaction)
+                self._used.append((interaction, True))
+                self.replayed += 1
+                self.asked.append(request)
+                return interaction
+        if self.live and asks_for_credentials(request.uri):
+            # Neither counted nor kept: what comes back is a key.
+            return None
+        halt: Halt | None = Halt("missing", str(request), request)
+        if self.live:
+            halt = self._keep_room(request) or self._admit()
+        with self._lock:
+            if halt is not None:
+                self.halt = halt
+                raise Halted
+            self.sent += 1
+            self.asked.append(request)
+        return None
+
+    def _recorded(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The first recorded exchange of a request; one with its host comes before all others."""
+        with_another_host: Mapping[str, Any] | None = None
+        for interaction in self._unused:
+            if is_request(interaction, request, self.redactor):
+                if interaction["request"]["uri"] == request.uri:
+                    return interaction
+                with_another_host = with_another_host or interaction
+        return with_another_host
+
+    def _keep_room(self, request: HttpRequest) -> Halt | None:
+        """Keep room for an answer: one that is paid for and not kept would be paid for again."""
+        room = contextlib.ExitStack()
+        request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
+        try:
+            room.enter_context(self._room(request_size))
+        except OSError as error:
+            return Halt("room", error.strerror or str(error))
+        with self._lock:
+            self._rooms.append(room)
+        return None
+
+    def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
+        """Keep an exchange that was made; `response` is in vcrpy's form."""
+        code = response["status"]["code"]
+        interaction = interaction_of(request, response, content_type, self.redactor.of_code)
+        with self._lock:
+            if self.closed or asks_for_credentials(request.uri):
+                return
+            self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
+            self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))
+            self._bytes_made += len(response["body"].get("string") or b"")
+            if self._rooms:
+                self._rooms.pop().close()
+        self._changed()
+
+    def refused(self, tried: str) -> NoReturn:
+        """Stop the judge, which tries to go past the recording; raises `Halted`."""
+        with self._lock:
+            self.halt = self.halt or Halt("network", f"it tried to {tried}")
+        raise Halted
+
+    def close(self) -> None:
+        """The judge has come to its end: what a thread of it does from now on is refused."""
+        with self._lock:
+            self.closed = True
+            while self._rooms:
+                self._rooms.pop().close()
+
+    def kept(self, *, judged: bool) -> tuple[Mapping[str, Any], ...]:
+        """What belongs into the cassette, in the order in which it was used.
+
+        Answers with an error status are kept only where the judge has `judged` all the same, and
+        has not got a better one to the same request: a retry is not worth replaying. Recorded ones
+        that were not used stay: a judge that is changed back asks them again.
+        """
+        with self._lock:
+            used, unused = list(self._used), list(self._unused)
+        answered = [interaction["request"] for interaction, is_good in used if is_good]
+        worth_keeping: list[Mapping[str, Any]] = []
+        for interaction, is_good in used:
+            if is_good or (judged and interaction["request"] not in answered):
+                worth_keeping.append(interaction)
+        return (*worth_keeping, *unused)
+
+
+def is_request(
+    interaction: Mapping[str, Any], request: HttpRequest, redact: Redactor | None = None
+) -> bool:
+    """Whether a recorded exchange is that of a request: equal method, path with its query, and
+    canonical body, whatever of it was taken for a secret when it was recorded, or is now.
+
+    Not the host: a client may take it from the environment, and nothing is sent on replay.
+    """
+    method, uri, body = HttpRequest.of(interaction)
+    if method != request.method:
+        return False
+    if redact is not None and REDACTED in request.uri + request.body:
+        uri, body = redact.of_code(redact.url(uri)), redact.of_code(body)
+    if not covers(path_of(uri), path_of(request.uri)):
+        return False
+    recorded_body, asked_body = canonical(body), canonical(request.body)
+    return recorded_body == asked_body or (
+        not is_all_secret(body) and covers(recorded_body, asked_body)
+    )
+
+
+def path_of(uri: str) -> str:
+    """The path of a URL with its query."""
+    parts = urlsplit(uri)
+    return f"{parts.path}?{parts.query}"
+
+
+def is_all_secret(body: str) -> bool:
+    """Whether a recorded body says nothing of what was asked: its secrets were all that it held."""
+    return REDACTED in body and not any(map(str.isalnum, body.replace(REDACTED, "")))
+
+
+def canonical(body: str) -> str:
+    """A JSON body with its keys in order; any other body as it is."""
+    try:
+        return json.dumps(json.loads(body), sort_keys=True)
+    except (ValueError, RecursionError):
+        return body
+
+
+def body_text(body: object) -> str:
+    """The body of a request or an answer as text, whatever an HTTP library takes for one."""
+    if body is None:
+        return ""
+    if isinstance(body, bytes | bytearray):
+        return body.decode("utf-8", "replace")
+    if isinstance(body, str):
+        return body
+    if hasattr(body, "read"):
+        return body_text(body.read())
+    try:
+        return json.dumps(body)
+    except (TypeError, ValueError):
+        # Such as a form of aiohttp: no request is equal to it.
+        return repr(body)
+
+
+def interaction_of(
+    request: HttpRequest,
+    response: Mapping[str, Any],
+    content_type: str,
+    redact: Callable[[str], str],
+) -> dict[str, Any]:
+    """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
+    body: Any = response["body"].get("string") or ""
+    text: str | bytes
+    try:
+        text = redact(body if isinstance(body, str) else body.decode())
+    except UnicodeDecodeError:
+        # One letter a byte: what is not text stays as it is.
+        text = redact(body.decode("latin-1")).encode("latin-1", "replace")
+    received_headers = {name.lower(): values for name, values in response["headers"].items()}
+    headers: dict[str, list[str]] = {}
+    for name in _KEPT_HEADERS:
+        if name in received_headers:
+            headers[name] = [redact(body_text(value)) for value in received_headers[name]]
+    status = response["status"]
+    return {
+        "request": {
+            "method": request.method,
+            "uri": request.uri,
+            "body": request.body,
+            "headers": {"content-type": [content_type]} if content_type else {},
+        },
+        "response": {
+            "status": {**status, "message": redact(status.get("message") or "")},
+            "headers": headers,
+            "body": {"string": text},
+        },
+    }
+
+
+class Change(NamedTuple):
+    """A part of a request, such as a JSON pointer into its body, as it is recorded and now."""
+
+    place: str
+    recorded: str
+    now: str
+
+    def lines(self) -> list[str]:
+        """The change in three lines, each value from where it begins to differ."""
+        start = 0
+        for recorded_char, char in zip(self.recorded, self.now, strict=False):
+            if recorded_char != char:
+                break
+            start += 1
+        start = max(0, start - _CONTEXT)
+        lines = [f"{self.place}:"]
+        for sign, text in (("-", self.recorded), ("+", self.now)):
+            value = text[start:].replace("\n", " ")
+            lines.append(sign + shortened(f"…{value}" if start else value, _LONGEST_CHANGE))
+        return lines
+
+
+def changes_from(recorded: Sequence[HttpRequest], request: HttpRequest) -> list[Change] | None:
+    """What differs from the recorded request to the same address that is most like it; None
+    where there is no such request.
+    """
+    parts = request.parts
+    nearest: dict[str, str] | None = None
+    most_in_common = -1
+    for candidate in recorded:
+        if _address(candidate) == _address(request):
+            in_common = len(candidate.parts.items() & parts.items())
+            if in_common > most_in_common:
+                nearest, most_in_common = candidate.parts, in_common
+    if nearest is None:
+        return None
+    changes: list[Change] = []
+    for place in nearest | parts:
+        change = Change(place, nearest.get(place, ""), parts.get(place, ""))
+        if change.recorded != change.now:
+            changes.append(change)
+    return changes
+
+
+def _address(request: HttpRequest) -> tuple[str, str]:
+    """Where a request goes, whatever ids are in its path."""
+    return request.method, _ID.sub("#", urlsplit(request.uri).path)
+
+
+def change_lines(changes: Sequence[Change] | None) -> str:
+    """What differs, in a few lines."""
+    if changes is None:
+        return "(no request to this address is recorded; another thread may have sent it)"
+    lines: list[str] = []
+    for change in changes[:_MOST_CHANGES]:
+        lines += change.lines()
+    return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
+
+
+def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    """The values of JSON that hold no others, by their pointers."""
+    entries: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        entries += value.items()
+    elif isinstance(value, list):
+        entries += enumerate(value)
+    for key, entry in entries:
+        name = str(key).replace("~", "~0").replace("/", "~1")
+        yield from _leaves(entry, f"{pointer}/{name}")
+    if not entries:
+        yield pointer or "body", value if isinstance(value, str) else json.dumps(value)
