@@ -179,6 +179,11 @@ class WorstCase:
     judge: str
     reason: str
 
+    @property
+    def name(self) -> str:
+        """The run, and the rubric where it is known."""
+        return f"{self.run}, {self.rubric}" if self.rubric else self.run
+
 
 @frozen
 class ReadFirst:

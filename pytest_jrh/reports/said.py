@@ -71,6 +71,16 @@ class Said:
     doubts: tuple[Block, ...]
     details: tuple[Block, ...]
 
+    @property
+    def title(self) -> str:
+        """The word and the headline in one line; a table that nothing decides about has no word."""
+        return f"{self.word}: {self.headline}" if self.word else self.headline
+
+    @property
+    def headlines(self) -> list[Headline]:
+        """The headline of each suite."""
+        return [block for block in self.answer if isinstance(block, Headline)]
+
 
 def said(session: Session, *, bars: bool = False) -> Said:
     """All that there is to say of a session, without its secrets; with `bars` what is missed is a

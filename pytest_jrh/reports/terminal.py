@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.text import GAP, Styled, aligned, columns, one_line, shortened, wrapped
@@ -30,7 +31,7 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.report import Display, Report
-from pytest_jrh.reports.said import said
+from pytest_jrh.reports.said import Said, said
 from pytest_jrh.reports.session import Session, spending_text
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
@@ -60,36 +61,37 @@ class TerminalReport(Report):
     """The answer, at the very end of a session, and with `-v` what it rests on."""
 
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
+        summary = said(session)
         if display.verbosity > 0 and session.results:
-            yield from block_lines(said(session).details, display.width, verbose=True)
+            yield from block_lines(summary.details, display.width, verbose=True)
             yield Styled("")
-        yield from answer_lines(session, display)
+        yield from answer_lines(summary, session, display)
 
 
-def answer_lines(session: Session, display: Display) -> list[Styled]:
+def answer_lines(summary: Said, session: Session, display: Display) -> list[Styled]:
     """The answer and what makes it doubtful; with `-q` the words about the suites. The last line
     says where the report is, and what the session has cost.
     """
-    session_said = said(session)
-    last = _report_lines(session, display)
-    headlines = [block for block in session_said.answer if isinstance(block, Headline)]
+    width = display.width
+    last_lines = _report_lines(session, display)
     head: list[Block] = []
-    if len(headlines) > 1 and session_said.word not in ("", "PASS"):
-        head.append(Headline(session_said.word, session_said.headline))
+    if len(summary.headlines) > 1 and summary.word not in ("", "PASS"):
+        head.append(Headline(summary.word, summary.headline))
     if display.verbosity < 0:
-        return [*block_lines([*head, *headlines], display.width), *last]
-    head += session_said.answer
-    # What to read and to do comes last.
-    foot = session_said.steps
+        return [*block_lines([*head, *summary.headlines], width), *last_lines]
+    head += summary.answer
     # Warnings first: what is only good to know gives way to the answer.
-    doubts = sorted(session_said.doubts, key=lambda block: not is_warning(block))
+    doubts = sorted(summary.doubts, key=lambda block: not is_warning(block))
+    # What to read and to do comes last.
     if display.verbosity > 0:
-        return [*block_lines([*head, *doubts, *foot], display.width, verbose=True), *last]
-    foot_lines = [*block_lines(foot, display.width), *last]
+        blocks = [*head, *doubts, *summary.steps]
+        return [*block_lines(blocks, width, verbose=True), *last_lines]
+    foot_lines = [*block_lines(summary.steps, width), *last_lines]
     room = MOST_LINES - len(foot_lines)
+    # However long the answer is, one line says that there are warnings.
     fewest = min(1, sum(map(is_warning, doubts)))
-    head_lines = _fitted(head, display.width, room - fewest)
-    doubt_lines = _fitted_doubts(doubts, display.width, max(room - len(head_lines), fewest))
+    head_lines = _fitted(head, width, room - fewest)
+    doubt_lines = _fitted_doubts(doubts, width, max(room - len(head_lines), fewest))
     return [*head_lines, *doubt_lines, *foot_lines]
 
 
@@ -99,8 +101,10 @@ def _report_lines(session: Session, display: Display) -> list[Styled]:
     if display.written:
         # The page comes first, and has what the others have.
         first = one_line(str(relative_path(display.written[0], display.folder)))
-        more = len(display.written) - 1
-        lines.append(f"{'report':<{_TITLE_ROOM}}{first}{f' and {more:,} more' if more else ''}")
+        line = f"{'report':<{_TITLE_ROOM}}{first}"
+        if len(display.written) > 1:
+            line += f" and {len(display.written) - 1:,} more"
+        lines.append(line)
     if not session.is_table and (session.results or session.spending.calls):
         cost = spending_text(session.spending)
         gap = display.width - sum(map(columns, (*lines, cost)))
@@ -119,8 +123,8 @@ def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     bare = [block for block in short if not isinstance(block, Sentence) or block.weight]
     without_tables = [block for block in bare if not isinstance(block, Table)]
     lines: list[Styled] = []
-    for shown in (blocks, short, bare, without_tables):
-        lines = list(block_lines(shown, width))
+    for fewer_blocks in (blocks, short, bare, without_tables):
+        lines = list(block_lines(fewer_blocks, width))
         if len(lines) <= room:
             break
     return lines
@@ -149,12 +153,12 @@ def _fitted_doubts(doubts: Iterable[Block], width: int, room: int) -> list[Style
         line = shortened(f"{mark}{one_line(sentence.text)}", width)
         lines.append(Styled(line, _STYLES.get(sentence.weight, "")))
     warnings = sum(map(is_warning, sentences))
-    first = list(block_lines(sentences[:1], width))
-    if warnings and len(first) <= room - warnings + 1:
-        lines[:1] = first
+    first_doubt = list(block_lines(sentences[:1], width))
+    if warnings and len(first_doubt) <= room - warnings + 1:
+        lines[:1] = first_doubt
     if warnings > room:
-        more = f"! {warnings - room + 1:,} doubts about these figures: see -v"
-        lines[room - 1 :] = [Styled(more, "yellow")]
+        text = f"! {warnings - room + 1:,} doubts about these figures: see -v"
+        lines[room - 1 :] = [Styled(text, "yellow")]
     return lines[:room]
 
 
@@ -170,25 +174,17 @@ def block_lines(
     for block in blocks:
         match block:
             case Headline(word, text, suite):
-                of = f"{one_line(suite)}: " if suite else ""
                 mark = f"{word}{GAP}" if word else ""
-                yield from _hanging(mark, f"{of}{text}", width, _COLOURS[word])
+                if suite:
+                    text = f"{one_line(suite)}: {text}"
+                yield from _hanging(mark, text, width, _COLOURS[word])
             case Sentence(text, weight):
-                mark = "! " if weight == "warning" else ""
-                before = "" if weight else " " * indent
-                yield from _hanging(f"{before}{mark}", text, width, _STYLES.get(weight, ""))
-            case Line(title, text, weight, command):
-                head = f"{title:<{_TITLE_ROOM}}"
-                style = _STYLES.get(weight, "")
-                whole = f"{head}{one_line(command)}{GAP}{one_line(text)}"
-                if command and columns(whole) <= width:
-                    yield Styled(whole, style)
-                    continue
-                if command:
-                    # Never cut, so that it can be copied.
-                    yield Styled(f"{head}{one_line(command)}", style)
-                    head = " " * _TITLE_ROOM
-                yield from _hanging(head, text, width, style)
+                mark = "" if weight else " " * indent
+                if weight == "warning":
+                    mark = "! "
+                yield from _hanging(mark, text, width, _STYLES.get(weight, ""))
+            case Line():
+                yield from _line(block, width)
             case Points(sentences):
                 for sentence in sentences:
                     yield from _hanging("- ", sentence, width)
@@ -208,57 +204,75 @@ def block_lines(
 
 def _hanging(head: str, text: str, width: int, style: str = "") -> Iterator[Styled]:
     """A paragraph whose lines stand under each other behind its head."""
-    lines = wrapped(one_line(text), width - columns(head))
-    for number, line in enumerate(lines):
-        yield Styled(f"{' ' * columns(head) if number else head}{line}", style)
+    for line in wrapped(one_line(text), width - columns(head)):
+        yield Styled(f"{head}{line}", style)
+        head = " " * columns(head)
+
+
+def _line(block: Line, width: int) -> Iterator[Styled]:
+    """A sentence behind its title and its command, on one line where there is room."""
+    head = f"{block.title:<{_TITLE_ROOM}}"
+    style = _STYLES.get(block.weight, "")
+    command = one_line(block.command)
+    if command:
+        whole_line = f"{head}{command}{GAP}{one_line(block.text)}"
+        if columns(whole_line) <= width:
+            yield Styled(whole_line, style)
+            return
+        # Never cut, so that it can be copied.
+        yield Styled(f"{head}{command}", style)
+        head = " " * _TITLE_ROOM
+    yield from _hanging(head, block.text, width, style)
 
 
 def _table(table: Table, width: int) -> Iterator[Styled]:
     """A table; where it is too wide, titles take two lines, and intervals a table of their own."""
-    shown = list(table.rows)
-    if len(shown) > table.most:
+    rows = list(table.rows)
+    if len(rows) > table.most:
         # The total is in the headline where room is short.
-        shown = [row for row in shown if row.level != "total"][: table.most or _FEWEST_ROWS]
-    names = [f"{GAP if row.level == 'variant' else ''}{one_line(row.name)}" for row in shown]
-    whole = [[one_line(cell.whole) for cell in row.cells] for row in shown]
-    heads = [(table.first, *table.titles)]
+        rows = [row for row in rows if row.level != "total"][: table.most or _FEWEST_ROWS]
+    whole, figures, intervals = [], [], []
+    for row in rows:
+        name = one_line(row.name)
+        if row.level == "variant":
+            name = f"{GAP}{name}"
+        whole.append([name, *(one_line(cell.whole) for cell in row.cells)])
+        figures.append([name, *(cell.text for cell in row.cells)])
+        intervals.append([name, *(cell.range or NONE for cell in row.cells)])
+    titles = [table.first, *table.titles]
+    heads = [titles]
+    lines = aligned([*heads, *whole], width)
     room = width - sum(map(columns, table.titles)) - len(GAP) * len(table.titles)
-    lines = _rows(heads, names, whole, width)
-    if room < max(map(columns, names), default=0) or max(map(columns, lines)) > width:
-        pairs = [title.rpartition(" ") for title in heads[0]]
-        heads = [tuple(pair[0] for pair in pairs), tuple(pair[2] for pair in pairs)]
-        lines = _rows(heads, names, [[cell.text for cell in row.cells] for row in shown], width)
+    longest_name = max((columns(line[0]) for line in figures), default=0)
+    is_wide = longest_name > room or max(map(columns, lines)) > width
+    if is_wide:
+        halves = [title.rpartition(" ") for title in titles]
+        heads = [[first for first, _, _ in halves], [last for _, _, last in halves]]
+        lines = aligned([*heads, *figures], width)
     for number, line in enumerate(lines):
-        is_bold = number < len(heads) or shown[number - len(heads)].level == "total"
+        is_bold = number < len(heads) or rows[number - len(heads)].level == "total"
         yield Styled(line, "bold" if is_bold else "")
-    ranged = [at for at in range(len(table.titles)) if any(row.cells[at].range for row in shown)]
-    if len(heads) > 1 and ranged:
-        titles = [table.titles[at] for at in ranged]
-        ranges = [[row.cells[at].range or NONE for at in ranged] for row in shown]
-        yield from map(Styled, _rows([("95% intervals", *titles)], names, ranges, width))
-
-
-def _rows(
-    heads: Sequence[Sequence[str]],
-    names: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    width: int,
-) -> list[str]:
-    rows = [(name, *of_row) for name, of_row in zip(names, cells, strict=True)]
-    return aligned([*heads, *rows], width)
+    if is_wide:
+        names, *ranges = zip(["95% intervals", *table.titles], *intervals, strict=True)
+        ranges = [column for column in ranges if {*column[1:]} != {NONE}]
+        if ranges:
+            yield from map(Styled, aligned([*zip(names, *ranges, strict=True)], width))
 
 
 def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
     style = _STYLES.get(block.weight, "")
-    title = block.title if block.is_sentence else f"{block.heading}:"
-    mark = "! " if block.is_sentence and block.weight == "warning" else ""
+    mark, title = "", f"{block.heading}:"
+    if block.is_sentence:
+        title = block.title
+        if block.weight == "warning":
+            mark = "! "
     yield from _hanging(mark, title, width, style)
     cases, more = block.first(block.most)
-    for named in cases:
-        why = f" ({one_line(named.why)})" if named.why else ""
-        line = f"{GAP}{one_line(named.name)}{why}"
-        if named.title and not verbose:
-            line = shortened(f"{GAP}{one_line(named.title)}{why}", width)
+    for case in cases:
+        why = f" ({one_line(case.why)})" if case.why else ""
+        line = f"{GAP}{one_line(case.name)}{why}"
+        if case.title and not verbose:
+            line = shortened(f"{GAP}{one_line(case.title)}{why}", width)
         yield Styled(line, style)
     if more:
         yield Styled(f"{GAP}and {more:,} more", style)
@@ -266,52 +280,66 @@ def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
 
 def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
     """The worst case in three lines, and the runs of the next ones."""
-    first, rest = block.cases[0], block.cases[1:]
+    first, *next_cases = block.cases
     indent = " " * _TITLE_ROOM
-    rubric = f"{GAP}{first.rubric}" if first.rubric else ""
-    title = f"{one_line(first.run)}{rubric}{f': {first.done}' if first.done else ''}"
-    yield Styled(shortened(f"{'read first':<{_TITLE_ROOM}}{title}", width), "red")
+    title = f"{'read first':<{_TITLE_ROOM}}{first.run}"
+    if first.rubric:
+        title += f"{GAP}{first.rubric}"
+    if first.done:
+        title += f": {first.done}"
+    yield Styled(shortened(title, width), "red")
     label = f"{first.mistake}; label {first.label} ({first.basis})"
     yield Styled(shortened(f"{indent}{one_line(label)}", width))
     if first.reason:
         yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))
     cases_of_run = Counter(case.run for case in block.cases)
-    runs = []
-    for case in rest:
-        rubric = f" ({case.rubric})" if cases_of_run[case.run] > 1 and case.rubric else ""
-        runs.append(f"{case.run}{rubric}")
-    shown = _MOST_RUNS
-    while shown > 1 and columns(f"{indent}{listed(runs, shown)}") > width:
-        shown -= 1
-    if runs:
-        yield Styled(shortened(f"{indent}{listed(runs, shown)}", width))
+    names = []
+    for case in next_cases:
+        # Its rubric tells a case from others of the same run.
+        has_rubric = cases_of_run[case.run] > 1 and case.rubric
+        names.append(f"{case.run} ({case.rubric})" if has_rubric else case.run)
+    most = _MOST_RUNS
+    while most > 1 and columns(f"{indent}{listed(names, most)}") > width:
+        most -= 1
+    if names:
+        yield Styled(shortened(f"{indent}{listed(names, most)}", width))
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
     """The largest change, in two lines; with `verbose` all of them."""
-    changes = [piece for piece in block.pieces if piece.kind != "same"]
-    if verbose:
-        yield Styled(f"{one_line(block.title)}:")
-        for piece in changes:
+    title = f"{one_line(block.title)}:"
+    if not verbose:
+        largest_change = _largest_change(block.pieces)
+        # Some of each line is lost where it is wrapped.
+        room = _MOST_OF_DIFF * width - columns(title) - 1 - len(_CHANGED) - 2 * _TITLE_ROOM
+        if all(largest_change):
+            room //= 2
+        text = _CHANGED.join(f'"{shortened(part, room)}"' for part in largest_change)
+        yield from _hanging("", f"{title} {text}", width)
+        return
+    yield Styled(title)
+    for piece in block.pieces:
+        if piece.kind != "same":
             sign, style = ("-", "red") if piece.kind == "gone" else ("+", "green")
             for line in piece.text.strip("\n").split("\n"):
                 yield from _hanging(f"{GAP}{sign} ", line, width, style)
-        return
-    gone = ""
+
+
+def _largest_change(pieces: Iterable[Piece]) -> tuple[str, str]:
+    """The text that is gone and the new one in its place of the change with most characters."""
     largest = ("", "")
-    for piece in block.pieces:
+    gone = ""
+    for piece in pieces:
+        change = (gone, "")
         if piece.kind == "gone":
             gone = one_line(piece.text)
-        change = (gone, one_line(piece.text) if piece.kind == "new" else "")
-        largest = max(largest, change, key=lambda pair: sum(map(len, pair)))
-        if piece.kind != "gone":
+            change = (gone, "")
+        else:
+            if piece.kind == "new":
+                change = (gone, one_line(piece.text))
             gone = ""
-    title = f"{one_line(block.title)}: "
-    # Some of each line is lost where it is wrapped.
-    room = _MOST_OF_DIFF * width - columns(title) - len(_CHANGED) - 2 * _TITLE_ROOM
-    room //= 2 if all(largest) else 1
-    text = _CHANGED.join(f'"{shortened(part, room)}"' for part in largest)
-    yield from _hanging("", f"{title}{text}", width)
+        largest = max(largest, change, key=lambda texts: len(texts[0]) + len(texts[1]))
+    return largest
 
 
 _CHANGED = " -> "
@@ -342,20 +370,21 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     """
     properties = _changed_lines(session, absolute(workspace))
     is_changed = any(decision.changed for decision in session.decisions.values())
-    kind = "warning" if session.word == "UNCLEAR" else "notice"
     if not session.passed:
         kind = "error"
-    elif kind == "notice" and not properties and not is_changed:
+    elif session.word == "UNCLEAR":
+        kind = "warning"
+    elif properties or is_changed:
+        kind = "notice"
+    else:
         return
-    session_said = said(session)
-    message = []
+    properties["title"] = said(session).title
+    cases = []
     for case in islice(worst_cases(session), _MOST_NAMED):
-        rubric = f", {case.rubric}" if case.rubric else ""
-        message.append(f"{case.run}{rubric}: {case.done} ({case.mistake}): {case.reason}")
-    properties["title"] = f"{session_said.word}: {session_said.headline}".removeprefix(": ")
+        cases.append(one_line(f"{case.name}: {case.done} ({case.mistake}): {case.reason}"))
     written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    text = _message("\n".join(map(one_line, message)))
-    yield f"::{kind} {written}::{text}"
+    message = _message("\n".join(cases))
+    yield f"::{kind} {written}::{message}"
 
 
 def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
@@ -365,8 +394,10 @@ def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
         is_changed = change.now.file and change.before != change.now.text
         if is_changed and path.is_relative_to(workspace):
             first, last = change.lines
-            lines = {"file": path.relative_to(workspace).as_posix(), "line": str(first)}
-            return {**lines, "endLine": str(last)} if last > first else lines
+            properties = {"file": path.relative_to(workspace).as_posix(), "line": str(first)}
+            if last > first:
+                properties["endLine"] = str(last)
+            return properties
     return {}
 
 
