@@ -74,44 +74,47 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     """
     if not session.results and not session.extents:
         return ""
-    session_said = said(session)
-    headlines = [block for block in session_said.answer if isinstance(block, Headline)]
-    title = f"{session_said.word}: {session_said.headline}".removeprefix(": ")
-    open_parts = [f"## {_MARKS[session_said.word]}{prose(title)}\n"]
+    summary = said(session)
+    open_parts = [f"## {_MARKS[summary.word]}{prose(summary.title)}\n"]
     if links := ci_links(session.page):
         open_parts.append(" · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n")
-    shown: list[Block] = []
-    for block in session_said.answer:
-        if not isinstance(block, Headline) or len(headlines) > 1:
-            shown.append(block)
-    others = []
-    for doubt in session_said.doubts:
-        if isinstance(doubt, Cases) or not is_warning(doubt):
-            others.append(doubt)
-        if is_warning(doubt):
+    # The headline of a single suite is the title.
+    is_alone = len(summary.headlines) == 1
+    open_blocks: list[Block] = []
+    for block in summary.answer:
+        if not (is_alone and isinstance(block, Headline)):
+            open_blocks.append(block)
+    folded: list[Block] = []
+    for doubt in summary.doubts:
+        if not is_warning(doubt):
+            folded.append(doubt)
+        elif isinstance(doubt, Cases):
             # Outside of the fold a line is enough.
-            line = Sentence(doubt.in_a_line, "warning") if isinstance(doubt, Cases) else doubt
-            shown.append(line)
-    open_parts += markdown_parts(shown)
-    for step in session_said.steps:
-        if isinstance(step, ReadFirst):
-            open_parts += _worst(step, session)
+            open_blocks.append(Sentence(doubt.in_a_line, "warning"))
+            folded.append(doubt)
         else:
-            open_parts += markdown_parts([step])
+            open_blocks.append(doubt)
+    open_parts += markdown_parts(open_blocks)
+    for step in summary.steps:
+        open_parts += (
+            _worst(step, session) if isinstance(step, ReadFirst) else markdown_parts([step])
+        )
     text = "".join(f"{part}\n" for part in open_parts)
     opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
-    room = limit - _RESERVED - _size(text) - _size(opening) - _size(closing)
-    folded = []
+    room = limit - _RESERVED - _size(text + opening + closing)
+    fold_parts = []
     left_out = 0
-    for part in markdown_parts([*others, *session_said.details]):
+    for part in markdown_parts([*folded, *summary.details]):
         room -= _size(part) + 1
         if room < 0:
             left_out += 1
         else:
-            folded.append(part)
-    cut = _CUT.format(lines=counted(left_out, "line")) if left_out else ""
-    fold = "\n".join(folded)
-    return f"{text}{opening}{fold}{closing}{cut}" if folded else f"{text}{cut}"
+            fold_parts.append(part)
+    if fold_parts:
+        text += opening + "\n".join(fold_parts) + closing
+    if left_out:
+        text += _CUT.format(lines=counted(left_out, "line"))
+    return text
 
 
 def _size(text: str) -> int:
@@ -120,22 +123,22 @@ def _size(text: str) -> int:
 
 def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
     """The first case open, two more folded, and how many there are beside them."""
-    first, folded = block.cases[0], block.cases[1 : 1 + _MOST_FOLDED]
+    first, *folded = block.cases[: 1 + _MOST_FOLDED]
     if session.is_table:
         # Of a table a fold would hold two bare verdicts.
-        folded = tuple(case for case in folded if case.reason)
+        folded = [case for case in folded if case.reason]
     yield f"**Read first: {prose(_case_title(first))}**\n"
-    whole = "".join(_case(first, session, is_whole=True))
-    opened = "".join(_case(first, session, is_whole=False))
+    whole = _case(first, session, is_whole=True)
+    opened = _case(first, session, is_whole=False)
     yield f"{opened}\n"
     if whole != opened:
         yield f"<details><summary>whole</summary>{whole}</details>"
     for case in folded:
-        body = "".join(_case(case, session, is_whole=True))
         summary = inert(shortened(_case_title(case), _LONGEST_NAME))
+        body = _case(case, session, is_whole=True)
         yield f"<details><summary>{summary}</summary>{body}</details>"
-    if more := len(block.cases) - 1 - len(folded):
-        text = f"{more:,} more in the report"
+    if unnamed := len(block.cases) - 1 - len(folded):
+        text = f"{unnamed:,} more in the report"
         if url := ci_links(session.page).get("report"):
             text = f"[{text}]({url})"
         yield f"\n{text}.\n"
@@ -144,48 +147,52 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
 
 
 def _case_title(case: WorstCase) -> str:
-    rubric = f", {case.rubric}" if case.rubric else ""
-    return f"{case.run}{rubric}: {case.mistake}"
+    return f"{case.name}: {case.mistake}"
 
 
-def _case(case: WorstCase, session: Session, *, is_whole: bool) -> Iterator[str]:
+def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     """What tells whether the judge or the label is wrong: what was edited, and what everybody says
     of it, on one line of an HTML block.
     """
+    most_edits, edit_room, reason_room = 1, _OPEN_EDIT, _OPEN_REASON
+    if is_whole:
+        most_edits, edit_room, reason_room = _MOST_EDITS, _WHOLE, _WHOLE
+    # Secrets go first: once a text is cut and escaped they could not be found.
     clean = session.redactor.text
-    edit_room, why_room = (_WHOLE, _WHOLE) if is_whole else (_OPEN_EDIT, _OPEN_REASON)
     result = session.results_by_id[case.case_id]
-    made = session.records.read(made_case_id(result))
-    edits = [] if made is None else list(shown_edits(session.redactor.value(made)))
-    shown = edits[: _MOST_EDITS if is_whole else 1]
-    for edit in shown:
-        yield f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
-    if made is not None and not edits:
-        yield "<p>No edit: the judge saw the run as it was recorded.</p>"
-    if (more := len(edits) - len(shown)) > 0:
-        are = "edit is" if more == 1 else "edits are"
-        yield f"<p>{more:,} more {are} in the report.</p>"
+    made_id = made_case_id(result)
+    made = session.records.read(made_id)
+    text = ""
+    if made is not None:
+        edits = list(shown_edits(session.redactor.value(made)))
+        for edit in edits[:most_edits]:
+            text += f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
+        hidden = len(edits) - most_edits
+        if not edits:
+            text += "<p>No edit: the judge saw the run as it was recorded.</p>"
+        elif hidden > 0:
+            are = "edit is" if hidden == 1 else "edits are"
+            text += f"<p>{hidden:,} more {are} in the report.</p>"
     if not_shown := not_shown_text(result):
-        yield f"<p>{inert(f'The judge was {not_shown}.')}</p>"
-    rows = []
-    heard = voices(session, by_made_case(session.results)[made_case_id(result)], made)
+        text += f"<p>The judge was {inert(not_shown)}.</p>"
+    heard = voices(session, by_made_case(session.results)[made_id], made)
     if not is_whole:
         # The label, and who is likeliest to have said otherwise: the judge before, and now.
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
+    text += "<table>"
     for voice in heard:
-        # Secrets go first: once a text is cut and escaped they could not be found.
-        reason = visible(clean(voice.why)).strip()
-        why = inert(_cut(reason, why_room))
         who = f"{voice.who} ({voice.by})" if voice.by else voice.who
-        who, word = inert(clean(who)), inert(clean(voice.word))
-        rows.append(f"<tr><td>{who}</td><td>{word}</td><td>{why}</td></tr>")
-    yield f"<table>{''.join(rows)}</table>"
+        reason = _cut(visible(clean(voice.why)).strip(), reason_room)
+        cells = (clean(who), clean(voice.word), reason)
+        text += f"<tr>{''.join(f'<td>{inert(cell)}</td>' for cell in cells)}</tr>"
+    text += "</table>"
     rubric = session.rubrics.get((result.suite, result.rubric_id))
     if is_whole and rubric is not None and rubric.instructions.strip():
         instructions = _cut(visible(clean(rubric.instructions)).strip(), _WHOLE)
-        yield f"<p>the rubric:</p><blockquote>{inert(instructions)}</blockquote>"
+        text += f"<p>the rubric:</p><blockquote>{inert(instructions)}</blockquote>"
     if is_whole and case.case_id in session.commands:
-        yield f"<p>run it again:</p>{preformatted(session.commands[case.case_id])}"
+        text += f"<p>run it again:</p>{preformatted(session.commands[case.case_id])}"
+    return text
 
 
 def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
@@ -197,8 +204,8 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
             case Sentence(text, weight):
                 yield f"{_marked(prose(text), weight)}\n"
             case Line(title, text, weight, command):
-                above = f"\n\n{preformatted(command)}\n\n" if command else " "
-                yield f"**{prose(title)}**:{above}{_marked(prose(text), weight)}\n"
+                gap = f"\n\n{preformatted(command)}\n\n" if command else " "
+                yield f"**{prose(title)}**:{gap}{_marked(prose(text), weight)}\n"
             case Diff(pieces, title):
                 yield f"{prose(title)}:\n"
                 opened, whole = marked(pieces, _OPEN_PROMPT), marked(pieces, _WHOLE)
@@ -221,18 +228,25 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield _table_row([prose(table.first), *map(prose, table.titles)])
     yield _table_row(["---", *("---:" for _ in table.titles)])
-    worst = [row for row in table.rows if row.level != "total"]
-    totals = [row for row in table.rows if row.level == "total"]
-    for row in [*worst[: table.most], *totals]:
+    totals = []
+    rows = 0
+    for row in table.rows:
         name = code(row.name)
         if row.level == "total":
             name = f"**{prose(row.name)}**"
         elif row.level == "variant":
             name = f"&nbsp;&nbsp;{name}"
-        yield _table_row([name, *(prose(cell.whole) for cell in row.cells)])
+        line = _table_row([name, *(prose(cell.whole) for cell in row.cells)])
+        if row.level == "total":
+            totals.append(line)
+            continue
+        rows += 1
+        if rows <= table.most:
+            yield line
+    yield from totals
     yield ""
-    if len(worst) > table.most:
-        yield f"{len(worst) - table.most:,} more rows are in the report.\n"
+    if rows > table.most:
+        yield f"{rows - table.most:,} more rows are in the report.\n"
 
 
 def _table_row(cells: Iterable[str]) -> str:
@@ -241,19 +255,21 @@ def _table_row(cells: Iterable[str]) -> str:
 
 def _cases(block: Cases) -> Iterator[str]:
     yield f"{_marked(prose(block.heading), block.weight)}\n"
-    cases, more = block.first(MOST_IN_MARKDOWN)
-    for named in cases:
-        why = f" ({prose(named.why)})" if named.why else ""
-        yield f"- {code(named.name)}{why}"
-    if more:
-        yield f"- and {more:,} more"
+    cases, unnamed = block.first(MOST_IN_MARKDOWN)
+    for case in cases:
+        why = f" ({prose(case.why)})" if case.why else ""
+        yield f"- {code(case.name)}{why}"
+    if unnamed:
+        yield f"- and {unnamed:,} more"
     yield ""
 
 
 def _marked(text: str, weight: Weight) -> str:
     if weight == "warning":
         return f"⚠️ {text}"
-    return f"**{text}**" if weight in ("strong", "good", "bad") else text
+    if weight in ("strong", "good", "bad"):
+        return f"**{text}**"
+    return text
 
 
 _LONGEST_NAME = 160
@@ -270,9 +286,7 @@ def code(text: str) -> str:
 
 def prose(text: str) -> str:
     """Give a sentence of ours, that may hold a name from outside, as text without any markup."""
-    escaped = _PROSE_MARKS.sub(r"\\\1", html.escape(one_line(text), quote=False))
-    # A space without width: GitHub looks for mentions and links when the Markdown is long rendered.
-    return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
+    return _unlinked(_PROSE_MARKS.sub(r"\\\1", html.escape(one_line(text), quote=False)))
 
 
 def preformatted(command: str) -> str:
@@ -284,7 +298,7 @@ def marked(pieces: Iterable[Piece], longest: int) -> str:
     """Give the differences of two texts as a block that wraps: what is gone struck out, what is new
     bold, and of the rest what stands near a change.
     """
-    shown: list[str] = []
+    changes = ""
     room = longest
     context = _CONTEXT // 2 if longest == _OPEN_PROMPT else _CONTEXT
     for piece in near_changes([*pieces], context):
@@ -292,16 +306,20 @@ def marked(pieces: Iterable[Piece], longest: int) -> str:
         # Nothing that is new is crowded out by what is gone.
         cut = _cut(text, max(room // 2, 0) if piece.kind == "gone" else room)
         before, after = _TAGS[piece.kind]
-        shown.append(f"{before}{inert(cut)}{after}")
+        changes += f"{before}{inert(cut)}{after}"
         room -= len(cut)
         if room <= 0:
             break
-    return f"<blockquote>{''.join(shown)}</blockquote>"
+    return f"<blockquote>{changes}</blockquote>"
 
 
 def inert(text: str) -> str:
     """Give the text, on one line of an HTML block, as nothing that GitHub makes a link of."""
-    escaped = html.escape(visible(text)).replace("\n", "<br>")
+    return _unlinked(html.escape(visible(text)).replace("\n", "<br>"))
+
+
+def _unlinked(escaped: str) -> str:
+    # A space without width: GitHub looks for mentions and links when the Markdown is long rendered.
     return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
 
 

@@ -267,15 +267,15 @@ def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
         if block.weight == "warning":
             mark = "! "
     yield from _hanging(mark, title, width, style)
-    cases, more = block.first(block.most)
+    cases, unnamed = block.first(block.most)
     for case in cases:
         why = f" ({one_line(case.why)})" if case.why else ""
         line = f"{GAP}{one_line(case.name)}{why}"
         if case.title and not verbose:
             line = shortened(f"{GAP}{one_line(case.title)}{why}", width)
         yield Styled(line, style)
-    if more:
-        yield Styled(f"{GAP}and {more:,} more", style)
+    if unnamed:
+        yield Styled(f"{GAP}and {unnamed:,} more", style)
 
 
 def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
