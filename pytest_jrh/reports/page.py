@@ -49,7 +49,6 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
-from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.records import BY_HAND
@@ -130,25 +129,27 @@ def _hash(text: str) -> str:
 
 def session_values(session: Session, cases: SessionCases) -> JsonValues:
     """What the page shows of a session but for the bodies of its cases."""
-    everything = said(session, bars=True)
-    headline, beside, place = everything.headline, [], 0
-    # Of a single suite it stands at the top, with the sentences behind it.
-    for block in everything.answer:
+    summary = said(session, bars=True)
+    # Of a single suite the headline stands at the top, with the sentences behind it.
+    headline = summary.headline
+    sentences = []
+    at_top = 0
+    for block in summary.answer:
         if isinstance(block, Headline) and not block.suite:
             headline = capital(block.text)
         elif isinstance(block, Sentence) and not block.weight:
-            beside.append(capital(block.text).rstrip("."))
+            sentences.append(f"{capital(block.text).rstrip('.')}.")
         else:
             break
-        place += 1
+        at_top += 1
     return {
-        "word": everything.word,
+        "word": summary.word,
         "headline": headline,
-        "sub": " ".join(f"{sentence}." for sentence in beside),
+        "sub": " ".join(sentences),
         "blocks": {
-            "answer": block_values((*everything.answer[place:], *everything.steps)),
-            "doubts": block_values(everything.doubts),
-            "details": block_values(everything.details),
+            "answer": block_values((*summary.answer[at_top:], *summary.steps)),
+            "doubts": block_values(summary.doubts),
+            "details": block_values(summary.details),
         },
         "rubrics": cases.rubrics(),
         "cases": [],
@@ -166,39 +167,39 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     which are left out. Raises `OSError` as it comes; an older file is then still whole.
     """
     cases = SessionCases(session)
+    values = session_values(session, cases)
     # The most urgent stand first.
     listed = list(cases.groups)
-    if session.is_table:
-        listed = listed[:_MOST_OF_TABLE]
-    specs = ((cases.groups[made][0].spec, made) for made in listed)
-    runs = grouped(((spec.suite, spec.run_id, spec.epoch), made) for spec, made in specs)
-    names = {made: f"run-{number}" for number, group in enumerate(runs.values()) for made in group}
-    values = session_values(session, cases)
-    values["cases"] = [{**cases.row(made), "block": names[made]} for made in listed]
-    if len(listed) < len(cases.groups):
-        text = _LISTED.format(len(listed), len(cases.groups))
+    if session.is_table and len(listed) > _MOST_OF_TABLE:
+        text = _LISTED.format(_MOST_OF_TABLE, len(listed))
         values["blocks"]["answer"] += block_values([Sentence(text)])
-    clean = printable(session.redactor.value(values))
-    html, _ = page_html(clean)
+        listed = listed[:_MOST_OF_TABLE]
+    # The cases of a source run share a data block, as they share most of their turns.
+    runs: dict[tuple[str, str, int], list[str]] = {}
+    for made_id in listed:
+        spec = cases.groups[made_id][0].spec
+        runs.setdefault((spec.suite, spec.run_id, spec.epoch), []).append(made_id)
+    blocks = {f"run-{number}": made_ids for number, made_ids in enumerate(runs.values())}
+    names = {made_id: name for name, made_ids in blocks.items() for made_id in made_ids}
+    values["cases"] = [{**cases.row(made_id), "block": names[made_id]} for made_id in listed]
+    html, _ = page_html(printable(session.redactor.value(values)))
     head, tail = html.split(BODIES)
     room = limit - len(encoded(head)) - len(encoded(tail))
     with replacing(path) as file:
         file.write(encoded(head))
-        for group in runs.values():
-            bodies = {}
-            for made in group:
-                body = printable(session.redactor.value(cases.body(made)))
-                bodies[case_key(made)] = body
-            without_turns = {}
-            for key, body in bodies.items():
-                without_turns[key] = {**body, "turns": [], "is_cut": True}
-            # Without transcripts where the whole does not fit; nothing where not even that.
-            for shown, cut in ((bodies, ""), (without_turns, " data-cut")):
-                block = _data(names[group[0]], packed(_pooled(shown)), cut)
-                if len(block) <= room:
-                    room -= len(block)
-                    file.write(block)
-                    break
+        for name, made_ids in blocks.items():
+            bodies, without_turns = {}, {}
+            for made_id in made_ids:
+                body = printable(session.redactor.value(cases.body(made_id)))
+                bodies[case_key(made_id)] = body
+                without_turns[case_key(made_id)] = {**body, "turns": [], "is_cut": True}
+            block = _data(name, packed(_pooled(bodies)))
+            if len(block) > room:
+                block = _data(name, packed(_pooled(without_turns)), " data-cut")
+            # Nothing where not even that fits.
+            if len(block) <= room:
+                room -= len(block)
+                file.write(block)
         file.write(encoded(tail))
 
 
@@ -219,14 +220,17 @@ def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:
     turns: list[JsonValues] = []
     cases = {}
     for key, body in bodies.items():
-        places = []
-        for turn in body["turns"] or ():
+        if body["turns"] is None:
+            cases[key] = body
+            continue
+        turn_numbers = []
+        for turn in body["turns"]:
             text = json.dumps(turn)
             if text not in pool:
                 pool[text] = len(turns)
                 turns.append(turn)
-            places.append(pool[text])
-        cases[key] = {**body, "turns": None if body["turns"] is None else places}
+            turn_numbers.append(pool[text])
+        cases[key] = {**body, "turns": turn_numbers}
     return {"pool": turns, "cases": cases}
 
 
@@ -250,34 +254,35 @@ class SessionCases:
             self.marked["by flicker"].update(decision.flickered)
             self.marked["fix"].update(decision.fixes)
         # What a baseline or a limit decides about is tolerated, too, and nobody expects it to fail.
-        wrong_before = {
-            case for case, before in session.earlier.items() if before.outcome == "disagree"
-        }
-        self.marked["expected to fail"] = set(session.tolerated & wrong_before)
-        self._doubted: set[str] = set()
+        self.marked["expected to fail"] = set()
+        for case_id in session.tolerated & session.earlier.keys():
+            if session.earlier[case_id].outcome == "disagree":
+                self.marked["expected to fail"].add(case_id)
+        self._contradicting: set[str] = set()
         for contradicting in contradicting_cases(session.results):
-            self._doubted.update(result.case_id for result in contradicting)
+            self._contradicting.update(result.case_id for result in contradicting)
         groups = by_made_case(session.results)
-        ranks = {made: rank for rank, made in enumerate(by_made_case(worst_results(session)))}
+        read_first = list(by_made_case(worst_results(session)))
+        in_order = dict.fromkeys(read_first)
+        in_order |= dict.fromkeys(
+            sorted(groups, key=lambda made_id: self._urgency(groups[made_id]))
+        )
+        self.groups = {made_id: groups[made_id] for made_id in in_order}
 
-        def urgency(made: str) -> tuple[int, int]:
-            """What is to be looked at first: wrong verdicts in the order in which to read them,
-            those that a probe turned, doubtful labels, cases without a verdict.
-            """
-            if made in ranks:
-                return 0, ranks[made]
-            signs = {self._kind(groups[made]), *self._tags(groups[made])}
-            for place, sign in enumerate(("turned", "label in doubt", "no verdict"), 1):
-                if sign in signs:
-                    return place, 0
-            return (5 if "not judged" in signs else 4), 0
-
-        self.groups = {made: groups[made] for made in sorted(groups, key=urgency)}
+    def _urgency(self, results: Sequence[CaseResult]) -> int:
+        """What is looked at next, where no verdict on a label is wrong: verdicts that a probe
+        turned, doubtful labels, cases without a verdict.
+        """
+        signs = [self._kind(results), *self._tags(results)]
+        for place, sign in enumerate(("turned", "label in doubt", "no verdict")):
+            if sign in signs:
+                return place
+        return 4 if "not judged" in signs else 3
 
     def rubrics(self) -> dict[str, JsonValues]:
         """The rubrics that rows name, with the levels of their scales."""
         session = self.session
-        values = {}
+        values: dict[str, JsonValues] = {}
         for result in session.results:
             key = _rubric_key(result)
             if key in values:
@@ -287,8 +292,10 @@ class SessionCases:
             rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
             place = ""
             if rubric.file:
-                path, folder = Path(rubric.file), session.folder
-                place = f"{path if folder is None else relative_path(path, folder)}:{rubric.line}"
+                file = Path(rubric.file)
+                if session.folder is not None:
+                    file = relative_path(file, session.folder)
+                place = f"{file}:{rubric.line}"
             scale = session.scale(result)
             values[key] = {
                 "id": rubric.id,
@@ -298,9 +305,9 @@ class SessionCases:
             }
         return values
 
-    def row(self, made: str) -> JsonValues:
+    def row(self, made_id: str) -> JsonValues:
         """The row of the case with this id."""
-        results = self.groups[made]
+        results = self.groups[made_id]
         first = results[0]
         judges = []
         for result in results:
@@ -308,7 +315,7 @@ class SessionCases:
             key = case_key(result.case_id)
             judges.append({"key": key, "name": result.judge, "wrong": is_wrong})
         return {
-            "key": case_key(made),
+            "key": case_key(made_id),
             "suite": first.suite,
             "rubric": _rubric_key(first),
             "run": first.run_id,
@@ -319,7 +326,7 @@ class SessionCases:
             "kind": self._kind(results),
             "tags": self._tags(results),
             "judges": judges,
-            "node": self.session.node(_shown(results).case_id),
+            "node": self.session.node(_first_wrong(results).case_id),
         }
 
     def _kind(self, results: Sequence[CaseResult]) -> str:
@@ -338,43 +345,46 @@ class SessionCases:
         """What else is to be said of a case, by which it can be found."""
         first = results[0]
         ids = {result.case_id for result in results}
-        is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
-        labels = set(blind_scores(self.session, first).values())
-        signs = {tag: bool(ids & marked) for tag, marked in self.marked.items()}
+        tags = [tag for tag, case_ids in self.marked.items() if ids & case_ids]
         if first.label is not None:
-            is_other = bool(labels - {first.label})
-            is_in_doubt = is_other or (bool(is_doubted) and not first.is_accepted)
-            signs["label in doubt"] = is_in_doubt
-            signs["label checked"] = bool(labels) and not is_in_doubt
-        signs |= {
-            "no verdict": any(result.outcome in UNSCORED for result in results),
-            "flickers": any(result.flickers for result in results),
-            "not shown": any(map(not_shown_text, results)),
-            "reason contradicts": any(map(reasoning_disagrees, results)),
-            first.extra.review: first.extra.review not in ("", "undecided"),
-        }
-        return [sign for sign, holds in signs.items() if holds]
+            people_say = set(blind_scores(self.session, first).values())
+            is_unsettled = first.extra.altered or first.extra.reworded or ids & self._contradicting
+            if people_say - {first.label} or (is_unsettled and not first.is_accepted):
+                tags.append("label in doubt")
+            elif people_say:
+                tags.append("label checked")
+        if any(result.outcome in UNSCORED for result in results):
+            tags.append("no verdict")
+        if any(result.flickers for result in results):
+            tags.append("flickers")
+        if any(map(not_shown_text, results)):
+            tags.append("not shown")
+        if any(map(reasoning_disagrees, results)):
+            tags.append("reason contradicts")
+        if first.extra.review not in ("", "undecided"):
+            tags.append(first.extra.review)
+        return tags
 
-    def body(self, made: str) -> JsonValues:
+    def body(self, made_id: str) -> JsonValues:
         """All else of the case with this id; its `turns` are None where no case was made, and its
         `rubric` is what is otherwise than in the suite.
         """
-        session, results = self.session, self.groups[made]
+        session, results = self.session, self.groups[made_id]
         first = results[0]
         case, turns = self.case_and_turns(first)
         rubric = session.rubrics.get((first.suite, first.rubric_id))
-        other = None
+        other_rubric = None
         if case is not None and (rubric is None or case.rubric.instructions != rubric.instructions):
             text = case.rubric.instructions
             if first.extra.reworded and rubric is not None:
                 text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{text}"
-            other = {"id": case.rubric.id, "text": text}
+            other_rubric = {"id": case.rubric.id, "text": text}
         return {
             "turns": turns,
             "voices": [voice._asdict() for voice in voices(session, results, case)],
             "facts": list(self._facts(results, case)),
-            "commands": list(self._commands(_shown(results))),
-            "rubric": other,
+            "commands": list(self._commands(_first_wrong(results))),
+            "rubric": other_rubric,
         }
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case | None, list[JsonValues] | None]:
@@ -388,9 +398,10 @@ class SessionCases:
             return None, None
         turns = case_turns(case)
         if spec.derived and spec.suite in session.probed:
-            changed = session.probed[spec.suite](case, spec)
-            if changed is not None:
-                case, turns = changed, probe_turns(case, changed)
+            probe_case = session.probed[spec.suite](case, spec)
+            if probe_case is not None:
+                turns = probe_turns(case, probe_case)
+                case = probe_case
         for turn in turns:
             for part in (*turn["parts"], *turn.get("was", ())):
                 # Images of logs are large: a page that is served has them.
@@ -423,17 +434,20 @@ class SessionCases:
             for note in case.run.notes:
                 yield "Note", note
 
-    def _commands(self, shown: CaseResult) -> Iterator[tuple[str, str]]:
-        command = self.session.commands.get(shown.case_id)
+    def _commands(self, result: CaseResult) -> Iterator[tuple[str, str]]:
+        command = self.session.commands.get(result.case_id)
         if command:
-            if shown.outcome == "disagree" and not shown.spec.derived:
+            if result.outcome == "disagree" and not result.spec.derived:
                 yield "Is the label wrong?", f"{command} --jrh-review"
             yield "Run it again", command
 
 
-def _shown(results: Sequence[CaseResult]) -> CaseResult:
+def _first_wrong(results: Sequence[CaseResult]) -> CaseResult:
     """The first of a panel's results that is wrong, else the first."""
-    return next((result for result in results if result.outcome == "disagree"), results[0])
+    for result in results:
+        if result.outcome == "disagree":
+            return result
+    return results[0]
 
 
 def _rubric_key(result: CaseResult) -> str:
@@ -475,19 +489,18 @@ def probe_turns(base: Case, case: Case) -> list[JsonValues]:
     """The turns of a case that a probe made of another one, beside those of that."""
     turns = []
     for pair in turn_pairs(base.messages, case.messages):
-        if pair.new is None and pair.old is not None:
-            turns.append({**_turn(base.messages[pair.old], pair.old), "state": LEFT_OUT})
-        elif pair.new is not None:
-            message = case.messages[pair.new]
-            turn = _turn(message, pair.new)
-            if pair.old is None:
-                turn["state"] = INSERTED
-            elif base.messages[pair.old] != message:
-                turn["state"] = BY_PROBE
-                # As it is written: a probe may change how JSON is laid out.
-                turn["parts"] = list(_parts(message, raw=True))
-                turn["was"] = list(_parts(base.messages[pair.old], raw=True))
-            turns.append(turn)
+        before, after = _message(base.messages, pair.old), _message(case.messages, pair.new)
+        turn = _turn(after or before, pair.new if pair.new is not None else pair.old or 0)
+        if pair.new is None:
+            turn["state"] = LEFT_OUT
+        elif pair.old is None:
+            turn["state"] = INSERTED
+        elif before != after:
+            turn["state"] = BY_PROBE
+            # As it is written: a probe may change how JSON is laid out.
+            turn["parts"] = list(_parts(after))
+            turn["was"] = list(_parts(before))
+        turns.append(turn)
     return turns
 
 
@@ -510,20 +523,22 @@ def _made_turn(case: Case, pair: TurnPair) -> JsonValues:
         if edit.message_index <= index < edit.message_index + length:
             edits.append(edit)
     # An error, or reasoning that said what an act changed.
-    is_other = before != after and any(edit.is_splice for edit in edits)
-    if _said(before) == _said(after) and not is_other:
+    is_changed = before != after and any(edit.is_splice for edit in edits)
+    if _words_and_calls(before) == _words_and_calls(after) and not is_changed:
         return turn
     turn["why"] = list(_why(case, pair.old, edits))
     if pair.old is None and holds_acts(case):
         return {**turn, "state": INSERTED}
-    by_person = any(edit.editor_reason == BY_HAND for edit in edits)
-    has_reasoning = any(part["kind"] == "reasoning" for part in turn["parts"])
+    turn["state"] = EDITED
+    if any(edit.editor_reason == BY_HAND for edit in edits):
+        turn["state"] = BY_PERSON
     # The text of an edited turn is in one part, and its reasoning is gone.
-    was = list(_parts(before, bare=not has_reasoning))
-    return {**turn, "state": BY_PERSON if by_person else EDITED, "was": was}
+    has_reasoning = any(part["kind"] == "reasoning" for part in turn["parts"])
+    turn["was"] = _laid_out(before, bare=not has_reasoning)
+    return turn
 
 
-def _said(message: Message) -> tuple[str, str]:
+def _words_and_calls(message: Message) -> tuple[str, str]:
     return message_text(message), render_tool_calls(message)
 
 
@@ -531,11 +546,11 @@ def _message(messages: Sequence[Message], index: int | None) -> Message:
     return messages[index] if index is not None and index < len(messages) else {}
 
 
-def _why(case: Case, old: int | None, edits: Iterable[Edit]) -> Iterator[list[str]]:
-    """Why a turn was changed that stood at position `old` of the run, as titles and texts."""
+def _why(case: Case, position: int | None, edits: Iterable[Edit]) -> Iterator[list[str]]:
+    """Why a turn was changed that stood at this position of the run, as titles and texts."""
     plan = case.outcome.plan
-    for step in plan.steps if plan else ():
-        if step.message_index == old:
+    for step in plan.steps if plan is not None else ():
+        if step.message_index == position:
             yield ["Goal", step.goal]
             yield ["Why this turn", step.rationale]
     for edit in edits:
@@ -547,22 +562,24 @@ def _why(case: Case, old: int | None, edits: Iterable[Edit]) -> Iterator[list[st
 
 def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
     role = one_line(str(message.get("role", "unknown")))
-    turn: JsonValues = {"index": index, "role": role, "parts": list(_parts(message, bare=bare))}
-    turn["role"] += one_line(named(message))
+    turn: JsonValues = {"index": index, "role": f"{role}{one_line(named(message))}"}
+    turn["parts"] = _laid_out(message, bare=bare)
     if role == "tool" and message.get("function"):
         turn["name"] = one_line(str(message["function"]))
     return turn
 
 
-def _parts(message: Message, *, bare: bool = False, raw: bool = False) -> Iterator[JsonValues]:
-    """The parts of a turn; `bare` as in `bare_turns`, and `raw` with JSON as it is written."""
-    for part in _written_parts(message, bare=bare):
-        if part["kind"] == "result" and not raw:
+def _laid_out(message: Message, *, bare: bool = False) -> list[JsonValues]:
+    """The parts of a turn with JSON of results over several lines; `bare` as in `bare_turns`."""
+    parts = list(_parts(message, bare=bare))
+    for part in parts:
+        if part["kind"] == "result":
             part["text"] = indented_json(part["text"])
-        yield part
+    return parts
 
 
-def _written_parts(message: Message, *, bare: bool) -> Iterator[JsonValues]:
+def _parts(message: Message, *, bare: bool = False) -> Iterator[JsonValues]:
+    """The parts of a turn as they are written."""
     text_kind = "result" if message.get("role") == "tool" else "text"
     error = message.get("error")
     if isinstance(error, dict):
