@@ -24,7 +24,7 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.text import counted
-from pytest_jrh.people.blind import LabelBoard
+from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelBook, LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve

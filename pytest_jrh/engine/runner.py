@@ -338,7 +338,7 @@ class CaseRunner:
         except (NoVerdictCase, Unscored, InputError) as reason:
             if review is not None:
                 rejected = reason.rejected if isinstance(reason, NoVerdictCase) else None
-                review.miss(spec, rejected)
+                review.end_without_case(spec, rejected)
             raise
         if review is None:
             return case
@@ -348,12 +348,12 @@ class CaseRunner:
             is_placed = attempt.asked_by is None
             async with self._place_lent() if is_placed else contextlib.nullcontext():
                 await self._until_finalized(review)
-        attempt.human_reviewed, decision = review.said(case)
+        attempt.human_reviewed, decision = review.decision(case)
         if decision is None:
             return case
-        obeyed = review.obeyed(case)
-        self._settings.on_reviewed(obeyed, decision)
-        return obeyed
+        decided = review.as_decided(case)
+        self._settings.on_reviewed(decided, decision)
+        return decided
 
     async def _look_ahead(self, case: Case, ready: ReadySuite, review: ReviewDesk) -> None:
         """Show the judge's verdict before people decide, where it is recorded: whether judge or
@@ -364,7 +364,7 @@ class CaseRunner:
         if not ready.test(case.spec.test).evaluate:
             return
         with contextlib.suppress(NoVerdictCase, Unscored, InputError):
-            await self._judge(Attempt(case.spec, review.obeyed(case)), ready)
+            await self._judge(Attempt(case.spec, review.as_decided(case)), ready)
 
     async def _until_finalized(self, review: ReviewDesk) -> None:
         """Wait for the end of a review."""

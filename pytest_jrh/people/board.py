@@ -1,35 +1,43 @@
-"""The state of a page: the cases made so far, and what people said of each.
+"""The state of a page: the cases made so far, and what people say of each.
 
-`Board` is what reviews and blind labelling share; on a `ReviewBoard` people decide about the cases.
-The engine's thread hands cases in at the `ReviewDesk` and gets them back as people decided; the
-page's threads bring what people do; the session's waits until they have ended it.
+On a `ReviewBoard` people decide about the cases of a session, on a `LabelBoard` they label them
+blind. The engine's thread hands cases in at the `ReviewDesk`; the page's threads bring what people
+do; the session's waits until they have ended it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
+from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Judgment
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.runs import DEFAULT_SEED
+from pytest_jrh.core.scales import scale_of
+from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.decisions import (
     CallEdit,
     Decision,
     DecisionStore,
     TurnEdit,
+    apply_decision,
     is_editable,
-    obeyed,
     with_edits,
 )
+from pytest_jrh.people.labels import LabelBook, PersonLabel
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.records import case_digest
 
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -51,6 +59,11 @@ class ReviewCase:
     version: int = 0
     judged: Mapping[str, Judgment] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, case: Case) -> ReviewCase:
+        """A case as it comes to the page."""
+        return cls(generation_id(case.spec), case_digest(case), case)
+
     @property
     def rejected(self) -> bool:
         """Whether the verifier rejected the case, so that nothing can be decided about it."""
@@ -61,13 +74,12 @@ class ReviewCase:
         """The name of the case in addresses: derived from its id, without any character of it."""
         return short_digest(self.case_id, KEY_LENGTH)
 
-
-def check_label(case: Case, label: int) -> None:
-    """Raise `InputError` for a label that is not on the scale of a case."""
-    scale = [0, 1] if case.mode == "binary" else [level.score for level in case.levels]
-    if label not in scale:
-        message = f"{label} is not a label of this case; must be one of "
-        raise InputError(message + ", ".join(map(str, scale)))
+    def check_label(self, label: int) -> None:
+        """Raise `InputError` for a label that is not on the scale of the case."""
+        scores = scale_of(self.case.levels).scores
+        if label not in scores:
+            message = f"{label} is not a label of this case; must be one of "
+            raise InputError(message + ", ".join(map(str, scores)))
 
 
 @frozen
@@ -99,6 +111,7 @@ class Board(ABC):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._entries: dict[str, ReviewCase] = {}
         self._announced: set[str] = set()
         self._ended: set[str] = set()
         self._finalized = threading.Event()
@@ -178,6 +191,22 @@ class Reviewed:
             return self.entry.case
         return with_edits(self.entry.case, self.decision)
 
+    @property
+    def word(self) -> HumanReview:
+        """What people decided about the case, in a word."""
+        if self.decision is not None:
+            return self.decision.action
+        return "undecided" if self.void is None else "void"
+
+
+def _reviewed(entry: ReviewCase, last: Decision | None) -> Reviewed:
+    """A case with the last decision about any version of it."""
+    if entry.rejected or last is None:
+        return Reviewed(entry, None, None)
+    if last.is_about(entry.digest):
+        return Reviewed(entry, last, None)
+    return Reviewed(entry, None, last)
+
 
 class ReviewBoard(Board):
     """The cases of a session on their way through review.
@@ -191,12 +220,11 @@ class ReviewBoard(Board):
     def __init__(self, stores: Mapping[tuple[str, str], DecisionStore]) -> None:
         super().__init__()
         self._stores = dict(stores)
-        self._entries: dict[str, ReviewCase] = {}
         self._final: dict[str, Decision] | None = None
 
     def add(self, case: Case) -> None:
         """Take in a case; made again in another way, it takes the place of the earlier one."""
-        entry = ReviewCase(generation_id(case.spec), case_digest(case), case)
+        entry = ReviewCase.of(case)
         with self._lock:
             before = self._entries.get(entry.key)
             if before is None or (before.digest, before.rejected) != (entry.digest, entry.rejected):
@@ -210,21 +238,15 @@ class ReviewBoard(Board):
                 judged = {**entry.judged, case.spec.judge or "": judgment}
                 self._put(replace(entry, judged=judged))
 
-    def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
-        """What people say of a case in a word, and their decision about this very version; once the
-        review has ended, what had been decided by then.
+    def review(self, case: Case) -> Reviewed:
+        """What people say of this very version of a case; once the review has ended, what they had
+        decided by then.
         """
-        case_id = generation_id(case.spec)
+        entry = ReviewCase.of(case)
         with self._lock:
             if self._final is None:
-                decision = self._store(case).get(case_id)
-            else:
-                decision = self._final.get(case_id)
-        if decision is None:
-            return "undecided", None
-        if not decision.is_about(case_digest(case)):
-            return "void", None
-        return decision.action, decision
+                return self._decided(entry)
+            return _reviewed(entry, self._final.get(entry.case_id))
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with.
@@ -264,7 +286,7 @@ class ReviewBoard(Board):
         """Give a case another expected label, out of those that its judge can give."""
         with self._lock:
             entry, decision = self._to_decide(key, digest)
-            check_label(entry.case, expected)
+            entry.check_label(expected)
             # The label that the case was made with is no difference, unless the decision was taken
             # about the case before people edited it.
             is_first = decision.expected is None or decision.case_digest == entry.digest
@@ -292,28 +314,23 @@ class ReviewBoard(Board):
             if content is not None and not content.strip() and content != text:
                 message = f"message {message_index} would be empty; reject the case instead"
                 raise InputError(message)
-            turns = {turn.message_index: turn for turn in decision.turns}
+            edited_turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
             unchanged = content == text and not calls
-            if content is None or (unchanged and message_index not in turns):
-                turns.pop(message_index, None)
+            if content is None or (unchanged and message_index not in edited_turns):
+                edited_turns.pop(message_index, None)
             else:
-                turns[message_index] = TurnEdit(
+                edited_turns[message_index] = TurnEdit(
                     message_index=message_index, content=content, calls=calls
                 )
-            in_order = tuple(turns[index] for index in sorted(turns))
+            in_order = tuple(edited_turns[index] for index in sorted(edited_turns))
             return self._keep(entry, decision, action="edited", turns=in_order)
 
     def get(self, key: str) -> Reviewed:
         """The case with this key; raises `LookupError`."""
         with self._lock:
-            return self._reviewed(self._entries[key])
-
-    def _shown_and_done(self) -> tuple[int, int]:
-        shown = [entry for entry in self._entries.values() if not entry.rejected]
-        decided = [entry for entry in shown if self._reviewed(entry).decision is not None]
-        return len(shown), len(decided)
+            return self._decided(self._entries[key])
 
     def changes(self, since: int = 0) -> tuple[int, tuple[Reviewed, ...]]:
         """The present version, and the cases that are new or changed since an earlier one, in order
@@ -321,7 +338,12 @@ class ReviewBoard(Board):
         """
         with self._lock:
             changed = [entry for entry in self._entries.values() if entry.version > since]
-            return self.version, tuple(self._reviewed(entry) for entry in changed)
+            return self.version, tuple(map(self._decided, changed))
+
+    def _shown_and_done(self) -> tuple[int, int]:
+        shown = [entry for entry in self._entries.values() if not entry.rejected]
+        decided = [entry for entry in shown if self._decided(entry).decision is not None]
+        return len(shown), len(decided)
 
     def _to_decide(self, key: str, digest: str) -> tuple[ReviewCase, Decision]:
         """A case to decide about, and the decision that is to be changed."""
@@ -333,11 +355,11 @@ class ReviewBoard(Board):
             message = "the verifier rejected this case, so nothing can be decided about it"
             raise InputError(message)
         blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
-        return entry, self._reviewed(entry).decision or blank
+        return entry, self._decided(entry).decision or blank
 
     def _keep(self, entry: ReviewCase, before: Decision, **changes: Any) -> Reviewed:
         """Change a decision, on the disk first; one that edits nothing is taken back."""
-        store, decision = self._store(entry.case), before.model_copy(update=changes)
+        store, decision = self._store(entry), before.model_copy(update=changes)
         if decision.action == "edited" and not decision.has_edits:
             store.withdraw(entry.case_id)
         elif decision != store.get(entry.case_id):
@@ -347,22 +369,272 @@ class ReviewBoard(Board):
                 decision = decision.model_copy(update={"edited_digests": tuple(digests)})
             store.append(decision)
         self._put(entry)
-        return self._reviewed(self._entries[entry.key])
+        return self.get(entry.key)
 
     def _put(self, entry: ReviewCase) -> None:
         self.version += 1
         self._entries[entry.key] = replace(entry, version=self.version)
 
-    def _reviewed(self, entry: ReviewCase) -> Reviewed:
-        if entry.rejected:
-            return Reviewed(entry, None, None)
-        decision = self._store(entry.case).get(entry.case_id)
-        if decision is None or decision.is_about(entry.digest):
-            return Reviewed(entry, decision, None)
-        return Reviewed(entry, None, decision)
+    def _decided(self, entry: ReviewCase) -> Reviewed:
+        return _reviewed(entry, self._store(entry).get(entry.case_id))
 
-    def _store(self, case: Case) -> DecisionStore:
-        return self._stores[case.spec.suite, case.spec.test]
+    def _store(self, entry: ReviewCase) -> DecisionStore:
+        return self._stores[entry.case.spec.suite, entry.case.spec.test]
+
+
+def draw(
+    digests: Collection[str], size: int, seed: int, labelled: Collection[str] = ()
+) -> frozenset[str]:
+    """The digests of `size` cases, or of all where there are no more, each with the same chance, so
+    that the sample stands for all cases without weights.
+
+    Chance alone decides, from a seed and the digests: a case that comes or goes changes as little
+    as possible, and the order in which cases were made changes nothing. Those are drawn first that
+    are `labelled`: a sample goes on from them where cases were added, and those are next that any
+    sample would have first.
+    """
+    ranked = _ranked(digests, seed, "draw")
+    return frozenset(sorted(ranked, key=lambda digest: digest not in labelled)[:size])
+
+
+def in_order(
+    drawn: Collection[str], seed: int, reviewer: str, case_of: Callable[[str], tuple[str, str]]
+) -> list[str]:
+    """The sample in the order in which a reviewer sees it, which is his or her own.
+
+    `case_of` gives the rubric and the run of a digest. Cases of a rubric come together, so that it
+    is read once, and of them one of each run in turn: two of a run in a row, which would show what
+    was edited, come only where no other run is left.
+    """
+    by_rubric: dict[str, dict[str, list[str]]] = {}
+    for digest in _ranked(drawn, seed, f"order {reviewer}"):
+        rubric, run = case_of(digest)
+        by_rubric.setdefault(rubric, {}).setdefault(run, []).append(digest)
+    ordered: list[str] = []
+    for by_run in by_rubric.values():
+        for one_of_each_run in zip_longest(*by_run.values()):
+            ordered += filter(None, one_of_each_run)
+    return ordered
+
+
+def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
+    return sorted(digests, key=lambda digest: short_digest(f"{seed}\n{purpose}\n{digest}", 64))
+
+
+@frozen
+class Assigned:
+    """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
+    the `label` that he or she gave.
+
+    `is_blind`: a label that is given now is a blind one.
+    """
+
+    key: str
+    number: int
+    entry: ReviewCase
+    label: PersonLabel | None
+    is_blind: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits for a label of this reviewer."""
+        return self.label is None or self.label.withdrawn
+
+
+_LATE = "without a label when the reviewer finished"
+
+
+class LabelBoard(Board):
+    """The cases of some suites on their way to people's labels; no case waits for one.
+
+    `settings` are those of each suite, and `book` keeps the labels; `reviewer` is the only one who
+    labels, where the command line names one. Reviewers and cases go by keys that are drawn at
+    random, the same case by another one for each reviewer.
+
+    Nothing is ever revealed here: who has finished reads the report, so that no label that he or
+    she gives after `finish` is blind.
+    """
+
+    task = "label blind"
+
+    def __init__(
+        self,
+        settings: Mapping[str, BlindSection],
+        book: LabelBook,
+        *,
+        reviewer: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._settings = settings
+        self._book = book
+        self.reviewer = reviewer
+        # A digest of what a reviewer may not know would say it to whoever can compute it.
+        self._secret = secrets.token_bytes(32)
+        self._drawn: set[str] = set()
+        # Those of the drawn cases that everybody labels.
+        self._shared: set[str] = set()
+        self._orders: dict[str, list[str]] = {}
+        self._names: dict[str, str] = {}
+        # Digests with the name of a reviewer who labelled them blind in this session.
+        self._given: set[tuple[str, str]] = set()
+        self._finished: set[str] = set()
+
+    def add(self, case: Case) -> None:
+        """Take in a case of a suite that is labelled; of equal ones the first."""
+        if case.spec.suite in self._settings:
+            entry = ReviewCase.of(case)
+            with self._lock:
+                self._entries.setdefault(entry.digest, entry)
+
+    def end(self, case_id: str, case: Case | None = None) -> None:
+        """Say that an announced case has ended; the sample is drawn when all have."""
+        with self._lock:
+            super().end(case_id, case)
+            if not self._drawn and self._announced <= self._ended:
+                self._draw()
+                self.version += 1
+
+    def enter(self, name: str) -> tuple[str, str]:
+        """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
+
+        Raises `InputError` for a name that cannot be one, or that the command line does not have.
+        """
+        name = name.strip()
+        reason = name_problem(name)
+        if reason is None and self.reviewer not in (None, name):
+            reason = f"this session is labelled by {self.reviewer}"
+        if reason is not None:
+            raise InputError(reason)
+        with self._lock:
+            for key, entered in self._names.items():
+                if entered == name:
+                    return key, name
+            key = secrets.token_hex(10)
+            self._names[key] = name
+            return key, name
+
+    def assigned(self, reviewer: str) -> list[Assigned]:
+        """The cases of a reviewer, in his or her order: those that all label, those that he or she
+        has labelled, and those that nobody else has.
+
+        Raises `LookupError` for an unknown reviewer.
+        """
+        with self._lock:
+            cases = []
+            for assigned in self._numbered(self._names[reviewer]):
+                digest = assigned.entry.digest
+                is_anyones = digest in self._shared or not self._book.labelled_by(digest)
+                if is_anyones or not assigned.is_open:
+                    cases.append(assigned)
+            return cases
+
+    def open(self, reviewer: str, key: str) -> Assigned:
+        """One case of a reviewer. Raises `LookupError`."""
+        with self._lock:
+            for assigned in self._numbered(self._names[reviewer]):
+                if assigned.key == key:
+                    return assigned
+            raise LookupError(key)
+
+    def give(self, reviewer: str, key: str, label: int | None, note: str = "") -> Assigned:
+        """Label a case: blind, unless the reviewer may have read a report of it.
+
+        On the disk first: raises `OSError` where that fails, and nothing has changed then.
+        `LookupError` for a case that the reviewer does not have, `InputError` for a label that is
+        not on its scale.
+        """
+        with self._lock:
+            assigned = self.open(reviewer, key)
+            if label is not None:
+                assigned.entry.check_label(label)
+            name = self._names[reviewer]
+            self._keep(assigned, name, label, blind=assigned.is_blind, note=note)
+            if assigned.is_blind:
+                self._given.add((assigned.entry.digest, name))
+            return self.open(reviewer, key)
+
+    def withdraw(self, reviewer: str, key: str) -> Assigned:
+        """Take a label back; see `give` for errors."""
+        with self._lock:
+            assigned = self.open(reviewer, key)
+            if not assigned.is_open:
+                self._keep(assigned, self._names[reviewer], None, withdrawn=True)
+            return self.open(reviewer, key)
+
+    def finish(self, reviewer: str) -> tuple[str, ...]:
+        """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
+        No later label of his or hers is blind, in this session or a later one.
+
+        Raises `LookupError` for an unknown reviewer, and `OSError` where what has no label yet
+        cannot be noted; then nothing has ended.
+        """
+        with self._lock:
+            name = self._names[reviewer]
+            for assigned in self._numbered(name):
+                if assigned.label is None:
+                    self._keep(assigned, name, None, note=_LATE, withdrawn=True)
+            self._finished.add(name)
+            self.version += 1
+            others = sorted(set(self._names.values()) - self._finished)
+        if not others:
+            self.finalize()
+        return tuple(others)
+
+    def _keep(self, assigned: Assigned, name: str, label: int | None, **more: Any) -> None:
+        """Keep what the reviewer of this name says of a case."""
+        entry = assigned.entry
+        self._book.keep(entry.case, PersonLabel(entry.digest, name, label, **more))
+        self.version += 1
+
+    def _shown_and_done(self) -> tuple[int, int]:
+        labelled = [digest for digest in self._drawn if self._book.labelled_by(digest)]
+        return len(self._drawn), len(labelled)
+
+    def _draw(self) -> None:
+        """Draw of each suite a sample of the cases that are judged, as no other label counts for a
+        judge's figures, and of the rejected ones the same share.
+        """
+        seed = DEFAULT_SEED
+        by_suite = grouped((entry.case.spec.suite, entry) for entry in self._entries.values())
+        for suite, entries in by_suite.items():
+            settings = self._settings[suite]
+            rejected = {entry.digest for entry in entries if entry.rejected}
+            judged = {entry.digest for entry in entries} - rejected
+            labelled = frozenset(filter(self._book.has_blind, judged | rejected))
+            of_rejected = settings.sample
+            if judged:
+                of_rejected = round(len(rejected) * min(1.0, settings.sample / len(judged)))
+            drawn = draw(judged, settings.sample, seed, labelled)
+            drawn |= draw(rejected, of_rejected, seed, labelled)
+            number_shared = round(settings.overlap * len(drawn))
+            self._shared.update(_ranked(drawn, seed, "overlap")[:number_shared])
+            self._drawn |= drawn
+
+    def _numbered(self, name: str) -> Iterator[Assigned]:
+        """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
+        if self._drawn and name not in self._orders:
+            seed = DEFAULT_SEED * len(self._settings)
+            self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)
+        has_finished = name in self._finished
+        for number, digest in enumerate(self._orders.get(name, ()), 1):
+            label = self._book.of(digest, name)
+            # What was labelled in an earlier session is in a report of it.
+            is_unseen = label is None or (digest, name) in self._given
+            yield Assigned(
+                key=self._key(name, digest),
+                number=number,
+                entry=self._entries[digest],
+                label=label,
+                is_blind=is_unseen and not has_finished,
+            )
+
+    def _key(self, name: str, digest: str) -> str:
+        """The name of a case in a reviewer's addresses, so that two people cannot compare them."""
+        return hmac.digest(self._secret, f"{digest} {name}".encode(), "sha256").hex()[:20]
+
+    def _rubric_and_run(self, digest: str) -> tuple[str, str]:
+        spec = self._entries[digest].case.spec
+        return f"{spec.suite} {spec.rubric_id}", f"{spec.run_id} {spec.epoch}"
 
 
 @dataclass(frozen=True)
@@ -385,7 +657,7 @@ class ReviewDesk:
         if case_ids:
             self.page.announce(case_ids)
 
-    def miss(self, spec: CaseSpec, rejected: Case | None = None) -> None:
+    def end_without_case(self, spec: CaseSpec, rejected: Case | None = None) -> None:
         """Count an announced case that was not made; show the one that was `rejected`."""
         if self._shows(spec):
             self.page.end(generation_id(spec), rejected)
@@ -400,19 +672,22 @@ class ReviewDesk:
         shown: Case | None = case
         if self.page is not self.board:
             try:
-                shown = self.obeyed(case)
+                shown = self.as_decided(case)
             except NoVerdictCase:
                 shown = None
         self.page.end(generation_id(case.spec), shown)
         return self.page is self.board and not self.page.finalized
 
-    def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
-        """What people say of a case in a word, and their decision about this very version."""
-        return self.board.said(case) if case.spec.suite in self.obeying else ("", None)
+    def decision(self, case: Case) -> tuple[HumanReview, Decision | None]:
+        """What people decided about this very version of a case, in a word and in full."""
+        if case.spec.suite not in self.obeying:
+            return "", None
+        reviewed = self.board.review(case)
+        return reviewed.word, reviewed.decision
 
-    def obeyed(self, case: Case) -> Case:
+    def as_decided(self, case: Case) -> Case:
         """Give the case as people decided; raises `NoVerdictCase` where they rejected it."""
-        return obeyed(case, self.said(case)[1])
+        return apply_decision(case, self.decision(case)[1])
 
     def judged(self, case: Case, judgment: Judgment) -> None:
         """Keep a verdict for the page; that of blind labelling shows none."""

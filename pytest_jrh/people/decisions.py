@@ -170,7 +170,7 @@ def open_stores(
     return stores
 
 
-def obeyed(case: Case, decision: Decision | None) -> Case:
+def apply_decision(case: Case, decision: Decision | None) -> Case:
     """Give the case as it was decided: as made where nobody decided, with a person's edits where
     there are some.
 

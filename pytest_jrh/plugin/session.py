@@ -41,8 +41,7 @@ from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
 
 if TYPE_CHECKING:
-    from pytest_jrh.people.blind import LabelBoard
-    from pytest_jrh.people.board import ReviewDesk
+    from pytest_jrh.people.board import LabelBoard, ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
 
 
@@ -426,7 +425,7 @@ class Reviewing:
         for suite in suites:
             people += self._session.suites.named(suite.name).people
         if is_blind:
-            from pytest_jrh.people.blind import LabelBoard
+            from pytest_jrh.people.board import LabelBoard
 
             reviewer, redact = self._session.options.reviewer, self._session.redactor.text
             settings = {suite.name: suite.config.blind for suite in suites}

@@ -20,7 +20,7 @@ from pytest_jrh.cases.acts import acts_of, calls_of_turn
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Case, HumanReview
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import check_depth, parsed, read_text
 from pytest_jrh.core.errors import InputError
@@ -34,8 +34,7 @@ from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
-from pytest_jrh.people.blind import Assigned, LabelBoard
-from pytest_jrh.people.board import KEY_LENGTH, ReviewBoard, Reviewed
+from pytest_jrh.people.board import KEY_LENGTH, Assigned, LabelBoard, ReviewBoard, Reviewed
 from pytest_jrh.people.decisions import CallEdit, holds_acts, is_editable
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.page import (
@@ -119,7 +118,7 @@ class ReviewedCases(SessionCases):
         return {
             **super().row(made),
             "digest": one.entry.digest,
-            "decision": "rejected by the verifier" if one.entry.rejected else _word(one),
+            "decision": "rejected by the verifier" if one.entry.rejected else one.word,
             "action": action,
             "note": one.decision.note if one.decision else "",
             "label": one.case.expected,
@@ -145,13 +144,6 @@ class ReviewedCases(SessionCases):
         }
 
 
-def _word(reviewed: Reviewed) -> HumanReview:
-    """What people decided about a case, in a word."""
-    if reviewed.decision is not None:
-        return reviewed.decision.action
-    return "undecided" if reviewed.void is None else "void"
-
-
 def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
     """A result of each judge that has judged a case; where none has, one without a verdict."""
     entry, case = reviewed.entry, reviewed.case
@@ -159,7 +151,7 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
         spec = replace(case.spec, judge=name) if name else case.spec
         verdicts = entry.judged[name].verdicts if entry.judged else ()
         result = case_result(spec, case, verdicts=verdicts)
-        extra = replace(result.extra, review="" if entry.rejected else _word(reviewed))
+        extra = replace(result.extra, review="" if entry.rejected else reviewed.word)
         yield replace(result, case_digest=entry.digest, extra=extra)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.people.blind import LabelBoard
+    from pytest_jrh.people.board import LabelBoard
     from pytest_jrh.review.serving import Page
 
 

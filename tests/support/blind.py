@@ -14,7 +14,7 @@ from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.core.runs import Label
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.people.blind import LabelBoard
+from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelBook, write_beside_cases
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite

@@ -15,8 +15,8 @@ from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,
+    apply_decision,
     decisions_path,
-    obeyed,
     with_edits,
 )
 from pytest_jrh.store.records import case_digest, read_case, record_line
@@ -61,4 +61,4 @@ def decide(
 
 def as_reviewed(board: ReviewBoard, case: Case) -> Case:
     """A case as it goes to the judge; raises `NoVerdictCase` where it was rejected."""
-    return obeyed(case, board.said(case)[1])
+    return apply_decision(case, board.review(case).decision)

@@ -11,8 +11,7 @@ import pytest
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.redact import REDACTED, Redactor
-from pytest_jrh.people.blind import Assigned
-from pytest_jrh.people.board import ReviewBoard, ReviewCase, Reviewed
+from pytest_jrh.people.board import Assigned, ReviewBoard, ReviewCase, Reviewed
 from pytest_jrh.people.decisions import (
     CallEdit,
     Decision,

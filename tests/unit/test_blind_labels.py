@@ -16,8 +16,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.people.blind import LabelBoard, draw, in_order
-from pytest_jrh.people.board import ReviewBoard, ReviewDesk
+from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, in_order
 from pytest_jrh.people.decisions import open_stores
 from pytest_jrh.people.labels import blind_votes, labels_path, read_people
 from pytest_jrh.review import Labelling
@@ -344,8 +343,8 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
     for case in (*cases, probe):
         assert not desk.awaits(case)
         desk.judged(case, Judgment((Verdict(1, "so"),)))
-    desk.miss(lost[0].spec, lost[0])
-    desk.miss(lost[1].spec)
+    desk.end_without_case(lost[0].spec, lost[0])
+    desk.end_without_case(lost[1].spec)
     ann, _ = board.enter("ann")
     shown = {one.entry.case.spec.run_id: one.entry for one in board.assigned(ann)}
     assert set(shown) == {"support-001", "support-002", "support-003"}

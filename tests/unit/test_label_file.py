@@ -22,7 +22,7 @@ from pytest_jrh.cli.init import start_suite
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.people.blind import LabelBoard
+from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelBook, LabelTable, PersonLabel
 from pytest_jrh.review.serving import Page
 from pytest_jrh.sources import tables

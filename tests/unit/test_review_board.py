@@ -225,8 +225,8 @@ def test_a_case_of_a_suite_on_the_page_waits_until_the_review_is_final(desk: Rev
 def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
     desk.announce([OTHER.spec])
     assert not desk.awaits(OTHER)
-    assert desk.said(OTHER) == ("", None)
-    desk.miss(OTHER.spec)
+    assert desk.decision(OTHER) == ("", None)
+    desk.end_without_case(OTHER.spec)
     progress = desk.board.progress()
     assert (progress.total, progress.ended, progress.shown) == (0, 0, 0)
 
@@ -238,7 +238,7 @@ def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: Review
     for spec in panel:
         assert desk.awaits(make_case(spec))
     for spec in lost:
-        desk.miss(spec)
+        desk.end_without_case(spec)
     progress = desk.board.progress()
     assert (progress.total, progress.ended, progress.shown) == (2, 2, 1)
 
@@ -247,15 +247,15 @@ def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
     desk: ReviewDesk,
 ) -> None:
     desk.awaits(CASE)
-    assert desk.said(CASE) == ("undecided", None)
+    assert desk.decision(CASE) == ("undecided", None)
     entry = desk.board.changes()[1][0].entry
     desk.board.decide(entry.key, entry.digest, "rejected", note="contradicts the tool")
-    word, decision = desk.said(CASE)
+    word, decision = desk.decision(CASE)
     assert word == "rejected"
     assert decision is not None
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
-        desk.obeyed(CASE)
-    assert desk.said(make_case(new_text="Made in another way.")) == ("void", None)
+        desk.as_decided(CASE)
+    assert desk.decision(make_case(new_text="Made in another way.")) == ("void", None)
 
 
 @pytest.mark.parametrize(

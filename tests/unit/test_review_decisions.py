@@ -1,4 +1,4 @@
-"""Decisions are on the disk at once, survive a killed process, and are obeyed."""
+"""Decisions are on the disk at once, survive a killed process, and are apply_decision."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,
+    apply_decision,
     decisions_path,
-    obeyed,
     open_stores,
 )
 from pytest_jrh.store.records import case_digest
@@ -104,4 +104,4 @@ def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> Non
         TurnEdit(message_index=0, content="forged"),
         TurnEdit(message_index=99, content="forged"),
     )
-    assert obeyed(CASE, decision("edited", turns=other)) == replace(CASE)
+    assert apply_decision(CASE, decision("edited", turns=other)) == replace(CASE)
