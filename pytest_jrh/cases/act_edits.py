@@ -329,7 +329,7 @@ class _Making:
                 return False
             raise NoVerdictCase(
                 "unusable_edit",
-                f"unusable edit: the editor returned the call of turn {act.turn} as it was",
+                f"the editor returned the call of turn {act.turn} as it was",
             )
         self._splice(
             step,
@@ -610,7 +610,7 @@ def _like(char: str, random: Random) -> str:
 
 
 def _broken(text: str) -> NoVerdictCase:
-    return NoVerdictCase("broken_structure", f"an edit breaks the structure: {text}")
+    return NoVerdictCase("broken_structure", text)
 
 
 def _cut(text: str) -> str:

@@ -471,7 +471,7 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
         returned = (
             f"turn {position} as it was" if new_content else f"an empty text for turn {position}"
         )
-        raise NoVerdictCase("unusable_edit", f"unusable edit: the editor returned {returned}")
+        raise NoVerdictCase("unusable_edit", f"the editor returned {returned}")
     work.messages, dropped = apply_single_edit(work.messages, position, text)
     of_acts = follows is not None
     work.add(

@@ -20,7 +20,7 @@ import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,7 +29,7 @@ from pytest_jrh.core import frozen
 if TYPE_CHECKING:
     from pytest_jrh.core.cases import Case
     from pytest_jrh.core.results import CaseResult
-    from pytest_jrh.core.skips import SkipKind, UnscoredKind
+    from pytest_jrh.core.skips import SkipKind, UnscoredKind, Why
 
 
 _T = TypeVar("_T")
@@ -115,6 +115,20 @@ class Unscored(JrhError):
     def __str__(self) -> str:
         return f"{self.outcome} in stage {self.stage}: {self.cause} {self.advice}".rstrip()
 
+    @property
+    def why(self) -> Why:
+        """What the result of the case keeps of it, which may hold secrets yet."""
+        from pytest_jrh.core.skips import Why
+
+        return Why(
+            self.outcome,
+            stage=self.stage,
+            cause=self.cause,
+            advice=self.advice,
+            happened=self.happened,
+            places=self.places,
+        )
+
 
 @dataclass(eq=False, repr=False)
 class Unrecorded(Unscored):
@@ -132,18 +146,23 @@ class Unrecorded(Unscored):
         if not self.difference:
             self.advice = ""
 
+    @property
+    def why(self) -> Why:
+        """See `Unscored.why`."""
+        return replace(super().why, difference=self.difference, cassette=self.cassette)
+
 
 class NoVerdictCase(JrhError):
-    """There is no case to judge; the message is the reason.
+    """There is no case to judge; the message is the reason, with what is so of this case.
 
     `rejected` is the case that was made, where the verifier rejected it.
     """
 
-    def __init__(self, kind: SkipKind, text: str = "", rejected: Case | None = None) -> None:
+    def __init__(self, kind: SkipKind, detail: str = "", rejected: Case | None = None) -> None:
         # A session without suites imports the errors, and is spared pydantic.
         from pytest_jrh.core.skips import Skip
 
-        self.skip = Skip(kind, text)
+        self.skip = Skip(kind, detail)
         self.rejected = rejected
         super().__init__(str(self.skip))
 

@@ -75,11 +75,11 @@ class Label:
 
     @property
     def dispute(self) -> str | None:
-        """Why there is no label, or None where there is one."""
+        """The most votes for one value, as `2 of 4`, where that is no label; None where it is."""
         if self.value is not None:
             return None
         most = max(map(self.votes.count, self.votes))
-        return f"annotators disagree ({most} of {len(self.votes)})"
+        return f"{most} of {len(self.votes)}"
 
 
 LabelKey: TypeAlias = tuple[str, str, int]

@@ -25,10 +25,17 @@ SkipKind: TypeAlias = Literal[
 
 @frozen
 class SkipReason:
-    """What happened where there is no case, as the terminal counts it, and what to do about it."""
+    """What happened where there is no case, as the terminal counts it, what to do about it, and
+    the sentence about one case, with what is so of that case in place of `{detail}`.
+    """
 
     happened: str
     advice: str
+    of_case: str = "{detail}"
+
+    def text(self, detail: str) -> str:
+        """The sentence about a case."""
+        return self.of_case.format(detail=detail) if detail else self.happened
 
 
 SKIPS: Mapping[str, SkipReason] = {
@@ -39,18 +46,24 @@ SKIPS: Mapping[str, SkipReason] = {
         "the transcript has no assistant turn", "Nothing: the agent did nothing to be judged."
     ),
     "disputed_label": SkipReason(
-        "annotators disagree", "Have one more person label the run, or make the rubric clearer."
+        "annotators disagree",
+        "Have one more person label the run, or make the rubric clearer.",
+        "annotators disagree ({detail})",
     ),
     "no_plan": SkipReason(
         "no plan",
         "Nothing, where few. Where many: the rubric is vague, or does not apply to these runs.",
+        "no plan: {detail}",
     ),
     "unusable_edit": SkipReason(
-        "unusable edit", "Nothing, where few. Where many: the editor's model is too weak."
+        "unusable edit",
+        "Nothing, where few. Where many: the editor's model is too weak.",
+        "unusable edit: {detail}",
     ),
     "broken_structure": SkipReason(
         "an edit breaks the structure of the transcript",
         "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
+        "an edit breaks the structure: {detail}",
     ),
     "stale_value": SkipReason(
         "a later turn still says what was changed",
@@ -66,11 +79,14 @@ SKIPS: Mapping[str, SkipReason] = {
         "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
     ),
     "rejected_in_review": SkipReason(
-        "rejected in review", "Nothing: a person has decided so on the review page."
+        "rejected in review",
+        "Nothing: a person has decided so on the review page.",
+        "rejected in review: {detail}",
     ),
     "wrong_on_base": SkipReason(
         "the judge is wrong on the unchanged case",
         "Mend the disagreement on that case first: a change of it shows nothing.",
+        "the judge is wrong on the unchanged case: {detail}",
     ),
     "probe_not_applicable": SkipReason(
         "the probe does not apply to the case", "Nothing: what the probe changes is not there."
@@ -80,13 +96,13 @@ SKIPS: Mapping[str, SkipReason] = {
 
 @frozen
 class Skip:
-    """Why there is no case: the kind, and the sentence about this one where it says more."""
+    """Why there is no case: the kind, and what is so of this one, such as the votes."""
 
     kind: SkipKind
-    text: str = ""
+    detail: str = ""
 
     def __str__(self) -> str:
-        return self.text or SKIPS[self.kind].happened
+        return SKIPS[self.kind].text(self.detail)
 
 
 UnscoredKind: TypeAlias = Literal[
@@ -154,10 +170,21 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
 
 @frozen
 class Why:
-    """Why there is no verdict, in a word and in prose; of a wrong one the explanation alone."""
+    """Why there is no verdict, as facts: reports make sentences of them.
+
+    `detail` is that of a `Skip`. All others are those of an `Unscored`: the `stage` that was at
+    work, what the server or the judge's code said, and what else is known of it.
+    """
 
     kind: Literal["", "no_case", SkipKind, UnscoredKind] = ""
-    text: str = ""
+    detail: str = ""
+    stage: str = ""
+    cause: str = ""
+    advice: str = ""
+    happened: str = ""
+    places: tuple[str, ...] = ()
+    difference: str = ""
+    cassette: str = ""
 
 
 NOTHING_WRONG = Why()

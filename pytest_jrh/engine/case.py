@@ -389,7 +389,7 @@ async def generate_case(
     """Make one case; raises `NoVerdictCase`, with the case if it was rejected, and `Unscored`."""
     outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
     if outcome.no_case is not None and outcome.rejected is None:
-        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text)
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.detail)
     messages = outcome.messages if outcome.rejected is None else outcome.rejected
     case = Case(
         spec=spec,
@@ -403,7 +403,7 @@ async def generate_case(
         levels=rubric.score_levels if goal.mode == "ordinal" else (),
     )
     if outcome.no_case is not None:
-        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text, case)
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.detail, case)
     return case
 
 
@@ -413,9 +413,7 @@ class EngineSettings:
 
     `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
     either, nothing is asked. `on_case` gets every made case once, in the engine's thread, also
-    those that the verifier rejected. `rerun_command` and `record_command` give the shell line that
-    reruns, or records, a case; the latter takes the fingerprint of the judge that lacks a verdict,
-    empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
+    those that the verifier rejected. `retry` is for the session's own client. `retry_unscored` asks
     again what was recorded and could not be used.
     `session` says which session it is; `pace`, `stops` and `ledger` hold the rate limits, what is
     not asked any more, and the budget, which its processes share. With `prints_at_once` what code
@@ -429,8 +427,6 @@ class EngineSettings:
     max_workers: int
     redactor: Redactor
     on_case: Callable[[Case], None]
-    rerun_command: Callable[[CaseSpec], str]
-    record_command: Callable[[CaseSpec, str], str]
     record_mode: RecordMode | None = None
     judge_record_mode: RecordMode | None = None
     complete: Complete | None = None

@@ -48,7 +48,7 @@ from pytest_jrh.core.errors import (
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import Mode
-from pytest_jrh.core.skips import NOTHING_WRONG, Skip, Why
+from pytest_jrh.core.skips import NOTHING_WRONG, Skip
 from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
@@ -174,7 +174,7 @@ class ConversationPerturber:
         if plan is None or not plan.steps:
             if goal.mode == "binary" and goal.objective == "fail":
                 raise NoVerdictCase(
-                    "no_plan", "no plan: the planner found no edit that would violate the rubric"
+                    "no_plan", "the planner found no edit that would violate the rubric"
                 )
             return
         steps = plan.steps[:most]
@@ -343,7 +343,7 @@ async def judge_cases(
                 for _ in range(repeats):
                     verdicts.append(await _verdict(case, judge))
             except Unscored as trouble:
-                verdicts, why = [], Why(trouble.outcome, " ".join([trouble.cause, *trouble.places]))
+                verdicts, why = [], trouble.why
         return case_result(case.spec, case, why, verdicts=verdicts, judge_digest=fingerprint)
 
     return list(await asyncio.gather(*(result(case) for case in cases)))

@@ -21,14 +21,18 @@ from collections.abc import (
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
+from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, Judgment
-from pytest_jrh.core.skips import UNSCORED, Why
+from pytest_jrh.core.skips import Why
+from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.case import (
     Attempt,
     Calls,
@@ -47,7 +51,6 @@ from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.recording.tapes import Tape
-from pytest_jrh.reports.failures import disagreement_text, unscored_text
 
 # In seconds.
 _MEANWHILE = 0.25
@@ -55,6 +58,18 @@ _WATCH = 0.25
 _BETWEEN_CANCELLATIONS = 0.1
 _CANCELLATIONS = 20
 _MOST_BASES = 512
+# In columns.
+_LONGEST_CAUSE = 1_000
+
+
+@frozen
+class WrongCase:
+    """A case that its judge is wrong on, without secrets, and the cassette that its judge was
+    answered from: for the process that reports it, as a result holds neither.
+    """
+
+    case: Case
+    cassette: Path | None
 
 
 class CaseRunner:
@@ -81,6 +96,7 @@ class CaseRunner:
         self._bases: SharedWorks[None] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
         self.unfinished: list[CaseResult] = []
         self.printed: dict[CaseSpec, Printed] = {}
+        self.wrong_cases: dict[CaseSpec, WrongCase] = {}
         self._finalized: asyncio.Task[None] | None = None
         self.refusal: InputError | None = None
         self.progress = Progress(0, 0)
@@ -190,35 +206,22 @@ class CaseRunner:
             self._places.release()
 
     async def _result(self, attempt: Attempt, judging: Awaitable[None]) -> CaseResult:
+        redactor = self._settings.redactor
         try:
             await judging
         except NoVerdictCase as reason:
-            skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
-            return attempt.result(Why(skip.kind, str(skip)), rejected=reason.rejected)
+            detail = redactor.text(reason.skip.detail)
+            return attempt.result(Why(reason.skip.kind, detail), rejected=reason.rejected)
         except Unscored as trouble:
-            return attempt.result(Why(trouble.outcome, self._explain(attempt, trouble)))
+            return attempt.result(_clean(trouble.why, redactor))
         except InputError as error:
             unreadable = Unscored("input_error", stage="input", cause=str(error))
-            return attempt.result(Why(unreadable.outcome, self._explain(attempt, unreadable)))
-        result, case, judgment = attempt.result(), attempt.case, attempt.judgment
-        if case is None or judgment is None or case.expected in (None, judgment.score):
-            return result
-        detail = disagreement_text(
-            _without_secrets(case, self._settings.redactor),
-            result,
-            cassette=attempt.judging.answered_from if attempt.judging else None,
-            command=self._settings.rerun_command(attempt.spec),
-        )
-        return replace(result, why=Why(text=detail))
-
-    def _explain(self, attempt: Attempt, trouble: Unscored) -> str:
-        # A call that failed is in no cassette either: only a recording run makes it again.
-        command = self._settings.rerun_command(attempt.spec)
-        if UNSCORED[trouble.outcome].unanswered:
-            command = self._settings.record_command(attempt.spec, attempt.judge_fingerprint)
-        # Before the text is wrapped: a secret that is spread over two lines would not be found.
-        trouble.cause = self._settings.redactor.of_code(trouble.cause)
-        return unscored_text(trouble, command=command, earlier=attempt.verdicts)
+            return attempt.result(_clean(unreadable.why, redactor))
+        result, case = attempt.result(), attempt.case
+        if case is not None and result.outcome == "disagree":
+            cassette = attempt.judging.answered_from if attempt.judging is not None else None
+            self.wrong_cases[attempt.spec] = WrongCase(_without_secrets(case, redactor), cassette)
+        return result
 
     def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[None]]:
         """An attempt at a spec, and what makes and judges its case."""
@@ -241,23 +244,19 @@ class CaseRunner:
         """The verdict on a changed case, if the judge is right on the unchanged one."""
         spec = attempt.spec
         if spec.skip is not None:
-            raise NoVerdictCase(spec.skip.kind, spec.skip.text)
+            raise NoVerdictCase(spec.skip.kind, spec.skip.detail)
         verdict = self._base_verdict(spec.base_case, spec)
         attempt.base = verdict.attempt
         try:
             await self._awaited(verdict)
         except NoVerdictCase as reason:
             # What the verifier rejected is the base case alone.
-            raise NoVerdictCase(reason.skip.kind, reason.skip.text) from None
+            raise NoVerdictCase(reason.skip.kind, reason.skip.detail) from None
         case, judgment = attempt.base.case, attempt.base.judgment
         assert case is not None
         assert judgment is not None
         if judgment.score != case.expected:
-            raise NoVerdictCase(
-                "wrong_on_base",
-                f"the judge is wrong on the unchanged case: {judgment.scores_text} for "
-                f"{case.expected}",
-            )
+            raise NoVerdictCase("wrong_on_base", f"{judgment.scores_text} for {case.expected}")
         attempt.case = await self._maker.derived(attempt, ready, case)
         await self._judge(attempt, ready)
 
@@ -333,7 +332,7 @@ class CaseRunner:
             review = None
         try:
             if spec.skip is not None:
-                raise NoVerdictCase(spec.skip.kind, spec.skip.text)
+                raise NoVerdictCase(spec.skip.kind, spec.skip.detail)
             case = replace(await self._maker.case(attempt, ready), spec=spec)
         except (NoVerdictCase, Unscored, InputError) as reason:
             if review is not None:
@@ -381,6 +380,14 @@ class CaseRunner:
         attempt, judging = self._begun(spec)
         ready = self._suites[spec.suite]
         return await surveyed(attempt, ready, judging, self.calls)
+
+
+def _clean(why: Why, redactor: Redactor) -> Why:
+    """Why there is no verdict, as it may be shown and kept."""
+    # A secret that is cut would not be found.
+    cause = shortened(redactor.of_code(why.cause), _LONGEST_CAUSE)
+    cassette = why.cassette and str(relative_path(Path(why.cassette), Path.cwd()))
+    return replace(why, cause=cause, cassette=cassette)
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:
@@ -450,6 +457,10 @@ class Engine:
             raise RuntimeError("the engine's thread has stopped, so this case cannot be run")
         self._runner.printed.pop(spec).give()
         return future.result()
+
+    def wrong_case(self, spec: CaseSpec) -> WrongCase | None:
+        """The case of a result whose verdict is wrong; it is given once, and forgotten."""
+        return self._runner.wrong_cases.pop(spec, None)
 
     def wait(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> None:
         """Wait for the end of a spec or the engine, calling `meanwhile` a few times a second."""

@@ -180,8 +180,7 @@ def apply_decision(case: Case, decision: Decision | None) -> Case:
     if decision is None:
         return case
     if decision.action == "rejected":
-        noted = f"rejected in review: {decision.note}" if decision.note else ""
-        raise NoVerdictCase("rejected_in_review", noted)
+        raise NoVerdictCase("rejected_in_review", decision.note)
     return with_edits(case, decision)
 
 

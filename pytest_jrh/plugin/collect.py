@@ -29,10 +29,11 @@ from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import UNCOMPARED, UNSCORED
-from pytest_jrh.core.text import log_line, shortened
+from pytest_jrh.core.text import escape_commands, log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
-from pytest_jrh.reports.failures import short_text
+from pytest_jrh.reports.case_facts import no_verdict_text
+from pytest_jrh.reports.failures import FailureText
 from pytest_jrh.reports.session import what_was_done
 
 _PACKAGE = Path(pytest_jrh.__file__).parent
@@ -152,6 +153,7 @@ class CaseItem(pytest.Item):
         self.ready = ready
         self.spec = spec
         self.result: CaseResult | None = None
+        self.failure: FailureText | None = None
         self.add_marker("jrh")
 
     def setup(self) -> None:
@@ -160,17 +162,19 @@ class CaseItem(pytest.Item):
             # Asked until it is right, every judge is right: the first verdict counts.
             return
         # A bug in this attempt must not be reported as the result of the one before.
-        self.result = None
+        self.result = self.failure = None
         session = self.config.stash[SESSION]
         result = self.result = session.result(self.spec)
+        self.failure = session.failure(result)
         if result.outcome == "no_case" or result.outcome in UNSCORED:
             self._tell(result)
         if result.outcome == "no_case":
-            raise pytest.skip.Exception(log_line(result.why.text), _use_item_location=True)
-        if result.outcome in UNSCORED:
+            reason = log_line(no_verdict_text(result.why))
+            raise pytest.skip.Exception(reason, _use_item_location=True)
+        if self.failure is not None and result.outcome in UNSCORED:
             # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its
             # parsing of the source upsets a Python that imports in the engine's thread.
-            raise pytest.fail.Exception(result.why.text, pytrace=False)
+            raise pytest.fail.Exception(self.failure.whole, pytrace=False)
 
     def runtest(self) -> None:
         """Compare the verdict with the case's label."""
@@ -213,24 +217,24 @@ class CaseItem(pytest.Item):
     ) -> str | TerminalRepr:
         """Show an expected failure as prose, and our mistake as a traceback without secrets."""
         # pytest's xfail is a kind of its fail.
-        if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
-            return self._prose(self.result)
+        if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.failure is not None:
+            return self._prose(self.failure)
         if isinstance(
             excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception
         ):
             return super().repr_failure(excinfo, style)
         return mistake_text(excinfo, self.config.stash[SESSION].redactor)
 
-    def _prose(self, result: CaseResult) -> TerminalRepr:
+    def _prose(self, failure: FailureText) -> TerminalRepr:
         """The case's text, whole with `-v`. Its first paragraph stands in the short summary and in
         JUnit, for a disagreement behind what was done to make the case.
         """
-        text = result.why.text
-        message = " ".join(text.partition("\n\n")[0].split())
+        result, text = failure.result, failure.whole
+        message = " ".join(escape_commands("\n".join(failure.first)).split())
         if result.outcome not in UNSCORED:
             message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
         if self.config.getoption("verbose", 0) <= 0:
-            text = self.config.stash[SESSION].redactor.text(short_text(result))
+            text = self.config.stash[SESSION].redactor.text(failure.short)
         return prose(self, text, message)
 
     def reportinfo(self) -> tuple[Path, int, str]:

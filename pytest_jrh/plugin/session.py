@@ -29,6 +29,7 @@ from pytest_jrh.core.ids import node_part
 from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
@@ -36,6 +37,7 @@ from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
 from pytest_jrh.people.decisions import Decision, has_decisions, open_stores
 from pytest_jrh.people.labels import LabelBook, PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
+from pytest_jrh.reports.failures import FailureText, disagreement_text, unscored_text
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
@@ -197,6 +199,19 @@ class SuiteSession:
             # but pytest's own for one that crashed.
             raise pytest.exit.Exception(end.msg) from end
 
+    def failure(self, result: CaseResult) -> FailureText | None:
+        """What is said of a case that failed or has no verdict, once it has its result."""
+        spec, command = result.spec, self.commands.rerun(result.spec)
+        if result.outcome in UNSCORED:
+            # A call that failed is in no cassette either: only a recording run makes it again.
+            if UNSCORED[result.outcome].unanswered:
+                command = self.commands.record(spec, result.judge_digest)
+            return unscored_text(result, command=command)
+        wrong = self._running().wrong_case(spec)
+        if wrong is None:
+            return None
+        return disagreement_text(wrong.case, result, cassette=wrong.cassette, command=command)
+
     @cached_property
     def progress_line(self) -> ProgressLine | None:
         """The progress line of this process; None where there is none."""
@@ -238,8 +253,6 @@ class SuiteSession:
                 max_workers=workers,
                 redactor=self.redactor,
                 on_case=self._keep if not options.plan else lambda _case: None,
-                rerun_command=self.commands.rerun,
-                record_command=self.commands.record,
                 record_mode=options.record_mode,
                 judge_record_mode=options.judge_record_mode,
                 complete=self._supplied_client(),

@@ -12,12 +12,14 @@ from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts
 from pytest_jrh.core.runs import majority
-from pytest_jrh.core.skips import UNSCORED
-from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import one_line, shortened
+from pytest_jrh.core.skips import SKIPS, UNSCORED, Why
+from pytest_jrh.core.stages import STAGES, VERIFIER
+from pytest_jrh.core.text import capital, escape_commands, one_line, shortened, visible, wrapped
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.session import Session
 
+WIDTH = 80
+INDENT = "    "
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
@@ -173,9 +175,9 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         for verdict, by in _different(result.verdicts):
             add(now, verdict.score, verdict.reasoning, by)
         if result.outcome in UNSCORED:
-            heard.append(Voice(now, "no verdict", common_part(result.why.text), result.outcome))
+            heard.append(Voice(now, "no verdict", no_verdict_text(result.why), result.outcome))
         elif result.outcome == "no_case":
-            heard.append(Voice("no case", "not judged", common_part(result.why.text)))
+            heard.append(Voice("no case", "not judged", no_verdict_text(result.why)))
     alike: dict[tuple[str, str, str], Voice] = {}
     for voice in heard:
         same = alike.get(voice[1:4])
@@ -191,10 +193,41 @@ def _different(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, str]]:
         yield verdict, repeats_text(repeats) if len(different) > 1 else ""
 
 
-def common_part(text: str) -> str:
-    """What is said of a case without a verdict, but for the last paragraph, which is its own."""
-    common, _, _ = text.rpartition("\n\n")
-    return common or text
+def no_verdict_text(why: Why) -> str:
+    """Why there is no verdict; the same for cases that have none for the same reason."""
+    return escape_commands("\n".join(no_verdict_lines(why)))
+
+
+def no_verdict_lines(why: Why) -> list[str]:
+    """Why there is no verdict, in a paragraph: the stage, what came back, what to do. Of an error
+    in the user's code also where it was raised, and of an unrecorded call what differs from the
+    nearest recording.
+    """
+    if why.kind in SKIPS:
+        return [SKIPS[why.kind].text(why.detail)]
+    if why.kind not in UNSCORED:
+        return [why.detail]
+    outcome = UNSCORED[why.kind]
+    stage = STAGES[why.stage].title if why.stage in STAGES else f"the {why.stage}"
+    happened = why.happened or outcome.happened.format(stage=stage)
+    sentences = [f"No verdict ({why.kind}): {happened}."]
+    sentences += map(_sentence, (why.cause, why.advice or outcome.advice))
+    lines = wrapped(" ".join(filter(None, sentences)), WIDTH)
+    if why.places:
+        lines += ["", "raised at:", *(f"{INDENT}{visible(place)}" for place in why.places)]
+    if why.difference:
+        lines += ["", "recorded (-) and asked for now (+):"]
+        for line in visible(why.difference).split("\n"):
+            lines.append(f"{INDENT}{line}".rstrip())
+    return lines
+
+
+def _sentence(text: str) -> str:
+    text = visible(text).strip()
+    first = text.split(maxsplit=1)[0] if text else ""
+    if first.isalpha() and first.islower():
+        text = capital(text)
+    return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
 
 
 class LabelBasis(NamedTuple):

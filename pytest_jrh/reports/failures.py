@@ -6,20 +6,18 @@ Text of models and logs is wrapped, bounded, indented, and shown with control ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import Piece, near_changes
-from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
-from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
-    capital,
     counted,
     escape_commands,
     one_line,
@@ -29,9 +27,12 @@ from pytest_jrh.core.text import (
 )
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
+    INDENT,
+    WIDTH,
     decided_text,
     label_giver,
     label_reason,
+    no_verdict_lines,
     reason_text,
     shown_edits,
 )
@@ -39,8 +40,6 @@ from pytest_jrh.reports.session import case_title
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
 
-WIDTH = 80
-_INDENT = "    "
 _MOST_PROSE_LINES = 24
 _MOST_VERDICTS = 12
 _MOST_EDITS = 6
@@ -50,10 +49,8 @@ _MOST_TURNS = 3
 _MOST_LINES_OF_TURN = 5
 _LONGEST_TURN = 2_000
 _LONGEST_FIRST = 100
-_LONGEST_CAUSE = 1_000
 _MOST_FIRST_LINES = 4
-_RAISED = "raised at:"
-_SEE_WHOLE = f"{_INDENT}(use -v to see it whole)"
+_SEE_WHOLE = f"{INDENT}(use -v to see it whole)"
 _REWORDED = (
     "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
     "case (--jrh-review)."
@@ -61,13 +58,63 @@ _REWORDED = (
 _NO_REASON = "(no reasoning)"
 
 
+@frozen
+class FailureText:
+    """What is said of a case that failed or has no verdict, in lines; an empty one ends a
+    paragraph.
+    """
+
+    result: CaseResult
+    lines: Sequence[str]
+
+    @property
+    def whole(self) -> str:
+        """All of it."""
+        return escape_commands("\n".join(self.lines))
+
+    @property
+    def first(self) -> list[str]:
+        """The first paragraph: what is wrong."""
+        return list(takewhile(bool, self.lines))
+
+    @property
+    def short(self) -> str:
+        """Six lines of it at most.
+
+        Of errors, and of cases that probes change, there may be very many: five lines of each at
+        most. The commands, which are longer than a line, are in the whole text.
+        """
+        result, lines = self.result, self.first
+        if len(lines) > _MOST_FIRST_LINES:
+            rest = " ".join(lines[_MOST_FIRST_LINES - 1 :])
+            lines[_MOST_FIRST_LINES - 1 :] = [shortened(rest, WIDTH)]
+        if result.why.places:
+            lines.append(_in_a_line(f"raised at {result.why.places[-1]}"))
+        elif result.outcome in UNSCORED:
+            lines.append(_SEE_WHOLE)
+        elif not result.spec.derived:
+            lines.append(_in_a_line(case_title(result, WIDTH - len(INDENT))))
+            lines.append(_in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"))
+            lines.append(_in_a_line(f"label {result.label} ({label_giver(result).text})"))
+            lines.append(_SEE_WHOLE)
+        return escape_commands("\n".join(lines))
+
+
+def unscored_text(result: CaseResult, *, command: str) -> FailureText:
+    """Explain why there is no verdict, of a repeat without one also what the repeats before it
+    gave; and give the cassette of an unrecorded call, and the command.
+    """
+    why = result.why
+    lines = [*no_verdict_lines(why), "", *_earlier(result.verdicts)]
+    if why.cassette:
+        lines.append(f"cassette: {visible(why.cassette)}")
+    title = "record it" if why.kind == "unrecorded" else "run it again"
+    return FailureText(result, [*lines, f"{title}: {visible(command)}"])
+
+
 def disagreement_text(
-    case: Case,
-    result: CaseResult,
-    *,
-    cassette: Path | None,
-    command: str,
-) -> str:
+    case: Case, result: CaseResult, *, cassette: Path | None, command: str
+) -> FailureText:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats each verdict, equal ones once.
 
@@ -93,37 +140,12 @@ def disagreement_text(
     if cassette is not None:
         lines.append(f"{'cassette:':<14}{_shown(cassette)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
-    return escape_commands("\n".join(lines))
-
-
-def short_text(result: CaseResult) -> str:
-    """The text of a case in six lines at most.
-
-    Of errors, and of cases that probes change, there may be very many: five lines of each at most.
-    The commands, which are longer than a line, are in the whole text.
-    """
-    first, _, more = result.why.text.partition("\n\n")
-    lines = first.splitlines()
-    if len(lines) > _MOST_FIRST_LINES:
-        rest = " ".join(lines[_MOST_FIRST_LINES - 1 :])
-        lines[_MOST_FIRST_LINES - 1 :] = [shortened(rest, WIDTH)]
-    if more.startswith(_RAISED):
-        places, _, _ = more.partition("\n\n")
-        lines.append(_in_a_line(f"raised at {places.splitlines()[-1].strip()}"))
-    elif result.outcome in UNSCORED:
-        # What was said of another case has nothing more.
-        lines += [_SEE_WHOLE] if more else []
-    elif not result.spec.derived:
-        lines.append(_in_a_line(case_title(result, WIDTH - len(_INDENT))))
-        lines.append(_in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"))
-        lines.append(_in_a_line(f"label {result.label} ({label_giver(result).text})"))
-        lines.append(_SEE_WHOLE)
-    return escape_commands("\n".join(lines))
+    return FailureText(result, lines)
 
 
 def _in_a_line(text: str) -> str:
     """As much of an indented text as a line has room for."""
-    return shortened(f"{_INDENT}{one_line(text)}", WIDTH)
+    return shortened(f"{INDENT}{one_line(text)}", WIDTH)
 
 
 def _first_lines(result: CaseResult, scale: Scale) -> list[str]:
@@ -149,7 +171,7 @@ def _label(case: Case, result: CaseResult) -> list[str]:
     expected += f", by its label ({label_giver(result).text})"
     lines = [f"{expected}:" if why else expected]
     if case.reworded:
-        lines += wrapped(_REWORDED, WIDTH, _INDENT)
+        lines += wrapped(_REWORDED, WIDTH, INDENT)
     return [*lines, *_prose(why)]
 
 
@@ -164,51 +186,11 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
         stated = stated_score(verdict.reasoning, case.rubric.scale)
         if stated not in (None, verdict.score):
             contradiction = f"{REASONING_DISAGREES}: the reasoning ends in {stated}"
-            lines.append(f"{_INDENT}({contradiction}; the score counts)")
+            lines.append(f"{INDENT}({contradiction}; the score counts)")
     if len(different) > _MOST_VERDICTS:
         more = counted(len(different) - _MOST_VERDICTS, "more verdict")
         lines += ["", f"{more} in {LEDGER_FILE}"]
     return lines
-
-
-def unscored_text(
-    trouble: Unscored,
-    *,
-    command: str = "",
-    earlier: Sequence[Verdict] = (),
-) -> str:
-    """Explain in a paragraph why there is no verdict: the stage, what came back, what to do; and of
-    a repeat without one what the `earlier` repeats gave.
-
-    An unrecorded call also shows what differs from the nearest recording, and its cassette; an
-    error of the user's code, where it was raised.
-    """
-    stage = f"the {trouble.stage}"
-    if trouble.stage in STAGES:
-        stage = STAGES[trouble.stage].title
-    outcome = UNSCORED[trouble.outcome]
-    happened = trouble.happened or outcome.happened.format(stage=stage)
-    advice = trouble.advice or outcome.advice
-    cause = shortened(trouble.cause, _LONGEST_CAUSE)
-    head = f"No verdict ({trouble.outcome}): {happened}."
-    sentences = [head, _sentence(cause), _sentence(advice)]
-    lines = wrapped(" ".join(sentence for sentence in sentences if sentence), WIDTH)
-    if trouble.places:
-        lines += ["", _RAISED, *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
-    own = _earlier(earlier)
-    if isinstance(trouble, Unrecorded):
-        if trouble.difference:
-            lines += ["", "recorded (-) and asked for now (+):"]
-            difference = visible(trouble.difference).split("\n")
-            lines += [f"{_INDENT}{line}".rstrip() for line in difference]
-        own.append(f"cassette: {_shown(Path(trouble.cassette))}")
-    if command:
-        title = "record it" if trouble.outcome == "unrecorded" else "run it again"
-        own.append(f"{title}: {visible(command)}")
-    if own:
-        # What is the case's own stands in the last paragraph, so that equal errors can be told.
-        lines += ["", *own]
-    return escape_commands("\n".join(lines))
 
 
 def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
@@ -217,7 +199,7 @@ def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
     for verdict, repeats in equal_verdicts(verdicts).items():
         of = f"in {len(repeats)} of {len(verdicts)} before it, because"
         lines.append(f"earlier: {verdict.score}, {of}")
-        lines.append(shortened(f"{_INDENT}{one_line(verdict.reasoning) or _NO_REASON}", WIDTH))
+        lines.append(shortened(f"{INDENT}{one_line(verdict.reasoning) or _NO_REASON}", WIDTH))
     return lines
 
 
@@ -239,10 +221,10 @@ def _edits(case: Case) -> list[str]:
     lines = [f"{counted(len(edits), 'edit')} made this case:"]
     for edit, shown in islice(zip(edits, shown_edits(case), strict=True), _MOST_EDITS):
         since = f", since {shortened(edit.follows, _LONGEST_FIRST)}" if edit.follows else ""
-        lines += wrapped(one_line(f"{shown.title}{since}"), WIDTH, _INDENT)
+        lines += wrapped(one_line(f"{shown.title}{since}"), WIDTH, INDENT)
         lines += edit_diff(shown.pieces)
     if len(edits) > _MOST_EDITS:
-        lines.append(f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
+        lines.append(f"{INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
     return lines
 
 
@@ -258,11 +240,11 @@ def _turns(case: Case) -> list[str]:
         for line in text[:_LONGEST_TURN].split("\n"):
             # What a turn says is indented, which tells it from the header of a turn.
             if line.startswith(" "):
-                lines += wrapped(line.strip(), WIDTH, f"{_INDENT}  ")
+                lines += wrapped(line.strip(), WIDTH, f"{INDENT}  ")
             else:
                 lines.append(_in_a_line(line))
         if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
-            cut = f"{_INDENT}  ... (of {len(text):,} characters)"
+            cut = f"{INDENT}  ... (of {len(text):,} characters)"
             lines[_MOST_LINES_OF_TURN - 1 :] = [cut]
         turn_lines += lines
     return head + turn_lines
@@ -273,18 +255,10 @@ def _shown(path: Path) -> str:
 
 
 def _prose(text: str) -> list[str]:
-    lines = wrapped(text.strip(), WIDTH, _INDENT)
+    lines = wrapped(text.strip(), WIDTH, INDENT)
     if len(lines) <= _MOST_PROSE_LINES:
         return lines
     return [
         *lines[: _MOST_PROSE_LINES - 1],
-        f"{_INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)",
+        f"{INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)",
     ]
-
-
-def _sentence(text: str) -> str:
-    text = visible(text).strip()
-    first = text.split(maxsplit=1)[0] if text else ""
-    if first.isalpha() and first.islower():
-        text = capital(text)
-    return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."

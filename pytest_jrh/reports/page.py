@@ -43,7 +43,7 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
-from pytest_jrh.reports.case_facts import blind_scores, common_part, decided_text, voices
+from pytest_jrh.reports.case_facts import blind_scores, decided_text, no_verdict_text, voices
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said
@@ -457,7 +457,7 @@ def _rubric_key(result: CaseResult) -> str:
 def _title(result: CaseResult) -> str:
     """What was done to a case, as far as the editor says it; of a run as it is, the run."""
     if result.outcome == "no_case" and not result.extra.edit:
-        return shortened(one_line(common_part(result.why.text)), _LONGEST_TITLE)
+        return shortened(one_line(no_verdict_text(result.why)), _LONGEST_TITLE)
     return one_line(result.run_id) if result.spec.natural else what_was_done(result)
 
 

@@ -30,7 +30,7 @@ from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.case_facts import verifier_score
+from pytest_jrh.reports.case_facts import no_verdict_text, verifier_score
 from pytest_jrh.reports.for_programs import decision_data, panel_data, table_data
 from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
@@ -346,7 +346,7 @@ def result_row(
     empty where a call has no known price.
     """
     spec, spending, made = result.spec, result.spending.all, made or {}
-    reason = None if result.outcome == "agree" else result.why.text
+    reason = no_verdict_text(result.why) if result.why.kind else None
     is_decided = result.extra.review in ("accepted", "edited", "rejected")
     row = {
         "idx": result.case_id,

@@ -154,10 +154,8 @@ def _why_no_case(session: Session) -> str:
     kinds: Counter[str] = Counter()
     for result in _made_once(session.results):
         if result.outcome == "no_case":
-            # Without what a model or a person wrote on the one case.
-            reason = ": ".join(one_line(result.why.text).split(": ")[:2])
             kind = result.why.kind
-            kinds[SKIPS[kind].happened if kind in SKIPS else reason] += 1
+            kinds[SKIPS[kind].happened if kind in SKIPS else one_line(result.why.detail)] += 1
     return listed((f"{number:,} {kind}" for kind, number in kinds.most_common()), _MOST_REASONS)
 
 

@@ -54,8 +54,6 @@ class Bench:
             "max_workers": 4,
             "redactor": Redactor(()),
             "on_case": made.append,
-            "rerun_command": lambda _spec: "the rerun command",
-            "record_command": lambda _spec, _judged: "the record command",
             "record_mode": mode,
             "retry": QUICK,
         }

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.calls import Spending
+from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED
 from pytest_jrh.core.stages import MAKING
 from pytest_jrh.llm.limits import RetryPolicy
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.support.exchange import Reply, Request, envelope
 from tests.support.model_server import Fault, ModelServer
@@ -141,11 +143,11 @@ def lasting(bench: Bench, server: ModelServer, stage: str, row: Row) -> Spending
     result = bench.run().only
     server.faults.clear()
     assert (result.outcome, result.score) == (row.outcome, None)
-    said = " ".join(result.why.text.split())
+    said = " ".join(no_verdict_text(result.why).split())
     assert f"the {NAMES.get(stage, stage)}" in said
     assert row.cause in said
-    command = "record" if row.outcome == "model_error" else "rerun"
-    assert said.endswith(f"the {command} command")
+    # Which command is shown: an answer that is recorded is not asked for again by recording.
+    assert UNSCORED[row.outcome].unanswered is (row.outcome == "model_error")
     assert server.count(stage) == row.asked
     return result.spending.all
 
@@ -190,7 +192,7 @@ def test_a_fault_that_a_second_try_repairs_changes_nothing(
     server.faults.add(stage=stage, fault=FAULTS[name].fault)
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
-    assert session.only.why.text == ""
+    assert session.only.why == NOTHING_WRONG
     assert server.count() == session.only.spending.all.calls == CALLS + 1
     assert bench.replay().outcomes == session.outcomes
 
@@ -266,11 +268,14 @@ def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
     server.faults.add(stage="editor", fault=fault, times=None)
     result = bench.run().only
     assert result.outcome == "no_case"
-    assert "unusable edit" in result.why.text
+    assert "unusable edit" in no_verdict_text(result.why)
     assert server.count("judge") == 0
     server.stop()
     replayed = bench.replay().only
-    assert (replayed.outcome, replayed.why.text) == ("no_case", result.why.text)
+    assert (replayed.outcome, no_verdict_text(replayed.why)) == (
+        "no_case",
+        no_verdict_text(result.why),
+    )
 
 
 @pytest.mark.parametrize("stage", ["planner", "judge"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from pytest_jrh.recording import tapes
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench, read_cassette
 from tests.e2e.test_spending import pytest_in
 from tests.support.judge_service import JudgeService
@@ -181,9 +182,9 @@ def test_nothing_is_asked_where_its_answer_could_not_be_kept(
         refused = bench.run().only
     assert (refused.outcome, server.count()) == ("model_error", 0)
     assert "No call was made, because its answer could not be stored under" in " ".join(
-        refused.why.text.split()
+        no_verdict_text(refused.why).split()
     )
-    assert str(bench.cassettes) in "".join(refused.why.text.split())
-    assert FULL in " ".join(refused.why.text.split())
+    assert str(bench.cassettes) in "".join(no_verdict_text(refused.why).split())
+    assert FULL in " ".join(no_verdict_text(refused.why).split())
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count() == 5

@@ -13,6 +13,7 @@ from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.llm.limits import EarlyStop, RetryPolicy
 from pytest_jrh.llm.transport import permanent_failure
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 
 if TYPE_CHECKING:
@@ -57,10 +58,10 @@ def test_what_ends_a_model_is_asked_once_and_said_of_the_other_cases(
     assert server.count("judge") == 1
     assert server.count() == 5
     first, *others = session.results
-    assert "(HTTP 429)" in " ".join(first.why.text.split())
-    assert "credit" in " ".join(first.why.text.split())
+    assert "(HTTP 429)" in " ".join(no_verdict_text(first.why).split())
+    assert "credit" in " ".join(no_verdict_text(first.why).split())
     for result in others:
-        assert "(HTTP 429)" in " ".join(result.why.text.split())
+        assert "(HTTP 429)" in " ".join(no_verdict_text(result.why).split())
     server.faults.clear()
     assert {outcome for outcome, _ in bench.run().outcomes} == {"agree"}
 
@@ -72,7 +73,7 @@ def test_without_a_key_nothing_is_sent_and_the_case_is_unrecorded(
     bench = make_bench(overrides={"judge": {"model": "anthropic/claude-sonnet-4-5"}})
     result = bench.run().only
     assert result.outcome == "unrecorded"
-    assert "no API key (ANTHROPIC_API_KEY is not set)" in result.why.text
+    assert "no API key (ANTHROPIC_API_KEY is not set)" in no_verdict_text(result.why)
     assert server.count() == 4
 
 
@@ -100,7 +101,7 @@ def test_what_fails_inside_litellm_was_not_sent_and_is_not_tried_again(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     result = make_bench(overrides={"judge": {"model": model}}).run(retry=RetryPolicy()).only
-    why = " ".join(result.why.text.split())
+    why = " ".join(no_verdict_text(result.why).split())
     assert result.outcome == "model_error"
     assert said in why
     assert "attempts" not in why

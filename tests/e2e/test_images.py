@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.engine.runner import Engine
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench, is_complete
 from tests.support.logs import IMAGE
 from tests.support.model_server import Fault, ModelServer
@@ -87,7 +88,7 @@ def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
     server.faults.add(stage="judge", fault=Fault.status(400), times=None)
     result = bench_on(make_bench, tmp_path, IMAGE).run("once").only
     assert result.outcome == "model_error"
-    said = " ".join(result.why.text.split())
+    said = " ".join(no_verdict_text(result.why).split())
     assert "The call held images, which not every model takes: `images: describe`" in said
 
 

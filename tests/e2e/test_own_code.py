@@ -15,6 +15,7 @@ import pytest
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.support.judge_service import JudgeService
 from tests.support.obedient import VIOLATION
@@ -81,7 +82,7 @@ def calls(result: CaseResult) -> tuple[int, int]:
 
 
 def said(result: CaseResult) -> str:
-    return " ".join(result.why.text.split())
+    return " ".join(no_verdict_text(result.why).split())
 
 
 def asking(url: str) -> str:
@@ -160,11 +161,11 @@ def test_what_every_client_asks_is_recorded_as_text_and_answered_without_its_ser
     with JudgeService(reply=compressed) as service:
         bench.judge_by(source.format(url=service.url))
         first = bench.judge("once")
-    assert (first.outcome, calls(first)) == ("agree", (requests, 0)), first.why.text
+    assert (first.outcome, calls(first)) == ("agree", (requests, 0)), no_verdict_text(first.why)
     assert '"why": "Read."' in bench.cassette.read_text("utf-8")
     assert "!!binary" not in bench.cassette.read_text("utf-8")
     again = bench.judge()
-    assert (again.outcome, calls(again)) == ("agree", (0, requests)), again.why.text
+    assert (again.outcome, calls(again)) == ("agree", (0, requests)), no_verdict_text(again.why)
 
 
 def test_a_changed_function_is_tested_for_real(bench: OwnCode, service: JudgeService) -> None:
@@ -178,7 +179,7 @@ def test_a_changed_function_is_tested_for_real(bench: OwnCode, service: JudgeSer
     asked = bench.judge()
     assert asked.outcome == "unrecorded"
     assert "The judge judges.py:judge sent POST http://127.0.0.1:" in said(asked)
-    assert "    /tone:\n    -\n    +strict\n" in asked.why.text
+    assert "    /tone:\n    -\n    +strict" in no_verdict_text(asked.why)
     assert "`once`" not in said(asked)
     assert len(service.asked) == 1
 
@@ -270,8 +271,8 @@ def test_with_a_version_the_recorded_verdict_answers_and_no_other_judges(bench: 
     stale = bench.judge()
     assert stale.outcome == "unrecorded"
     assert "answers from its recorded verdict, which is that of another judge" in said(stale)
-    assert '    -{"judge": "1", "case": ' in stale.why.text
-    assert '    +{"judge": "2", "case": ' in stale.why.text
+    assert '    -{"judge": "1", "case": ' in no_verdict_text(stale.why)
+    assert '    +{"judge": "2", "case": ' in no_verdict_text(stale.why)
 
 
 def test_a_helper_that_would_be_another_files_is_refused(
@@ -312,8 +313,8 @@ def test_what_is_no_verdict_is_said_in_a_few_lines(
     result = bench.judge("once")
     assert result.outcome == outcome
     assert f"The judge judges.py:judge {words}" in said(result)
-    assert len(result.why.text.splitlines()) <= 25
-    assert ("judges.py:2 in judge" in result.why.text) is ("raised" in words)
+    assert len(no_verdict_text(result.why).splitlines()) <= 25
+    assert ("judges.py:2 in judge" in no_verdict_text(result.why)) is ("raised" in words)
 
 
 @pytest.mark.parametrize(
@@ -529,7 +530,7 @@ def test_a_request_that_is_new_each_time_is_named_and_its_verdict_kept_by_a_vers
     assert again.outcome == "unrepeatable"
     assert "though the code and the case are as they were recorded" in said(again)
     assert "recording again does not help: set `version` on the judge" in said(again)
-    lines = [line.strip() for line in again.why.text.splitlines()]
+    lines = [line.strip() for line in no_verdict_text(again.why).splitlines()]
     assert lines[lines.index(place) + 1][0] + lines[lines.index(place) + 2][0] == "-+"
     assert "ecord it" not in said(again)
     bench.judge_by(source, version="1")

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.limits import Ledger
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
 
@@ -25,7 +26,7 @@ ODD = (
 def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelServer) -> None:
     session = bench.run("none")
     assert session.only.outcome == "unrecorded"
-    assert "case has no recording" in " ".join(session.only.why.text.split())
+    assert "case has no recording" in " ".join(no_verdict_text(session.only.why).split())
     assert server.count() == 0
     assert not bench.cassettes.exists()
 
@@ -36,7 +37,7 @@ def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelSe
     _change_model(bench, "openai/gpt-4o-mini")
     session = bench.run("once")
     assert session.only.outcome == "unrecorded"
-    assert "mode `once` does not add" in " ".join(session.only.why.text.split())
+    assert "mode `once` does not add" in " ".join(no_verdict_text(session.only.why).split())
     assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
 
 
@@ -162,7 +163,7 @@ def test_a_folder_that_cannot_be_used_is_named_before_any_call(
     (bench.cassettes / obstacle).write_text("a file where a folder should be", encoding="utf-8")
     result = bench.run().only
     assert result.outcome == outcome
-    assert str(bench.cassettes) in "".join(result.why.text.split())
+    assert str(bench.cassettes) in "".join(no_verdict_text(result.why).split())
     assert server.count() == 0
 
 
@@ -181,7 +182,7 @@ def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(
         path.write_text(content, encoding="utf-8")
         result = bench.run("new_episodes").only
         assert result.outcome == "input_error"
-        assert path.name in "".join(result.why.text.split())
+        assert path.name in "".join(no_verdict_text(result.why).split())
     assert server.count() == 5
 
 

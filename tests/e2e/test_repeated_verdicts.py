@@ -6,6 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.results import CaseResult, Verdict
+from pytest_jrh.reports.case_facts import no_verdict_text
+from pytest_jrh.reports.failures import unscored_text
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_plan import exactly, planned, to_make
 from tests.e2e.test_spending import pytest_in
@@ -80,7 +82,7 @@ def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
     set_repeats(bench, 6)
     missed = bench.replay().results[0]
     assert missed.outcome == "unrecorded"
-    assert "repeat: -1 +6" in " ".join(missed.why.text.split())
+    assert "repeat: -1 +6" in " ".join(no_verdict_text(missed.why).split())
     # As every recording that is complete: `once` does not add to it.
     assert bench.run("once").results[0].outcome == "unrecorded"
     # A suite without repeats writes what it wrote before there were any.
@@ -95,7 +97,8 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     unscored = bench.run("once").only
     assert (unscored.outcome, unscored.score, unscored.all_scores) == ("invalid_response", None, ())
     assert unscored.verdicts == (Verdict(1, "It is plainly 1."),)
-    assert "earlier: 1, in 1 of 1 before it, because\n    It is plainly 1." in unscored.why.text
+    text = unscored_text(unscored, command="pytest").whole
+    assert "earlier: 1, in 1 of 1 before it, because\n    It is plainly 1." in text
     # The second one was asked again twice, and the third one not at all.
     assert server.count("judge") == 4
     (cassette,) = judge_cassettes(bench.cassettes)

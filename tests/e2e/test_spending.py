@@ -18,6 +18,7 @@ import pytest
 from pytest_jrh.core.calls import Completion, Spending
 from pytest_jrh.core.results import total_spending
 from pytest_jrh.llm.limits import Ledger
+from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.session import spending_line
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
@@ -108,7 +109,7 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     assert spent(tmp_path / "budget.json").calls == 7
     stopped = [result for result in limited.results if result.outcome == "over_budget"]
     assert stopped
-    assert "7 of 7 calls are spent" in " ".join(stopped[0].why.text.split())
+    assert "7 of 7 calls are spent" in " ".join(no_verdict_text(stopped[0].why).split())
     assert {result.outcome for result in bench.run().results} == {"agree"}
     assert server.count() == 16
 
@@ -120,8 +121,8 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
         monkeypatch.setenv(name, value)
     # Enough for one attempt, of three.
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
-    assert result.outcome == "model_error", result.why.text
-    assert "no connection" in result.why.text
+    assert result.outcome == "model_error", no_verdict_text(result.why)
+    assert "no connection" in no_verdict_text(result.why)
     assert spent(tmp_path / "budget.json").cost == 0
 
 
@@ -168,7 +169,7 @@ def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
 ) -> None:
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
-    said = " ".join(result.why.text.split())
+    said = " ".join(no_verdict_text(result.why).split())
     assert "more than the whole limit of $0.0100; a lower `max_tokens`" in said
     assert server.count() == 0
 

@@ -9,6 +9,7 @@ import zlib
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.plugin.own_judges import ONE, RECORD, Judged, summary
 from tests.plugin.recorded import run_pytest
@@ -136,4 +137,4 @@ def test_what_judges_send_get_and_say_is_kept_without_keys(
     monkeypatch.setenv("JUDGE_API_KEY", "n0thing-of-that-1")
     monkeypatch.setenv("LATE_API_KEY", "")
     first = Bench(judged.suite, judged.suite.cassettes).replay().results[0]
-    assert (first.outcome, first.spending.all.calls) == ("agree", 0), first.why.text
+    assert (first.outcome, first.spending.all.calls) == ("agree", 0), no_verdict_text(first.why)

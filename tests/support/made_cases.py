@@ -23,7 +23,7 @@ from pytest_jrh.core.cases import (
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, ProbeVariant, Verdict
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.core.skips import JUDGED, UNCOMPARED, Outcome, Why
+from pytest_jrh.core.skips import JUDGED, NOTHING_WRONG, UNCOMPARED, UNSCORED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.store.ledger import case_result
 
@@ -249,7 +249,7 @@ def make_result(
     if score is None:
         score = label if outcome == "agree" else 1 - label
     kind: Any = "" if judged or outcome in UNCOMPARED else outcome
-    why = Why() if outcome == "agree" else Why(kind, f"{outcome} for a reason")
+    why = _why(kind, f"{outcome} for a reason")
     result = case_result(spec, None, why)
     spent = {result.case_id: Spending(1, 2, Usage(100, 20), 0.002, 0.001)}
     result = replace(result, spending=CaseSpending(spent))
@@ -257,6 +257,13 @@ def make_result(
         said = ("The order is late.",)
         result = replace(result, label=label, labelled_by="made", scores=(score,), reasons=said)
     return result_with(result, **changes)
+
+
+def _why(kind: Any, text: str) -> Why:
+    """Why there is no verdict: a skip with a text, or what came of a call."""
+    if not kind:
+        return NOTHING_WRONG
+    return Why(kind, stage="judge", cause=text) if kind in UNSCORED else Why(kind, text)
 
 
 def judged_result(case: Case, *verdicts: Verdict) -> CaseResult:
@@ -287,10 +294,10 @@ def result_with(
         extra["probe"] = replace(result.extra.probe or ProbeVariant("", ""), **probe)
     why = changes.setdefault("why", result.why)
     if detail is not None:
-        why = replace(why, text=detail)
+        why = _why(why.kind, detail)
     if outcome is not None:
         kind: Any = "" if outcome in (*JUDGED, *UNCOMPARED) else outcome
-        why = replace(why, kind=kind)
+        why = _why(kind, detail or why.detail or why.cause)
     label: Any = changes.get("label", result.label)
     scores = result.scores
     if "score" in changes:

@@ -113,7 +113,7 @@ def test_the_planner_is_told_how_many_steps_it_may_plan() -> None:
 def test_value_that_stays_behind_ends_the_case() -> None:
     outcome, _model = made(plan(step("call", 5)), NINETY, words("It was 56 dollars for A-7731."))
     assert outcome.no_case is not None
-    assert (outcome.no_case.kind, outcome.no_case.text) == ("stale_value", "[7] still says 56")
+    assert (outcome.no_case.kind, outcome.no_case.detail) == ("stale_value", "[7] still says 56")
     assert outcome.messages == MESSAGES
 
 
@@ -213,7 +213,7 @@ def test_what_breaks_the_structure_is_no_case(
     outcome, _model = made(plan(planned), answer)
     assert outcome.no_case is not None
     assert outcome.no_case.kind == "broken_structure"
-    assert outcome.no_case.text.startswith(f"an edit breaks the structure: {reason}")
+    assert str(outcome.no_case).startswith(f"an edit breaks the structure: {reason}")
 
 
 def test_unchanged_act_is_an_unusable_edit() -> None:
@@ -228,7 +228,7 @@ def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
     where = {"contradiction": "[6] is not what [5]\nasks for.", "contradicts_itself": True}
     outcome, _model = made(plan(step("call", 5)), NINETY, said, verifier={**CONFIRMED, **where})
     assert outcome.no_case is not None
-    assert (outcome.no_case.kind, outcome.no_case.text) == (
+    assert (outcome.no_case.kind, outcome.no_case.detail) == (
         "contradiction",
         "the transcript contradicts itself: [6] is not what [5] asks for.",
     )

@@ -229,7 +229,7 @@ def test_act_case_holds_together_and_is_its_run_once_undone(
     finally:
         assert bytes_of(run) == before
     if outcome.no_case is not None:
-        assert outcome.no_case.text
+        assert str(outcome.no_case)
         assert outcome.messages == run
         if outcome.rejected is None:
             return

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.skips import Why
 from pytest_jrh.core.text import columns, visible
-from pytest_jrh.reports.failures import disagreement_text, short_text, unscored_text
+from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.judged_sessions import HOSTILE
@@ -26,14 +25,13 @@ def wrong(reasoning: str) -> str:
     """The short text of a wrong verdict with such a reason."""
     case = make_case()
     result = result_with(make_result(case.spec, "disagree", 0), reasoning=reasoning)
-    text = disagreement_text(case, result, cassette=None, command=COMMAND)
-    return short_text(replace(result, why=Why(text=text)))
+    return disagreement_text(case, result, cassette=None, command=COMMAND).short
 
 
 def error(trouble: Unscored) -> list[str]:
     """The lines of the short text of a case without a verdict."""
-    why = Why(trouble.outcome, unscored_text(trouble, command=COMMAND))
-    text = short_text(replace(make_result(outcome=trouble.outcome), why=why))
+    result = replace(make_result(outcome=trouble.outcome), why=trouble.why)
+    text = unscored_text(result, command=COMMAND).short
     assert text == visible(text)
     return text.splitlines()
 
@@ -58,9 +56,9 @@ def test_a_model_writes_one_line_of_a_text() -> None:
 
 def test_a_verdict_that_a_probe_turned_is_one_line() -> None:
     spec = make_spec(test="position", base="agent_perturbation", variant="before-x5")
-    headline = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
-    result = replace(make_result(spec, "disagree", 0), why=Why(text=f"{headline}\n\nMore."))
-    assert short_text(result) == headline
+    result = make_result(spec, "disagree", 0)
+    text = disagreement_text(make_case(spec), result, cassette=None, command=COMMAND)
+    assert text.short == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
 
 
 LONG = "a long cause of one line. " * 20

@@ -78,8 +78,8 @@ def test_a_value_that_is_no_score_on_offer_is_no_verdict(
 ) -> None:
     [result] = judged([case], lambda _: value)
     assert (result.outcome, result.score, result.scores) == ("invalid_response", None, ())
-    assert words in result.why.text
-    assert len(result.why.text) < 500
+    assert words in result.why.cause
+    assert len(result.why.cause) < 500
 
 
 def test_reasoning_is_kept_in_bounds() -> None:
@@ -93,14 +93,14 @@ def test_what_the_judge_raises_is_named_with_its_place() -> None:
 
     [result] = judged(VIOLATED[:1], broken)
     assert (result.outcome, result.score) == ("model_error", None)
-    assert result.why.text.startswith("The judge raised LookupError: no such order")
-    assert "in broken" in result.why.text
+    assert result.why.cause.startswith("The judge raised LookupError: no such order")
+    assert result.why.places[0].endswith("in broken")
 
     def refused(case: JudgedCase) -> object:
         raise Unscored("refused", stage="judge", cause="it would not say.")
 
     [result] = judged(VIOLATED[:1], refused)
-    assert (result.outcome, result.why.text) == ("refused", "it would not say.")
+    assert (result.outcome, result.why.cause) == ("refused", "it would not say.")
 
 
 def test_a_judge_sees_no_label_and_cannot_change_the_case() -> None:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from pytest_jrh.core.calls import Spending, Usage
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import differences
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import CaseResult, CaseSpending, Verdict, total_spending
 from pytest_jrh.core.runs import Label
+from pytest_jrh.core.skips import Why
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.session import spending_line
+from pytest_jrh.store.ledger import case_result
 from tests.support.made_cases import RUBRIC, judged_result, make_case, make_spec
 
 BASE = Path("/repo")
@@ -33,7 +34,7 @@ def explained(case: Case | None = None, **changes: object) -> str:
     case = case or make_case()
     reasoning = str(settings.pop("reasoning", "The agent was polite."))
     result = judged_result(case, Verdict(0, reasoning))
-    return disagreement_text(case, result, **settings)  # type: ignore[arg-type]
+    return disagreement_text(case, result, **settings).whole  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -106,16 +107,17 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
 def test_of_twenty_reasons_twelve_are_printed_and_the_others_counted() -> None:
     case = make_case()
     result = judged_result(case, *(Verdict(0, f"Reason {number}.") for number in range(20)))
-    text = disagreement_text(case, result, cassette=BASE / "x.yaml", command="")
+    text = disagreement_text(case, result, cassette=BASE / "x.yaml", command="").whole
     assert text.count("given: ") == 12
     assert "8 more verdicts in " in text
 
 
 def test_model_text_reaches_the_terminal_as_visible_escapes() -> None:
     case = make_case(new_text=f"refunded {RAW}")
+    refused = case_result(case.spec, case, Why("refused", stage="judge", cause=RAW, advice=RAW))
     for text in (
         explained(replace(case, rubric=replace(RUBRIC, id=f"r{RAW}", instructions=RAW))),
-        unscored_text(Unscored("refused", stage="judge", cause=RAW, advice=RAW), command=RAW),
+        unscored_text(refused, command=RAW).whole,
     ):
         assert not set(text) & UNPRINTABLE
         assert "\\x1b[31m" in text

@@ -38,7 +38,7 @@ from tests.support.made_cases import (
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
-    make_result(make_spec("h"), "no_case", why=Why("disputed_label", "annotators disagree")),
+    make_result(make_spec("h"), "no_case", why=Why("disputed_label", "1 of 2")),
     make_result(make_spec("c"), "model_error"),
     make_result(
         make_spec("d", judge="strict"),

@@ -18,6 +18,7 @@ from pytest_jrh.core.errors import error_text
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.runner import Engine, _cancelled
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
 
@@ -49,7 +50,7 @@ def number_of(messages: object) -> int:
 
 
 def told(result: CaseResult) -> str:
-    return " ".join(result.why.text.split())
+    return " ".join(no_verdict_text(result.why).split())
 
 
 def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -> None:
@@ -63,16 +64,16 @@ def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -
     assert {result.outcome for result in session.results} == {"model_error"}
     for result, (_, said) in zip(session.results, RAISED, strict=False):
         assert f"The client of `pytest_jrh_complete` raised {said}." in told(result)
-        assert "\nraised at:\n" in result.why.text
+        assert "\nraised at:\n" in no_verdict_text(result.why)
         assert re.search(
             rf"^    .*{HERE}:\d+ in complete\n    .*{HERE}:\d+ in helper$",
-            result.why.text,
+            no_verdict_text(result.why),
             re.MULTILINE,
         )
     for result in session.results:
-        assert len(result.why.text.splitlines()) <= 25
-        assert SECRET not in result.why.text
-        assert SECRET[:8] not in result.why.text
+        assert len(no_verdict_text(result.why).splitlines()) <= 25
+        assert SECRET not in no_verdict_text(result.why)
+        assert SECRET[:8] not in no_verdict_text(result.why)
 
 
 def test_a_background_task_of_a_client_that_exits_ends_no_other_case(bench: Bench) -> None:
@@ -164,7 +165,9 @@ def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Be
     assert {result.outcome for result in results} == {"input_error"}
     for number, (result, (error, _)) in enumerate(zip(results, RAISED, strict=False), 1):
         assert f"raising raised {error_text(error)} (run run-{number}, epoch 1)." in told(result)
-        assert re.search(rf"^    .*{HERE}:\d+ in raising$", result.why.text, re.MULTILINE)
+        assert re.search(
+            rf"^    .*{HERE}:\d+ in raising$", no_verdict_text(result.why), re.MULTILINE
+        )
 
 
 def test_an_interrupt_of_a_preprocessor_ends_the_session(bench: Bench) -> None:

@@ -158,9 +158,7 @@ class ProbeBench:
         answer = (await stage.ask(values, EditorResponse)).parsed
         text: str = storable(answer.new_content)[0]
         if text.strip() in ("", original.strip()):
-            raise NoVerdictCase(
-                "unusable_edit", f"unusable edit: the editor adds no argument to turn {position}"
-            )
+            raise NoVerdictCase("unusable_edit", f"the editor adds no argument to turn {position}")
         return text
 
     def _check_verifier(self) -> None:
