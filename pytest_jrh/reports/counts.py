@@ -1,4 +1,6 @@
-"""What is missed and what is a false alarm, as tables of counts beside what was so before."""
+"""What judges miss, their false alarms, and what probes turned: in counts beside what was so
+before, and in sentences.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from typing import NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted
-from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Sentence, Table, Weight
-from pytest_jrh.reports.probes import turned_sentence, turned_table
+from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
+from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import Pair
-from pytest_jrh.stats.figures import NONE, Section, decimal, sections
+from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate, grouped
-from pytest_jrh.stats.probes import ProbeTable
+from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
 
 # So many rows still fit a glance.
@@ -46,9 +48,6 @@ class Share(NamedTuple):
         return Cell(text, weight=weight, share=wrong.value, interval=interval, before=before)
 
 
-_NOTHING = Share()
-
-
 @frozen
 class _Counts:
     """What a judge gets wrong in the cases of a rubric, of a level, or of all.
@@ -59,7 +58,7 @@ class _Counts:
     name: str
     about: tuple[str, str, str]
     missed: Share
-    alarms: Share = _NOTHING
+    alarms: Share = Share()
     bias: Estimate | None = None
 
     @property
@@ -86,11 +85,11 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
     """What is missed and what is a false alarm: of several judges a row each, of one its rubrics,
     or the levels of its scale; what probes turned.
     """
-    of_suite = [section for section in sections(session.table) if section.suite == suite]
-    judged = [section for section in of_suite if section.total.counts.n]
+    judged = [section for section in session.sections_of(suite) if section.total.counts.n]
     probes = [table for table in session.probes if table.suite == suite]
     findings = [table for table in probes if table.is_finding]
     if len(judged) > 1:
+        # With bars what probes turned is a table of its own.
         yield _judges_table(session, judged, () if bars else findings)
     elif judged:
         section = judged[0]
@@ -104,14 +103,14 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
             yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows)
         elif not is_alone:
             yield Sentence(total.sentence)
-    if bars or not judged:
-        yield from turned_table(probes)
+    if (bars or not judged) and probes:
+        yield _turned_table(probes)
     elif len(judged) == 1:
         for table in findings:
-            yield Sentence(turned_sentence(table, session.probes), "warning")
+            yield Sentence(_turned_sentence(table, session.probes), "warning")
 
 
-def _pairs(session: Session, section: Section) -> list[Pair]:
+def _pairs(session: Session, section: figures.Section) -> list[Pair]:
     """The cases of a judge that are compared with the baseline."""
     decision = session.decisions.get(section.suite)
     if decision is None or decision.comparison is None:
@@ -119,14 +118,13 @@ def _pairs(session: Session, section: Section) -> list[Pair]:
     return [pair for pair in decision.comparison.pairs if pair.now.judge == section.judge]
 
 
-def _section_rows(section: Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
+def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
     """The rubrics of a judge, or the levels of its scale."""
     if not section.scale.is_ordered:
         for statistics in section.rubrics or [section.total]:
-            of_rubric = pairs
-            if statistics.rubric:
-                of_rubric = [pair for pair in pairs if pair.now.rubric_id == statistics.rubric]
-            yield _counts(statistics.rubric or section.total.name, statistics, of_rubric)
+            rubric = statistics.rubric
+            of_rubric = [pair for pair in pairs if rubric in ("", pair.now.rubric_id)]
+            yield _counts(rubric or section.total.name, statistics, of_rubric)
         return
     judged = section.total.judged
     by_level = grouped((result.label, result) for result in judged if result.label is not None)
@@ -140,12 +138,12 @@ def _section_rows(section: Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
 
 def _counts(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> _Counts:
     about = (statistics.suite, statistics.judge, statistics.rubric)
-    figures = statistics.figures
+    estimates = statistics.figures
     if statistics.scale.is_ordered:
-        wrong = _share(figures["exact"].complement(), pairs)
-        return _Counts(name, about, wrong, bias=figures["bias"])
-    missed = _share(figures["recall"].complement(), pairs, 1)
-    return _Counts(name, about, missed, _share(figures["false_positive_rate"], pairs, 0))
+        wrong = _share(estimates["exact"].complement(), pairs)
+        return _Counts(name, about, wrong, bias=estimates["bias"])
+    missed = _share(estimates["recall"].complement(), pairs, 1)
+    return _Counts(name, about, missed, _share(estimates["false_positive_rate"], pairs, 0))
 
 
 def _share(wrong: Estimate, pairs: Sequence[Pair], label: int | None = None) -> Share:
@@ -158,57 +156,162 @@ def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] =
     """A table of counts; what was wrong before stands beside what changed, and what there is no
     case of has no column.
     """
-    biases = [row.bias for row in rows if row.bias is not None]
+    biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     columns = _share_columns("wrong level" if biases else "missed", [row.missed for row in rows])
-    if biases:
-        columns.append(("bias", [Cell(decimal(bias.value)) for bias in biases]))
+    columns.append(("bias", biases))
     columns += _share_columns("false alarms", [row.alarms for row in rows])
-    if findings:
-        columns.append(("turned by probes", [Cell(text, weight="warning") for text in findings]))
-    titles = []
-    cells_of_rows: list[list[Cell]] = [[] for _ in rows]
+    columns.append(("turned by probes", [Cell(text, weight="warning") for text in findings]))
+    titles: list[str] = []
+    cells_of_row: list[list[Cell]] = [[] for _ in rows]
     for title, cells in columns:
         if any(cell.text != NONE for cell in cells):
             titles.append(title)
-            for in_row, cell in zip(cells_of_rows, cells, strict=True):
-                in_row.append(cell)
+            for row_cells, cell in zip(cells_of_row, cells, strict=True):
+                row_cells.append(cell)
     table_rows = []
-    for row, in_row in zip(rows, cells_of_rows, strict=True):
+    for row, row_cells in zip(rows, cells_of_row, strict=True):
         level: Level = "total" if row.name == _ALL else "rubric"
-        table_rows.append(Row(row.name, tuple(in_row), level, row.about))
+        table_rows.append(Row(row.name, tuple(row_cells), level, row.about))
     return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
 
 
 def _share_columns(title: str, shares: Sequence[Share]) -> list[tuple[str, list[Cell]]]:
     columns = [(title, [share.cell for share in shares])]
     if any(share.before not in (None, share.wrong.count) for share in shares):
-        before = [NONE if share.before is None else f"{share.before:,}" for share in shares]
-        columns.append(("before", list(map(Cell, before))))
+        cells = [Cell(NONE if share.before is None else f"{share.before:,}") for share in shares]
+        columns.append(("before", cells))
     return columns
 
 
 def _judges_table(
-    session: Session, judged: Sequence[Section], findings: Sequence[ProbeTable]
+    session: Session, judged: Sequence[figures.Section], findings: Sequence[ProbeTable]
 ) -> Table:
     """A row for each judge, the worst one first, or the best one where nothing is decided; what
     each probe turned more often than by chance stands beside it.
     """
-    found = grouped((table.judge, table) for table in findings)
+    turned: dict[str, list[str]] = {}
+    for table in findings:
+        text = f"{table.probe} {_turned_text(table.total)}"
+        turned.setdefault(table.judge, []).append(text)
 
-    def place(section: Section) -> tuple[bool, float]:
+    def place(section: figures.Section) -> tuple[bool, float]:
         kappa = section.total.kappa[1].value
         if kappa is None:
             kappa = 2
         elif not session.decisions:
             kappa = -kappa
-        return section.judge not in found, kappa
+        return section.judge not in turned, kappa
 
-    rows, turned = [], []
+    rows, texts = [], []
     for section in sorted(judged, key=place):
         pairs = _pairs(session, section)
         rows.append(_counts(section.judge or section.label, section.total, pairs))
-        parts = []
-        for table in found.get(section.judge, ()):
-            parts.append(f"{table.probe} {table.total.turned:,} of {table.total.n:,}")
-        turned.append(", ".join(parts))
-    return _counts_table("judge", rows, turned if found else ())
+        texts.append(", ".join(turned.get(section.judge, ())))
+    return _counts_table("judge", rows, texts if turned else ())
+
+
+# ---- Probes
+
+_PROBE_TITLES = ("n", "turned", "rate", "interval", "towards")
+_PROBE_NOTE = (
+    "turned: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
+    "intervals, row by row."
+)
+
+
+def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
+    """What probes found, for each suite and judge: findings, and the table with their variants;
+    last what one has to know to read them.
+    """
+    blocks: list[Block] = []
+    of_judges = grouped(((table.suite, table.judge), table) for table in tables)
+    for of_judge in of_judges.values():
+        weight: Weight = ""
+        rows: list[Row] = []
+        for table in of_judge:
+            if table.is_finding:
+                weight = "warning"
+            rows.append(Row(table.probe, _probe_cells(table.total)))
+            rows += [Row(row.variant, _probe_cells(row), "variant") for row in table.rows]
+        parts: list[Block] = [Sentence(text, weight) for text in finding_sentences(of_judge)]
+        parts.append(Table("probe", _PROBE_TITLES, tuple(rows)))
+        heading = _heading(of_judge[0], tables)
+        blocks.append(Section(f"Probes: {heading}" if heading else "Probes", tuple(parts)))
+    if any(table.total.turned and not table.flicker.n for table in tables):
+        text = (
+            "Without repeats it is not known how often a verdict turns by itself; "
+            f"{SUPPOSED_FLICKER:.0%} is supposed (repeats: 3 measures it)."
+        )
+        blocks.append(Sentence(text, "muted"))
+    if blocks:
+        blocks.append(Sentence(_PROBE_NOTE, "muted"))
+    return blocks
+
+
+def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
+    """One sentence for each finding, and one where there is none."""
+    sentences = []
+    for table in tables:
+        if not table.is_finding:
+            continue
+        rate = table.total.rate
+        text = _turned_sentence(table, tables)
+        text += f" ({percent(rate.value)}, 95% interval {range_text(rate)})"
+        if towards := _towards(table.total):
+            text += f", {towards}" if table.is_ordered else f", towards {towards}"
+        if table.flicker.value is not None:
+            text += f"; the judge's flicker is {percent(table.flicker.value)}"
+        sentences.append(f"{text}.")
+    if not sentences and any(table.total.n for table in tables):
+        return ["No probe turns verdicts more often than by chance (5%, by Holm's method)."]
+    return sentences
+
+
+def _turned_sentence(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
+    """What a probe turned, one of all `tables`."""
+    heading = _heading(table, tables)
+    of = f"{heading}: " if heading else ""
+    verdicts = counted(table.total.n, "right verdict")
+    return f"{of}{table.probe} turns {table.total.turned:,} of {verdicts}"
+
+
+def _heading(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
+    """The suite and the judge of a table, where there are several; else nothing."""
+    parts = []
+    if len({other.suite for other in tables}) > 1:
+        parts.append(f"suite {table.suite}")
+    if table.judge and len({other.judge for other in tables}) > 1:
+        parts.append(f"judge {table.judge}")
+    return ", ".join(parts)
+
+
+def _probe_cells(row: ProbeRow) -> tuple[Cell, ...]:
+    rate = row.rate
+    turned = NONE if rate.value is None else f"{row.turned:,}"
+    texts = (f"{row.n:,}", turned, percent(rate.value), range_text(rate), _towards(row) or NONE)
+    return tuple(map(Cell, texts))
+
+
+def _towards(row: ProbeRow) -> str:
+    if row.shift is not None:
+        return f"{row.shift:+.2f} levels" if row.turned else ""
+    return ", ".join(f"{number:,} {word}" for word, number in row.towards.items())
+
+
+def _turned_table(tables: Sequence[ProbeTable]) -> Table:
+    """What each probe turned of the right verdicts of each judge of a suite."""
+    probes = dict.fromkeys(table.probe for table in tables)
+    rows = []
+    for judge, of_judge in grouped((table.judge, table) for table in tables).items():
+        cells = dict.fromkeys(probes, Cell(NONE))
+        for table in of_judge:
+            weight: Weight = "warning" if table.is_finding else ""
+            cells[table.probe] = Cell(_turned_text(table.total), weight=weight)
+        about = (tables[0].suite, judge, "")
+        rows.append(Row(judge or "the judge", tuple(cells.values()), about=about))
+    titles = tuple(probe.replace("_", " ") for probe in probes)
+    return Table("verdicts turned", titles, tuple(rows))
+
+
+def _turned_text(total: ProbeRow) -> str:
+    return f"{total.turned:,} of {total.n:,}"

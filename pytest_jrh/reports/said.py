@@ -28,7 +28,7 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_jrh.reports.counts import Share, count_blocks
+from pytest_jrh.reports.counts import Share, count_blocks, finding_sentences, probe_blocks
 from pytest_jrh.reports.grounds import (
     label_sentences,
     labels_line,
@@ -36,7 +36,6 @@ from pytest_jrh.reports.grounds import (
     wrong_labels,
 )
 from pytest_jrh.reports.next_step import next_lines
-from pytest_jrh.reports.probes import finding_sentences, probe_blocks
 from pytest_jrh.reports.provenance import origin_lines
 from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.session import (
@@ -50,7 +49,7 @@ from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Word
-from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
+from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 
 
@@ -118,7 +117,7 @@ def _headline(session: Session, suite: str) -> Headline:
     decision = session.decisions.get(suite)
     if decision is not None:
         return Headline(decision.word, decision.headline, of)
-    of_suite = [section for section in sections(session.table) if section.suite == suite]
+    of_suite = session.sections_of(suite)
     if len(of_suite) > 1:
         return Headline("", f"{len(of_suite):,} judges compared", of)
     total = of_suite[0].total if of_suite else session.table.overall
@@ -249,9 +248,8 @@ def _doubts(session: Session) -> Iterator[Block]:
     """
     yield from topics.not_shown_blocks(session)
     yield from topics.contradicted_blocks(session)
-    every_section = sections(session.table)
-    for section in every_section:
-        of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
+    for section in session.sections:
+        of = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
         for warning in _warnings(session, section):
             yield Sentence(f"{of}{warning}", "warning")
         if flicker := flicker_sentence(section.total):
@@ -301,7 +299,7 @@ def _details(session: Session) -> Iterator[Block]:
         blocks: list[Block] = [*sentences, *lists]
         if blocks:
             yield Section(f"How sure is this?{of}", tuple(blocks))
-    for section in sections(session.table):
+    for section in session.sections:
         table = topics.figures_table(section)
         note = "In parentheses: 95% intervals."
         if len(table.rows) > 1:

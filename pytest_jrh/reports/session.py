@@ -24,6 +24,7 @@ from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
 from pytest_jrh.stats.decision import Decision, Word
+from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
@@ -209,6 +210,15 @@ class Session:
     def table(self) -> StatisticsTable:
         """The figures of all judges."""
         return tabulate(self.results, scales(self.rubrics))
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """The figures of each suite's judges, judge by judge."""
+        return sections(self.table)
+
+    def sections_of(self, suite: str) -> list[Section]:
+        """The figures of one suite's judges."""
+        return [section for section in self.sections if section.suite == suite]
 
     @cached_property
     def by_judge(self) -> Mapping[tuple[str, str], Sequence[CaseResult]]:

@@ -404,14 +404,15 @@ def _missed(result: CaseResult) -> str:
 def contradicted_blocks(session: Session) -> list[Block]:
     """The verdicts whose reasoning ends in another one, by judge."""
     blocks: list[Block] = []
-    every_section = figures.sections(session.table)
-    for section in every_section:
-        judge = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
-        of_judge = session.by_judge.get((section.suite, section.judge), ())
-        against = list(filter(reasoning_disagrees, of_judge))
-        if against:
-            named = tuple(session.named(result.case_id) for result in against)
-            blocks.append(Cases(f"{judge}verdicts against their own reasoning", named, "warning"))
+    for section in session.sections:
+        judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
+        named = []
+        for result in session.by_judge.get((section.suite, section.judge), ()):
+            if reasoning_disagrees(result):
+                named.append(session.named(result.case_id))
+        if named:
+            title = f"{judge}verdicts against their own reasoning"
+            blocks.append(Cases(title, tuple(named), "warning"))
     return blocks
 
 
