@@ -29,6 +29,8 @@ from pytest_jrh.core.text import ANSI, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
+Json: TypeAlias = "dict[str, Any]"
+"""An object of JSON."""
 _Line = TypeVar("_Line")
 
 _LONGEST_VALUE = 80

@@ -4,13 +4,12 @@ module: what recognizes a file, and what reads its entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_jrh.core import frozen
 from pytest_jrh.sources.results import deepeval, langfuse, langsmith, mlflow, promptfoo
-from pytest_jrh.sources.results.scores import Results
-from pytest_jrh.sources.results.values import mapping, mappings
+from pytest_jrh.sources.results.scores import Entry, Results, mapping, mappings
 
 
 @frozen
@@ -21,8 +20,8 @@ class Form:
 
     tool: str
     lists: Sequence[str]
-    is_entry: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Sequence[Any], Results], None]
+    is_entry: Callable[[Entry], bool]
+    read: Callable[[Sequence[Entry], Results], None]
 
 
 FORMS = (
@@ -43,9 +42,10 @@ def read_results(values: Sequence[Any], lines: Sequence[int]) -> Results | None:
         path, entries = _entries(values, form.lists)
         if any(map(form.is_entry, mappings(entries))):
             results = Results(form.tool, path, lines)
-            if path and (rest := _rest(values[0])):
-                results.remarks.append(f"This file is one page of {form.tool}'s answer: {rest}.")
-            form.read(entries, results)
+            if path and (further_pages := _further_pages(values[0])):
+                remark = f"This file is one page of {form.tool}'s answer: {further_pages}."
+                results.remarks.append(remark)
+            form.read([*map(mapping, entries)], results)
             return results
     return None
 
@@ -53,14 +53,15 @@ def read_results(values: Sequence[Any], lines: Sequence[int]) -> Results | None:
 _NEXT = ("nextcursor", "nextpagetoken", "nextpage", "nexturl", "cursor", "hasmore")
 
 
-def _rest(document: Mapping[str, Any]) -> str:
+def _further_pages(document: Entry) -> str:
     """What an answer of a service says of further pages; empty where it is whole, or says nothing.
 
     Services count pages, or name the next one, beside the list or in a part of its own.
     """
-    parts = [document, *map(mapping, document.values())]
-    for part in parts:
-        values = {name.replace("_", "").casefold(): value for name, value in part.items()}
+    for part in (document, *map(mapping, document.values())):
+        values = {}
+        for name, value in part.items():
+            values[name.replace("_", "").casefold()] = value
         page, pages = values.get("page"), values.get("totalpages")
         if isinstance(pages, int) and pages > 1:
             return f"page {page} of {pages}"
@@ -72,12 +73,15 @@ def _rest(document: Mapping[str, Any]) -> str:
 
 def _entries(values: Sequence[Any], lists: Sequence[str]) -> tuple[str, Sequence[Any]]:
     """The entries of a file; those of lists in a document behind the path of the first of them."""
+    if len(values) != 1:
+        return "", values
     first = ""
     entries: list[Any] = []
-    for path in lists if len(values) == 1 else ():
-        inner = values[0]
+    for path in lists:
+        value = values[0]
         for name in path.split("."):
-            inner = mapping(inner).get(name)
-        if isinstance(inner, list) and inner:
-            first, entries = first or path, entries + inner
+            value = mapping(value).get(name)
+        if isinstance(value, list) and value:
+            first = first or path
+            entries += value
     return first, entries or values

@@ -11,26 +11,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names, time_of
-from pytest_jrh.sources.results.values import is_plain, mapping, text
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    By,
+    Entry,
+    Results,
+    Score,
+    case_names,
+    is_plain,
+    mapping,
+    text,
+    text_in,
+    time_of,
+)
 
 _BY: Mapping[str, By] = {"EVAL": "judge", "ANNOTATION": "person", "API": "other"}
 _SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
 
 
-def is_entry(entry: Mapping[str, Any]) -> bool:
+def is_entry(entry: Entry) -> bool:
     """Whether it is a score."""
     is_named = {"name", "source", "value"} <= entry.keys()
     return is_named and bool(entry.keys() & {*_SUBJECTS, "dataType"})
 
 
-def read(entries: Sequence[Any], results: Results) -> None:
+def read(entries: Sequence[Entry], results: Results) -> None:
     """Add the scores."""
-    subjects = [_subject(mapping(entry)) for entry in entries]
+    subjects = [*map(_subject, entries)]
     cases = case_names(subjects)
-    for place, entry in enumerate(map(mapping, entries)):
-        subject, _ = subjects[place]
-        name, by, value = text(entry.get("name")), _BY.get(text(entry.get("source"))), _value(entry)
+    for index, entry in enumerate(entries):
+        subject, _ = subjects[index]
+        name, by = text_in(entry, "name"), _BY.get(text_in(entry, "source"))
+        value = _value(entry)
         if not name or by is None:
             results.left_out[UNKNOWN] += 1
         elif not subject:
@@ -41,36 +53,35 @@ def read(entries: Sequence[Any], results: Results) -> None:
             results.left_out["scores without a value"] += 1
         else:
             score = Score(
-                place=place,
-                case=cases[place],
+                index=index,
+                case=cases[index],
                 metric=name,
                 value=value,
                 by=by,
-                who=text(entry.get("authorUserId")) or text(entry.get("authorUserName")),
-                reasoning=text(entry.get("comment")),
-                cluster=text(entry.get("sessionId")) or subject,
-                time=time_of(by, entry.get("timestamp"), entry.get("updatedAt")),
+                scorer=text_in(entry, "authorUserId", "authorUserName"),
+                reasoning=text_in(entry, "comment"),
+                cluster=text_in(entry, "sessionId") or subject,
+                time=time_of(by, entry, "timestamp", "updatedAt"),
             )
             results.scores.append(score)
 
 
-def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:
+def _subject(entry: Entry) -> tuple[str, str]:
     """What a score is about: the trace, or another subject, and which observation of it."""
     subject = mapping(entry.get("subject"))
     if subject.get("kind") == "observation":
-        return text(subject.get("traceId")) or text(subject.get("id")), text(subject.get("id"))
-    names = [text(entry.get(name)) for name in _SUBJECTS]
-    return next(filter(None, names), text(subject.get("id"))), text(entry.get("observationId"))
+        return text_in(subject, "traceId", "id"), text_in(subject, "id")
+    return text_in(entry, *_SUBJECTS) or text_in(subject, "id"), text_in(entry, "observationId")
 
 
-def _value(entry: Mapping[str, Any]) -> Any:
+def _value(entry: Entry) -> Any:
     """The value of a score, whatever the version; a truth is 1 and `True` in most of them."""
-    word, value = text(entry.get("stringValue")), entry.get("value")
+    word, value = text_in(entry, "stringValue"), entry.get("value")
     if entry.get("dataType") == "CATEGORICAL":
         return word or text(value) or None
     if entry.get("dataType") == "BOOLEAN":
         value = word or value
-    if isinstance(value, str):
-        # Of CSV.
-        return value.strip().casefold() if value.strip() else None
-    return value if is_plain(value) else None
+    if not is_plain(value):
+        return None
+    # A text is of CSV.
+    return text(value).casefold() or value

@@ -12,42 +12,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, time_of
-from pytest_jrh.sources.results.values import is_plain, mapping, text
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    By,
+    Entry,
+    Results,
+    Score,
+    is_plain,
+    mapping,
+    text_in,
+    time_of,
+)
 
 _BY: Mapping[str, By] = {"model": "judge", "auto_eval": "judge", "app": "person", "api": "other"}
 
 
-def is_entry(entry: Mapping[str, Any]) -> bool:
+def is_entry(entry: Entry) -> bool:
     """Whether it is feedback."""
     return {"key", "run_id"} <= entry.keys() and bool(mapping(entry.get("feedback_source")))
 
 
-def read(entries: Sequence[Any], results: Results) -> None:
+def read(entries: Sequence[Entry], results: Results) -> None:
     """Add the feedback on runs, and what people corrected of it."""
-    for place, entry in enumerate(map(mapping, entries)):
-        run, key = text(entry.get("run_id")), text(entry.get("key"))
+    for index, entry in enumerate(entries):
+        run, key = text_in(entry, "run_id"), text_in(entry, "key")
         source = mapping(entry.get("feedback_source"))
-        by = _BY.get(text(source.get("type")))
-        user = text(source.get("user_id")) or text(source.get("ls_user_id"))
+        by = _BY.get(text_in(source, "type"))
+        value, corrected = _value(entry), _value(mapping(entry.get("correction")))
         # An evaluator that fails leaves no score.
         has_failed = by == "judge" and mapping(entry.get("extra")).get("error")
-        value = None if has_failed else _value(entry)
-        corrected = _value(mapping(entry.get("correction")))
+        if has_failed:
+            value = None
         if not run or not key or by is None:
             results.left_out[UNKNOWN] += 1
             continue
         score = Score(
-            place=place,
+            index=index,
             case=run,
             metric=key,
             value=value,
             by=by,
-            who="" if by == "judge" else user,
-            reasoning=text(entry.get("comment")),
-            cluster=text(entry.get("trace_id")) or run,
-            time=time_of(by, entry.get("created_at"), entry.get("modified_at")),
+            reasoning=text_in(entry, "comment"),
+            cluster=text_in(entry, "trace_id") or run,
+            time=time_of(by, entry, "created_at", "modified_at"),
         )
+        if by != "judge":
+            # Beside an evaluator's feedback it is whose key was used.
+            score = replace(score, scorer=text_in(source, "user_id", "ls_user_id"))
         if value is None and not has_failed:
             results.left_out["feedback without a score"] += 1
         else:
@@ -56,7 +67,9 @@ def read(entries: Sequence[Any], results: Results) -> None:
             results.scores.append(replace(score, value=corrected, by="person", reasoning=""))
 
 
-def _value(entry: Mapping[str, Any]) -> Any:
+def _value(entry: Entry) -> Any:
     """The word of feedback, where it has one, else its score."""
-    word, score = text(entry.get("value")), entry.get("score")
-    return word or (score if is_plain(score) else None)
+    score = entry.get("score")
+    if is_plain(score):
+        return text_in(entry, "value") or score
+    return text_in(entry, "value") or None

@@ -11,33 +11,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pytest_jrh.sources.results.scores import UNKNOWN, By, Results, Score, case_names, time_of
-from pytest_jrh.sources.results.values import is_plain, mapping, mappings, text
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    By,
+    Entry,
+    Results,
+    Score,
+    case_names,
+    is_plain,
+    mapping,
+    mappings,
+    text_in,
+    time_of,
+)
 
 _BY: Mapping[str, By] = {"LLM_JUDGE": "judge", "HUMAN": "person", "CODE": "other"}
 
 
-def is_entry(entry: Mapping[str, Any]) -> bool:
+def is_entry(entry: Entry) -> bool:
     """Whether it is a trace with assessments."""
     return isinstance(_info(entry).get("assessments"), list)
 
 
-def read(entries: Sequence[Any], results: Results) -> None:
+def read(entries: Sequence[Entry], results: Results) -> None:
     """Add the feedback on traces."""
-    for place, entry in enumerate(entries):
-        info = _info(mapping(entry))
-        trace = text(info.get("trace_id")) or text(info.get("request_id"))
+    for index, entry in enumerate(entries):
+        info = _info(entry)
+        trace = text_in(info, "trace_id", "request_id")
         if not trace:
             results.left_out[UNKNOWN] += 1
             continue
         assessments = mappings(info.get("assessments"))
-        replaced_by = {text(one.get("overrides")): _by(one) for one in assessments}
-        cases = case_names((trace, text(one.get("span_id"))) for one in assessments)
-        for case, assessment in zip(cases, assessments, strict=True):
-            name, by = text(assessment.get("assessment_name")), _by(assessment)
-            is_corrected = replaced_by.get(text(assessment.get("assessment_id"))) == "person"
+        replaced_by, subjects = {}, []
+        for assessment in assessments:
+            replaced_by[text_in(assessment, "overrides")] = _by(assessment)
+            subjects.append((trace, text_in(assessment, "span_id")))
+        for case, assessment in zip(case_names(subjects), assessments, strict=True):
+            name, by = text_in(assessment, "assessment_name"), _by(assessment)
+            is_corrected = replaced_by.get(text_in(assessment, "assessment_id")) == "person"
             feedback = mapping(assessment.get("feedback"))
             if "feedback" not in assessment:
                 results.left_out["expectations and issues"] += 1
@@ -49,32 +61,30 @@ def read(entries: Sequence[Any], results: Results) -> None:
                 results.left_out["assessments without a plain value"] += 1
             else:
                 score = Score(
-                    place=place,
+                    index=index,
                     case=case,
                     metric=name,
                     value=None if feedback.get("error") else feedback["value"],
                     by=by,
-                    who=text(mapping(assessment.get("source")).get("source_id")),
-                    reasoning=text(assessment.get("rationale")),
+                    scorer=text_in(mapping(assessment.get("source")), "source_id"),
+                    reasoning=text_in(assessment, "rationale"),
                     cluster=trace,
-                    time=time_of(
-                        by, assessment.get("create_time"), assessment.get("last_update_time")
-                    ),
-                    fields=_fields(mapping(entry), info),
+                    time=time_of(by, assessment, "create_time", "last_update_time"),
+                    fields=_fields(entry, info),
                 )
                 results.scores.append(score)
 
 
-def _by(assessment: Mapping[str, Any]) -> By | None:
-    return _BY.get(text(mapping(assessment.get("source")).get("source_type")))
+def _by(assessment: Entry) -> By | None:
+    return _BY.get(text_in(mapping(assessment.get("source")), "source_type"))
 
 
-def _info(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+def _info(trace: Entry) -> Entry:
     """What is known of a trace, which a row of a data frame says itself."""
     return mapping(trace.get("info")) or trace
 
 
-def _fields(trace: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, str]:
+def _fields(trace: Entry, info: Entry) -> dict[str, str]:
     """What was asked and answered; a trace by itself has a preview of them."""
     metadata = mapping(info.get("trace_metadata"))
     fields = {}

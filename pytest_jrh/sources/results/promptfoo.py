@@ -10,14 +10,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.core.documents import printable
+from pytest_jrh.core.documents import Json, printable
 from pytest_jrh.core.scales import BINARY
-from pytest_jrh.sources.results.scores import UNKNOWN, Results, Score, outputs_apart
-from pytest_jrh.sources.results.values import is_plain, mapping, mappings, plain_fields, text
+from pytest_jrh.sources.results.scores import (
+    UNKNOWN,
+    Entry,
+    Results,
+    Score,
+    is_plain,
+    mapping,
+    mappings,
+    outputs_apart,
+    plain_fields,
+    text,
+    text_in,
+)
 
 _JUDGED = re.compile(
     r"(not-)?(agent-rubric|answer-relevance|context-\w+|conversation-relevance|factuality|g-eval|"
@@ -32,23 +43,25 @@ _FAILED = re.compile(
 )
 
 
-def is_entry(entry: Mapping[str, Any]) -> bool:
+def is_entry(entry: Entry) -> bool:
     """Whether it is the result of a test."""
     is_result = "vars" in entry and bool({"gradingResult", "testIdx"} & entry.keys())
     return is_result or {"Status", "Score", "Grader Reason"} <= entry.keys()
 
 
-def read(entries: Sequence[Any], results: Results) -> None:
+def read(entries: Sequence[Entry], results: Results) -> None:
     """Add the verdicts and grades of outputs."""
-    outputs: dict[int, Mapping[str, Any]] = {}
+    outputs: dict[int, Entry] = {}
     tests: dict[tuple[str, str], set[int]] = {}
-    for place, entry in enumerate(map(mapping, entries)):
-        is_known = all(isinstance(entry.get(name), int) for name in ("testIdx", "promptIdx"))
+    for index, entry in enumerate(entries):
+        is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
         if not is_known or not isinstance(entry.get("vars"), dict):
-            is_csv = "Grader Reason" in entry
-            results.left_out["rows of CSV: write .json in its place" if is_csv else UNKNOWN] += 1
+            what = UNKNOWN
+            if "Grader Reason" in entry:
+                what = "rows of CSV: write .json in its place"
+            results.left_out[what] += 1
         elif mapping(entry.get("gradingResult")):
-            outputs[place] = entry
+            outputs[index] = entry
             for kind, question, _ in _parts(entry):
                 tests.setdefault((kind, question), set()).add(entry["testIdx"])
         else:
@@ -56,7 +69,7 @@ def read(entries: Sequence[Any], results: Results) -> None:
     # What is asked in one test alone is no rubric.
     shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
     cases = _cases(outputs.values(), results)
-    for (place, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
+    for (index, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
         scores: list[Score] = []
         grade = None
         for kind, question, part in _parts(entry):
@@ -66,66 +79,72 @@ def read(entries: Sequence[Any], results: Results) -> None:
             elif kind == "human":
                 grade = BINARY.words[not passed]
             else:
-                is_rubric = bool(question) and (kind, question) in shared
-                name = f"{kind}: {question}" if is_rubric else kind
-                score = _judged(entry, part, name, place=place, case=case, cluster=cluster)
+                name = kind
+                if question and (kind, question) in shared:
+                    name = f"{kind}: {question}"
+                score = _judged(entry, part, name, index=index, case=case, cluster=cluster)
                 if not _JUDGED.match(kind):
-                    score = replace(score, by="other", who="")
+                    score = replace(score, by="other", scorer="")
                 scores.append(score)
         judged = [score for score in scores if score.by == "judge"]
-        label = _label(judged or scores, grade) if grade else []
-        if grade and not label:
-            results.left_out["grades of people beside no verdict on the whole output"] += 1
-        results.add(scores + label)
+        if grade:
+            label = _label(judged or scores, grade)
+            if not label:
+                results.left_out["grades of people beside no verdict on the whole output"] += 1
+            scores += label
+        results.add(scores)
 
 
 def _label(judged: list[Score], grade: str) -> list[Score]:
     """A person's grade of an output; of several verdicts it stands beside what they come to."""
     if len(judged) == 1:
-        return [replace(judged[0], value=grade, by="person", who="")]
+        return [replace(judged[0], value=grade, by="person", scorer="")]
     if not judged or not all(score.value for score in judged):
         return []
     verdict = BINARY.words[BINARY.words[1] in [score.value for score in judged]]
     whole = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
-    return [whole, replace(whole, value=grade, by="person", who="")]
+    return [whole, replace(whole, value=grade, by="person", scorer="")]
 
 
-def _parts(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _parts(entry: Entry) -> Iterator[tuple[str, str, Entry]]:
     """The assertions of an output, with type and what is asked; those of a set stand beside it."""
     graded = mapping(entry["gradingResult"])
     for part in mappings(graded.get("componentResults")) or [graded]:
         assertion = mapping(part.get("assertion"))
         if assertion or not isinstance(part.get("componentResults"), list):
-            yield text(assertion.get("type")), printable(text(assertion.get("value"))), part
+            yield text_in(assertion, "type"), printable(text_in(assertion, "value")), part
 
 
-def _judged(entry: Mapping[str, Any], part: Mapping[str, Any], name: str, **where: Any) -> Score:
+def _judged(entry: Entry, part: Entry, name: str, **where: Any) -> Score:
     """The verdict of an assertion, by its metric or this name; None where its grader failed."""
-    assertion, reason = mapping(part.get("assertion")), text(part.get("reason"))
+    assertion, reason = mapping(part.get("assertion")), text_in(part, "reason")
     of_test = mapping(mapping(entry.get("testCase")).get("options"))
     provider = assertion.get("provider") or of_test.get("provider")
     has_failed = mapping(part.get("metadata")).get("graderError") or _FAILED.match(reason)
     return Score(
         **where,
-        metric=printable(text(assertion.get("metric"))) or name,
+        metric=printable(text_in(assertion, "metric")) or name,
         value=None if has_failed else BINARY.words[not part["pass"]],
         by="judge",
-        who=text(provider) or text(mapping(provider).get("id")),
+        scorer=text(provider) or text_in(mapping(provider), "id"),
         reasoning=reason,
         number=part.get("score"),
-        fields=_fields(entry) | {"rubric_text": text(assertion.get("value"))},
+        fields=_fields(entry) | {"rubric_text": text_in(assertion, "value")},
     )
 
 
-def _cases(outputs: Collection[Mapping[str, Any]], results: Results) -> Iterable[tuple[str, str]]:
+def _cases(outputs: Collection[Entry], results: Results) -> Iterable[tuple[str, str]]:
     """The names of outputs, and what those with the same variables share."""
     has_several = len({entry["promptIdx"] for entry in outputs}) > 1
     clusters: dict[str, str] = {}
     names, shared, texts = [], [], []
     for entry in outputs:
         variables, metadata = entry["vars"], mapping(mapping(entry.get("testCase")).get("metadata"))
-        ids = [one for one in (metadata.get("id"), variables.get("id")) if is_plain(one)]
-        name = str(ids[0]) if ids else f"test {entry['testIdx'] + 1}"
+        name = f"test {entry['testIdx'] + 1}"
+        for case_id in (variables.get("id"), metadata.get("id")):
+            if is_plain(case_id):
+                # That of the test comes before that of its variables.
+                name = str(case_id)
         shared.append(clusters.setdefault(json.dumps(variables) if variables else name, name))
         names.append(f"{name}, output {entry['promptIdx'] + 1}" if has_several else name)
         fields = _fields(entry)
@@ -133,11 +152,11 @@ def _cases(outputs: Collection[Mapping[str, Any]], results: Results) -> Iterable
     return zip(outputs_apart(names, texts, results), shared, strict=True)
 
 
-def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(entry: Entry) -> Json:
     """What was asked and answered, and what the test says beside."""
     response = mapping(entry.get("response")).get("output")
     return {
-        "input": text(mapping(entry.get("prompt")).get("raw")),
+        "input": text_in(mapping(entry.get("prompt")), "raw"),
         "output": response if isinstance(response, str) else json.dumps(response),
         **plain_fields("vars", entry["vars"]),
         **plain_fields("metadata", mapping(entry.get("testCase")).get("metadata")),

@@ -1,5 +1,5 @@
 """What the files of other tools hold: who scored which case how by which metric; and the rows of a
-table of it.
+table of it. What is in the JSON of strangers is nothing where it is of another kind.
 
 Which of two metrics is the judge and which the label is only known where the tool says whether a
 model or a person gave a score, or where an option names it.
@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from pytest_jrh.core.documents import listed, printable
+from pytest_jrh.core.documents import Json, listed, printable
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.results.values import is_plain, text
 from pytest_jrh.sources.source import written_time
-from pytest_jrh.stats.intervals import grouped
 
+Entry: TypeAlias = Mapping[str, Any]
+"""What a file says of a case, or a part of it."""
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
+_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 UNKNOWN = "entries of an unknown form"
 _WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sources": "other"}
 
@@ -32,22 +33,23 @@ _WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sour
 class Score:
     """What somebody said of a case by a metric.
 
-    `value` is None where a judge failed, `number` its score beside a verdict, and `who` the judge
-    or the person, where that is known. `place` is the entry of the file, and `fields` are more
-    columns, such as `input`. Of scores of one judge or person the one of the latest `time` counts.
+    `value` is None where a judge failed, `number` its score beside a verdict, and `scorer` the
+    judge or the person, where that is known. `index` is that of the entry in the file, and `fields`
+    are more columns, such as `input`. Of scores of one judge or person the one of the latest `time`
+    counts.
     """
 
-    place: int
+    index: int
     case: str
     metric: str
     value: Any
     by: By
-    who: str = ""
+    scorer: str = ""
     reasoning: str = ""
     cluster: str = ""
     time: str = ""
     number: Any = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Entry = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -74,11 +76,11 @@ class Results:
         """Add the scores of a case, numbered where a judge has several of one metric."""
         counts: Counter[tuple[str, ...]] = Counter()
         for score in scores:
-            key = (score.metric, score.by, score.who)
+            key = (score.metric, score.by, score.scorer)
             counts[key] += 1
-            number = counts[key]
-            metric = f"{score.metric} ({number})" if number > 1 else score.metric
-            self.scores.append(replace(score, metric=metric))
+            if counts[key] > 1:
+                score = replace(score, metric=f"{score.metric} ({counts[key]})")  # noqa: PLW2901
+            self.scores.append(score)
 
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
@@ -92,44 +94,47 @@ class Results:
 
     def rows(
         self, named: Collection[tuple[str, str]], needed: Collection[str]
-    ) -> tuple[list[tuple[int, dict[str, Any]]], list[str]]:
+    ) -> tuple[list[tuple[int, Json]], list[str]]:
         """The rows of a table with their places, and what was left out of it.
 
         `needed` says whether "verdict" or "label" is read; `named` may have metrics behind these
         roles, and those that are "labelled" in another file. Where it has no label, a metric that
         people scored is compared with their scores, and what nobody scored is left out.
         """
-        known = self.metrics
-        metrics = [(role, name) for role, name in named if name in known]
-        verdicts = [name for role, name in metrics if role in ("verdict", "baseline")]
-        labels = [name for role, name in metrics if role == "label"]
-        columns = {name for score in self.scores for name in score.fields}
-        if any(role == "label" and name in columns for role, name in named):
-            # Rows of verdicts have it.
-            needed = ("verdict",)
+        metrics = self.metrics
+        columns = set[str]()
+        for score in self.scores:
+            columns.update(score.fields)
+        by_role: dict[str, list[str]] = {"verdict": [], "label": [], "labelled": []}
+        for role, name in named:
+            if role == "label" and name in columns:
+                # Rows of verdicts have it.
+                needed = ("verdict",)
+            if name in metrics:
+                by_role.setdefault("verdict" if role == "baseline" else role, []).append(name)
+        verdicts, labels = by_role["verdict"], by_role["label"]
         judged, labelled = self._of("judge", verdicts), self._of("person", labels)
-        if any(score.by == "person" for score in labelled):
-            labelled = [score for score in labelled if score.by == "person"]
+        labelled = [score for score in labelled if score.by == "person"] or labelled
         notices = list(self.notices())
-        others = self._of("other")
-        if others and "verdict" in needed and not verdicts and not labels:
-            name = quoted(others[0].metric)
+        of_unknown = self._of("other")
+        if of_unknown and "verdict" in needed and not verdicts and not labels:
+            name = quoted(of_unknown[0].metric)
             notices.append(
-                f"No verdicts, as no model is said to give them: {_counts(others)}. "
+                f"No verdicts, as no model is said to give them: {_counts(of_unknown)}. "
                 f"If one is a judge, name it: --verdict {name}"
             )
         if "verdict" in needed and not labels:
-            scored = {name for role, name in metrics if role == "labelled"}
+            labelled_metrics = {*by_role["labelled"]}
             if "label" in needed:
-                scored = {score.metric for score in labelled}
-            common = scored & {score.metric for score in judged}
+                labelled_metrics = {score.metric for score in labelled}
+            common = labelled_metrics & {score.metric for score in judged}
             if common:
-                rest = [score for score in judged if score.metric not in common]
-                if rest:
-                    notices.append(f"No person scored {_counts(rest)}: not checked.")
+                unchecked = [score for score in judged if score.metric not in common]
+                if unchecked:
+                    notices.append(f"No person scored {_counts(unchecked)}: not checked.")
                 judged = [score for score in judged if score.metric in common]
                 labelled = [score for score in labelled if score.metric in common]
-        rows: list[tuple[int, dict[str, Any]]] = []
+        rows: list[tuple[int, Json]] = []
         if "verdict" in needed:
             latest = _latest(judged)
             if len(latest) < len(judged):
@@ -140,27 +145,30 @@ class Results:
             rows += _label_rows(labelled)
         return rows, notices
 
-    def _of(self, who: By, metrics: Collection[str] = ()) -> list[Score]:
+    def _of(self, by: By, metrics: Collection[str] = ()) -> list[Score]:
         """The scores of judges, or of people; of metrics that are named also those of others."""
-        sources = {who, "other"} if metrics else {who}
-        scores = [score for score in self.scores if score.by in sources]
-        return [score for score in scores if not metrics or score.metric in metrics]
+        scores = []
+        for score in self.scores:
+            is_named = score.metric in metrics and score.by in (by, "other")
+            if is_named or (score.by == by and not metrics):
+                scores.append(score)
+        return scores
 
     def _verdict_rows(
         self, scores: Sequence[Score], labels: Collection[str]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, Json]]:
         """A row for each verdict; of a metric that is held against a label of another name, the
         judge is the metric.
         """
         judges: dict[str, set[str]] = {}
         for score in scores:
-            judges.setdefault(score.metric, set()).add(score.who)
+            judges.setdefault(score.metric, set()).add(score.scorer)
         # Where each metric has a model of its own they are rubrics, and not judges to compare.
         has_several = any(len(names) > 1 for names in judges.values())
-        is_known = has_several or len({score.who for score in scores}) == 1
+        is_known = has_several or len(set().union(*judges.values())) == 1
         repeats: Counter[tuple[str, ...]] = Counter()
         for score in scores:
-            judge = (is_known and score.who) or self.tool
+            judge = (is_known and score.scorer) or self.tool
             if labels and len(judges[score.metric]) > 1:
                 judge = f"{score.metric}, {judge}"
             elif labels:
@@ -168,22 +176,22 @@ class Results:
             for rubric in labels or (score.metric,):
                 key = (score.case, rubric, judge)
                 repeats[key] += 1
-                row = _row(score, rubric) | {"judge": judge, "verdict": score.value}
-                row["reasoning"] = score.reasoning
+                row = _row(score, rubric)
+                row |= {"judge": judge, "verdict": score.value, "reasoning": score.reasoning}
                 if score.value is not None and is_plain(score.number):
                     row["metric_score"] = score.number
                 if repeats[key] > 1:
                     row["repeat"] = repeats[key]
-                yield score.place, row
+                yield score.index, row
 
     def without_labels(self, file: str) -> InputError:
         """The error of a file without a verdict beside a label: what it holds, and what to do."""
         message = f"{self.tool}'s results hold no verdict beside a label of a person"
-        for who, by in _WHOSE.items():
-            scores = [score for score in self.scores if score.by == by]
+        for scorers, by in _WHOSE.items():
+            scores = self._of(by)
             if scores:
                 cases = counted(len({score.case for score in scores}), "case")
-                message += f"\n    of {who}: {_counts(scores)}, on {cases}"
+                message += f"\n    of {scorers}: {_counts(scores)}, on {cases}"
         message += "".join(f"\n    {notice}" for notice in self.notices())
         name, check = shlex.quote(file), "python -m pytest_jrh check"
         ways = [
@@ -208,7 +216,7 @@ def _counts(scores: Iterable[Score]) -> str:
     return listed((f"{printable(name, 50)} ({count:,})" for name, count in counts.items()), 8)
 
 
-def _row(score: Score, rubric: str) -> dict[str, Any]:
+def _row(score: Score, rubric: str) -> Json:
     row = {"case_id": score.case, "rubric_id": rubric}
     if score.cluster:
         row["cluster"] = score.cluster
@@ -220,36 +228,42 @@ def _latest(scores: Sequence[Score]) -> list[Score]:
     a repeat.
     """
     times: dict[tuple[str, ...], datetime] = {}
-    keys = [(score.case, score.metric, score.by, score.who) for score in scores]
-    for key, score in zip(keys, scores, strict=True):
-        times[key] = max(_given_at(score), times.get(key, _given_at(score)))
-    return [one for key, one in zip(keys, scores, strict=True) if _given_at(one) == times[key]]
+    for score in scores:
+        key = _judgement(score)
+        times[key] = max(_given_at(score), times.get(key, _BEFORE_ALL))
+    return [score for score in scores if _given_at(score) == times[_judgement(score)]]
 
 
-def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _judgement(score: Score) -> tuple[str, ...]:
+    """What a judge judges once, unless it does so again."""
+    return score.case, score.metric, score.by, score.scorer
+
+
+def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, Json]]:
     """A row for each label, of one person's the latest; two without a name are of two persons."""
     latest: dict[tuple[object, ...], Score] = {}
     for score in sorted(scores, key=_given_at):
         if score.value is not None:
-            who: object = score.who or score.place
-            latest[score.case, score.metric, who] = score
+            scorer: object = score.scorer or score.index
+            latest[score.case, score.metric, scorer] = score
     for score in latest.values():
-        annotator = score.who or f"entry {score.place + 1}"
+        annotator = score.scorer or f"entry {score.index + 1}"
         row = _row(score, score.metric) | {"label": score.value, "annotator": annotator}
-        yield score.place, row
+        yield score.index, row
 
 
 def _given_at(score: Score) -> datetime:
     """When a score was given; one that does not say it comes before all others."""
-    return written_time(score.time) or datetime.min.replace(tzinfo=UTC)
+    return written_time(score.time) or _BEFORE_ALL
 
 
-def time_of(by: By, first: object, last: object) -> str:
+def time_of(by: By, entry: Entry, first: str, last: str) -> str:
     """When somebody judged: of a person, who may think again, the last time; a correction of it
     modifies what a judge said.
     """
-    times = (first, last) if by == "judge" else (last, first)
-    return text(times[0]) or text(times[1])
+    if by == "judge":
+        return text_in(entry, first, last)
+    return text_in(entry, last, first)
 
 
 def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Results) -> list[str]:
@@ -259,8 +273,10 @@ def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Result
     Different ones under one name are several cases, none of which has the name alone: a label of
     it may be of any.
     """
-    by_name = grouped(zip(names, map(json.dumps, texts), strict=True))
-    unclear = {name: None for name, of_name in by_name.items() if len({*of_name}) > 1}
+    outputs: dict[str, set[str]] = {}
+    for name, output in zip(names, map(json.dumps, texts), strict=True):
+        outputs.setdefault(name, set()).add(output)
+    unclear = dict.fromkeys(name for name, different in outputs.items() if len(different) > 1)
     if not unclear:
         return [*names]
     results.remarks.append(
@@ -275,16 +291,54 @@ def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Result
     return cases
 
 
-def case_names(subjects: Iterable[tuple[str, str]]) -> list[str]:
+def case_names(subjects: Sequence[tuple[str, str]]) -> list[str]:
     """The case of each score, by the whole that it is about and the part of it, if any. The only
     part that is scored is taken for the whole.
     """
-    listed_subjects = list(subjects)
     parts: dict[str, set[str]] = {}
-    for whole, part in listed_subjects:
+    for whole, part in subjects:
         parts.setdefault(whole, set()).update({part} - {""})
     names = []
-    for whole, part in listed_subjects:
-        is_only = len(parts[whole]) <= 1
-        names.append(whole if is_only or not part else f"{whole}/{part}")
+    for whole, part in subjects:
+        has_several = len(parts[whole]) > 1
+        names.append(f"{whole}/{part}" if part and has_several else whole)
     return names
+
+
+def text(value: object) -> str:
+    """A value where it is text, else nothing."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def text_in(entry: Entry, *names: str) -> str:
+    """The first of these fields that is text; nothing where none is."""
+    for name in names:
+        if value := text(entry.get(name)):
+            return value
+    return ""
+
+
+def mapping(value: object) -> Entry:
+    """A value where it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: object) -> list[Entry]:
+    """The mappings in a value where it is a list."""
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is a word, a number or a truth."""
+    return isinstance(value, bool | int | float) or bool(text(value))
+
+
+def plain_fields(prefix: str, values: object) -> Json:
+    """The words, numbers and truths of a mapping, as columns with a prefix."""
+    columns = {}
+    for name, value in mapping(values).items():
+        if is_plain(value):
+            columns[f"{prefix}.{name}"] = value
+    return columns
