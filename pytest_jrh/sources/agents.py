@@ -12,11 +12,21 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from pytest_jrh.core.documents import DamagedError, KeyPath, check_depth, inside, listed, received
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Json,
+    KeyPath,
+    check_depth,
+    inside,
+    listed,
+    received,
+)
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.chat import (
     as_text,
+    block_of,
     data_url,
+    listed_parts,
     parts_of,
     provider_call,
     read_call,
@@ -24,7 +34,6 @@ from pytest_jrh.sources.chat import (
 )
 from pytest_jrh.sources.source import LINES, Conversation, Form, Head, texts_in
 
-Json = dict[str, Any]
 # What the agent's own code runs: the name of the tool, where not the item names it, and the fields
 # that are its arguments.
 _CALLS = {
@@ -40,7 +49,12 @@ _CALLS = {
 }
 # The fields with the result.
 _RESULTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys((f"{call}_output" for call in list(_CALLS)[:6]), ("output",)),
+    "function_call_output": ("output",),
+    "custom_tool_call_output": ("output",),
+    "computer_call_output": ("output",),
+    "local_shell_call_output": ("output",),
+    "shell_call_output": ("output",),
+    "apply_patch_call_output": ("output",),
     "tool_search_output": ("tools",),
     "mcp_approval_response": ("approve", "reason"),
     "program_output": ("result",),
@@ -103,9 +117,13 @@ class _Reader:
         """Read one item into the messages so far."""
         if not isinstance(item, dict):
             raise DamagedError(received(item, "an object with a type"))
-        kind = item.get("type", "message" if "role" in item else None)
+        kind = item.get("type")
+        if "type" not in item and "role" in item:
+            kind = "message"
         if kind not in ITEM_TYPES:
-            hint = nearest_hint(kind, ITEM_TYPES) if isinstance(kind, str) else None
+            hint = None
+            if isinstance(kind, str):
+                hint = nearest_hint(kind, ITEM_TYPES)
             expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
             raise DamagedError(received(kind, expected), hint, ("type",))
         if kind == "message":
@@ -123,7 +141,7 @@ class _Reader:
         elif kind == "image_generation_call":
             media_type = f"image/{item.get('output_format') or 'png'}"
             url = data_url(media_type, as_text(item.get("result")))
-            self._assistant()["content"].append({"type": "image", "image": url})
+            self._assistant()["content"].append(block_of("image", url))
         elif kind in _THOUGHTS:
             self._assistant()["content"] += _thought(item)
         elif kind == "item_reference":
@@ -134,14 +152,13 @@ class _Reader:
         read_message({"role": role, "content": content})
         if role != "assistant" or "name" in item:
             self._open = None
+            if role not in ("tool", "function", "assistant"):
+                item = {"role": role, "content": content, **texts_in(item, ("name",))}
             # The results of a chat stand among items where a program keeps both, as what one of
             # several assistants says does.
-            is_turn = role in ("tool", "function", "assistant")
-            turn = {"role": role, "content": content, **texts_in(item, ("name",))}
-            self.turns.append(item if is_turn else turn)
+            self.turns.append(item)
             return
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        self._assistant()["content"] += blocks or []
+        self._assistant()["content"] += listed_parts(content)
         self._assistant()["tool_calls"] += item.get("tool_calls") or []
 
     def _assistant(self) -> Json:
@@ -166,62 +183,74 @@ def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
         name = item.get("name")
         if name and isinstance(item.get("namespace"), str):
             name = f"{item['namespace']}.{name}"
-    arguments: Any = {key: item[key] for key in fields if item.get(key) is not None}
+    arguments: Any = _fields_of(item, fields)
     if kind == "function_call":
         arguments = item.get("arguments")
-    elif len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
-        arguments = only
-    call_type = "custom" if kind == "custom_tool_call" else "function"
+    elif len(arguments) == 1:
+        [argument] = arguments.values()
+        if isinstance(argument, dict):
+            arguments = argument
+    call_type = "function"
+    if kind == "custom_tool_call":
+        call_type = "custom"
     return read_call({"id": _id_of(item), "name": name, "arguments": arguments, "type": call_type})
+
+
+def _fields_of(item: Json, keys: Sequence[str]) -> Json:
+    """What an item has under these keys."""
+    return {key: item[key] for key in keys if item.get(key) is not None}
 
 
 def _result(item: Json, fields: Sequence[str]) -> Json:
     """What a tool gave: text, or parts, or JSON as text."""
-    result: Any = {key: item[key] for key in fields if item.get(key) is not None}
+    result: Any = _fields_of(item, fields)
     if len(fields) == 1:
         result = item.get(fields[0])
-    is_parts = isinstance(result, list) and all(
-        isinstance(part, dict) and part.get("type") in _PART_TYPES for part in result
-    )
     if isinstance(result, dict) and result.get("type") == "computer_screenshot":
         result = [result]
-    elif not is_parts:
+    elif not isinstance(result, list) or not all(map(_is_part, result)):
         result = as_text(result)
     call_id = _id_of(item, ("call_id", "approval_request_id", "id"))
     turn = {"role": "tool", "tool_call_id": call_id, "content": result}
-    return {**turn, "is_error": True} if item.get("status") == "failed" else turn
+    if item.get("status") == "failed":
+        turn["is_error"] = True
+    return turn
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("type") in _PART_TYPES
 
 
 def _thought(item: Json) -> list[Json]:
-    texts: list[str] = []
-    for key in ("summary", "content"):
-        blocks = parts_of(item.get(key)).blocks
-        if blocks:
-            texts = [as_text(block.get("text")) for block in blocks]
+    # The thought itself counts, where the item has it, before its summary.
+    blocks = parts_of(item.get("summary")).blocks
+    blocks = parts_of(item.get("content")).blocks or blocks
+    if blocks:
+        texts = [as_text(block.get("text")) for block in blocks]
+        return [block_of("reasoning", "\n".join(texts))]
     encrypted = item.get("encrypted_content")
-    if texts:
-        return [{"type": "reasoning", "reasoning": "\n".join(texts)}]
     if isinstance(encrypted, str):
-        return [{"type": "reasoning", "reasoning": encrypted, "redacted": True}]
+        return [block_of("reasoning", encrypted, redacted=True)]
     return []
 
 
 def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:
     arguments = item.get(field)
     if name or not isinstance(arguments, str):
-        arguments = {} if arguments is None else {field: arguments}
+        arguments = _fields_of(item, (field,))
     error, result = item.get("error"), item.get(result_field)
     if error and result is None:
         result = ""
     block = provider_call(kind, item, name or item.get("name"), arguments, result)
-    return {**block, "error": as_text(error)} if error else block
+    if error:
+        block["error"] = as_text(error)
+    return block
 
 
-def _unknown_notices(kinds: Iterable[str]) -> list[str]:
+def _note_unknown(kinds: Iterable[str], notices: list[str]) -> None:
     """Say which lines of a session were left out without being known."""
-    names = listed(kinds)
-    what = "lines without a message left out whose types are not known"
-    return [f"{what}: {names}"] if names else []
+    if names := listed(kinds):
+        notices.append(f"lines without a message left out whose types are not known: {names}")
 
 
 _KEYS = frozenset({"sessionId", "session_id", "parentUuid", "leafUuid"})
@@ -248,9 +277,16 @@ def is_claude_code(head: Head) -> bool:
     return False
 
 
-class _Said(NamedTuple):
+class _Message(NamedTuple):
+    """A message, with the line that it stands in."""
+
     line: Json
     message: Json
+
+    @property
+    def is_of_subagent(self) -> bool:
+        """Whether a subagent said it, or was told it."""
+        return self.line.get("isSidechain") is True or bool(self.line.get("parent_tool_use_id"))
 
 
 def claude_code(lines: Sequence[Json]) -> Conversation:
@@ -260,7 +296,7 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     were edited and of answers that were asked for again: the agent did what it did before. Raises
     DamagedError with the index of the line, and the path in it.
     """
-    all_said: list[_Said] = []
+    messages: list[_Message] = []
     unknown: dict[str, None] = {}
     by_uuid: dict[Any, Json] = {}
     for index, line in enumerate(lines):
@@ -270,35 +306,35 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
             if message is None or (uuid and by_uuid.get(uuid) == message):
                 continue
             by_uuid[uuid] = message
-            all_said.append(_Said(line, message))
-    of_model = [said for said in all_said if said.message.get("model") != _NO_MODEL]
-    of_agent = []
-    for said in of_model:
-        if said.line.get("isSidechain") is not True and not said.line.get("parent_tool_use_id"):
-            of_agent.append(said)
+            messages.append(_Message(line, message))
+    of_model = [entry for entry in messages if entry.message.get("model") != _NO_MODEL]
+    of_agent = [entry for entry in of_model if not entry.is_of_subagent]
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_model
     notices = []
     if of_subagents := len(of_model) - len(chosen):
         notices.append(f"{counted(of_subagents, 'line')} of subagents left out")
-    if of_program := len(all_said) - len(of_model):
+    if of_program := len(messages) - len(of_model):
         notices.append(
             f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
             "such as errors of the API"
         )
+    _note_unknown(unknown, notices)
     metadata: dict[str, str] = {}
-    session_id = agent_id = None
-    for said in chosen:
-        metadata |= texts_in(said.line, _CLAUDE_METADATA) | texts_in(said.message, ("model",))
-        ids = texts_in(said.line, ("sessionId", "session_id", "agentId"))
+    session_id = run_id = None
+    for line, message in chosen:
+        metadata |= texts_in(line, _CLAUDE_METADATA) | texts_in(message, ("model",))
+        ids = texts_in(line, ("sessionId", "session_id", "agentId"))
         session_id = ids.get("sessionId") or ids.get("session_id") or session_id
-        agent_id = None if of_agent else ids.get("agentId")
+        run_id = session_id
+        if not of_agent and ids.get("agentId"):
+            run_id = f"agent-{ids['agentId']}"
     return Conversation(
         messages=_joined_turns(chosen),
-        id=f"agent-{agent_id}" if agent_id else session_id,
+        id=run_id,
         cluster=session_id,
         metadata=metadata,
-        notices=[*notices, *_unknown_notices(unknown)],
+        notices=notices,
     )
 
 
@@ -326,11 +362,11 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
     return None
 
 
-def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
+def _joined_turns(messages: Sequence[_Message]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
     turns: list[Json] = []
     parts_by_id: dict[str, dict[str, Any]] = {}
-    for _, message in all_said:
+    for _, message in messages:
         content, message_id = message["content"], message.get("id")
         if not isinstance(message_id, str):
             turns.append({"role": message["role"], "content": content})
@@ -338,8 +374,7 @@ def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
         if message_id not in parts_by_id:
             parts_by_id[message_id] = {}
             turns.append({"role": message["role"], "content": parts_by_id[message_id]})
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-        for part in parts:
+        for part in listed_parts(content):
             parts_by_id[message_id].setdefault(json.dumps(part, sort_keys=True), part)
     for turn in turns:
         if isinstance(turn["content"], dict):
@@ -396,6 +431,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
     if rolled_back:
         times = counted(rolled_back, "time")
         notices.append(f"turns were rolled back {times}, and are in the transcript")
+    _note_unknown(unknown, notices)
     return Conversation(
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),
@@ -405,7 +441,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
             **texts_in(head.get("git"), ("branch",)),
             **metadata,
         },
-        notices=[*notices, *_unknown_notices(unknown)],
+        notices=notices,
     )
 
 

@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_jrh.core.documents import DamagedError, listed, parsed, shown
+from pytest_jrh.core.documents import DamagedError, Json, listed, parsed, shown
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import ROLES, block_text, is_role, words_in
 from pytest_jrh.sources.source import texts_in
 
-Block = dict[str, Any]
 NO_RESULT = "[not in the log]"
 """The result of what the provider ran, where the log has none: an empty one would be none found."""
 _TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 _TEXT_KEYS = frozenset({"type", "text", "cache_control"})
-CALLS = frozenset({"tool_use", "tool-call"})
-RESULTS = frozenset({"tool_result", "tool-result"})
-_RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
+CALLS = ("tool_use", "tool-call")
+RESULTS = ("tool_result", "tool-result")
+# Calls of what the provider runs, with Inspect's name for the kind.
+_RUN_BY_PROVIDER = {"server_tool_use": "web_search", "mcp_tool_use": "mcp_call"}
 # Blocks of Inspect itself, and what nobody can read.
 _AS_THEY_ARE = frozenset(
     {"audio", "data", "document", "encrypted_content", "image", "reasoning", "tool_use", "video"}
@@ -45,14 +45,14 @@ class Parts:
     those before it: a result that comes later is put into its block, and `joined` counts these.
     """
 
-    provider_calls: dict[str, Block] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
-    calls: list[Block] = field(default_factory=list)
-    results: list[Block] = field(default_factory=list)
+    provider_calls: dict[str, Json] = field(default_factory=dict)
+    blocks: list[Json] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    results: list[Json] = field(default_factory=list)
     joined: int = 0
 
     @property
-    def content(self) -> str | list[Block]:
+    def content(self) -> str | list[Json]:
         """The blocks as the content of a message: text alone is a text."""
         if not self.blocks:
             return ""
@@ -61,38 +61,48 @@ class Parts:
         return self.blocks
 
 
-def parts_of(content: Any, provider_calls: dict[str, Block] | None = None) -> Parts:
+def parts_of(content: Any, provider_calls: dict[str, Json] | None = None) -> Parts:
     """Read the content of a message; raises DamagedError, in words that follow "message N"."""
-    parts = Parts({} if provider_calls is None else provider_calls)
-    if content is None:
-        return parts
-    if isinstance(content, str):
-        parts.blocks.append({"type": "text", "text": content})
-        return parts
-    if not isinstance(content, list):
-        what = shown(content)
-        raise DamagedError(f"has {what} as its content; must be text, null or a list of parts")
-    for part in content:
+    parts = Parts() if provider_calls is None else Parts(provider_calls)
+    if not isinstance(content, str | list | None):
+        message = f"has {shown(content)} as its content; must be text, null or a list of parts"
+        raise DamagedError(message)
+    for part in listed_parts(content):
         _add(parts, part)
     return parts
 
 
+def listed_parts(content: Any) -> list[Any]:
+    """The parts of a content; a text is one."""
+    if isinstance(content, str):
+        return [block_of("text", content)]
+    return content or []
+
+
+def block_of(kind: str, value: Any, **fields: Any) -> Json:
+    """A block as Inspect has it: what is in it stands under the name of its type."""
+    return {"type": kind, kind: as_text(value), **fields}
+
+
 def _add(parts: Parts, part: Any) -> None:
     if isinstance(part, str):
-        part = {"type": "text", "text": part}
+        part = block_of("text", part)
     if not isinstance(part, dict):
         raise DamagedError(f"has a part that is {shown(part)}; must be an object with a type")
-    kind = part.get("type", "text" if "text" in part else None)
+    kind = part.get("type")
+    if "type" not in part and "text" in part:
+        kind = "text"
     if not isinstance(kind, str):
         raise DamagedError(f"has a part without a type; its fields are {listed(part, 3)}")
     # Inspect's own block of this type, which the provider ran, has `arguments`.
     if kind in CALLS and "arguments" not in part:
         parts.calls.append(part)
-    elif kind in RESULTS:
-        parts.results.append(_result(part) if kind == "tool-result" else part)
+    elif kind == "tool-result":
+        parts.results.append(_result(part))
+    elif kind == "tool_result":
+        parts.results.append(part)
     elif kind in _RUN_BY_PROVIDER:
-        tool_type = "mcp_call" if kind == "mcp_tool_use" else "web_search"
-        block = provider_call(tool_type, part, part.get("name"), part.get("input"))
+        block = provider_call(_RUN_BY_PROVIDER[kind], part, part.get("name"), part.get("input"))
         parts.provider_calls[block["id"]] = block
         parts.blocks.append(block)
     elif kind.endswith("_tool_result") and as_text(part.get("tool_use_id")) in parts.provider_calls:
@@ -105,27 +115,30 @@ def _add(parts: Parts, part: Any) -> None:
         parts.blocks.append(_block(kind, part))
 
 
-def _result(part: Block) -> Block:
+def _result(part: Json) -> Json:
     """The AI SDK's part with a result, as Anthropic writes one: `result` of version 4 is any JSON,
     and `output` of later ones says of what type its value is.
     """
-    content: Any = part.get("result")
+    content: Any = part.get("output", part.get("result"))
     is_error = part.get("isError") is True
-    output = part.get("output", content)
-    kind = output.get("type") if "output" in part and isinstance(output, dict) else None
+    kind = None
+    if "output" in part and isinstance(content, dict):
+        kind = content.get("type")
     if isinstance(kind, str):
         is_error = kind.startswith("error-") or kind == "execution-denied"
-        output = output.get("value", output.get("reason"))
+        content = content.get("value", content.get("reason"))
+    if kind != "content":
+        content = as_text(content)
     return {
         "type": "tool_result",
         "tool_use_id": part.get("toolCallId"),
         "name": part.get("toolName"),
-        "content": output if kind == "content" else as_text(output),
+        "content": content,
         "is_error": is_error,
     }
 
 
-def provider_call(kind: str, call: Block, name: Any, arguments: Any, result: Any = None) -> Block:
+def provider_call(kind: str, call: Json, name: Any, arguments: Any, result: Any = None) -> Json:
     """Inspect's block of what the provider ran; `kind` is Inspect's name for it."""
     return {
         "type": "tool_use",
@@ -137,100 +150,111 @@ def provider_call(kind: str, call: Block, name: Any, arguments: Any, result: Any
     }
 
 
-def _block(kind: str, part: Block) -> Block:
+def _block(kind: str, part: Json) -> Json:
     if kind in _TEXTS:
         return _text(kind, part)
     if ("audio" in kind or "video" in kind) and (speech := _speech(kind, part)):
-        return {"type": "text", "text": speech}
+        return block_of("text", speech)
     if kind == "refusal":
-        return {"type": "text", "text": as_text(part.get("refusal")), "refusal": True}
+        return block_of("text", part.get("refusal"), refusal=True)
     if kind == "thinking":
-        block = {"type": "reasoning", "reasoning": as_text(part.get("thinking"))}
-        return block | texts_in(part, ("signature",))
+        return block_of("reasoning", part.get("thinking"), **texts_in(part, ("signature",)))
     if kind in ("redacted_thinking", "redacted-reasoning"):
-        return {"type": "reasoning", "reasoning": as_text(part.get("data")), "redacted": True}
+        return block_of("reasoning", part.get("data"), redacted=True)
     if kind == "reasoning" and "text" in part:
-        return {"type": "reasoning", "reasoning": as_text(part["text"])}
+        return block_of("reasoning", part["text"])
     if written := _written(kind, part):
         return written
     if media := _media(kind, part):
-        more = {key: part[key] for key in part if key not in _READ.split()}
-        return media | {key: more[key] for key in more if any(words_in({key: more[key]}))}
-    return part if kind in _AS_THEY_ARE else _unknown(kind, part)
+        for key, value in part.items():
+            if key not in _READ.split() and any(words_in({key: value})):
+                media[key] = value
+        return media
+    if kind in _AS_THEY_ARE:
+        return part
+    return _unknown(kind, part)
 
 
-def _speech(kind: str, part: Block) -> str:
+def _speech(kind: str, part: Json) -> str:
     """What was said in a recording, where the part says it."""
     texts = texts_in(part, _TRANSCRIPTS) or texts_in(part.get(kind), _TRANSCRIPTS)
     return next(iter(texts.values()), "")
 
 
-def _text(kind: str, part: Block) -> Block:
-    block: Block = {"type": "text", "text": as_text(part.get("text"))}
+def _text(kind: str, part: Json) -> Json:
+    block = block_of("text", part.get("text"))
     other_fields = {key: value for key, value in part.items() if key not in _TEXT_KEYS and value}
-    if other_fields and part.get("text") is None:
+    if not other_fields:
+        return block
+    if part.get("text") is None:
         # The text stands where another tool has it.
         return _unknown(kind, part)
-    return {"internal": other_fields, **block} if other_fields else block
+    return {"internal": other_fields, **block}
 
 
-def _unknown(kind: str, part: Block) -> Block:
+def _unknown(kind: str, part: Json) -> Json:
     """The JSON of a part as text, behind its type; the end of a long one is cut, and counted."""
     text = as_text({key: value for key, value in part.items() if key != "type"})
-    more = len(text) - _LONGEST_UNKNOWN
-    if more > 0:
-        text = f"{text[:_LONGEST_UNKNOWN]} ... and {counted(more, 'more character')}"
-    return {"type": "text", "text": f"[{kind}: {text}]"}
+    left_out = len(text) - _LONGEST_UNKNOWN
+    if left_out > 0:
+        text = f"{text[:_LONGEST_UNKNOWN]} ... and {counted(left_out, 'more character')}"
+    return block_of("text", f"[{kind}: {text}]")
 
 
-def _written(kind: str, part: Block) -> Block | None:
+def _written(kind: str, part: Json) -> Json | None:
     """A document that is text, or what a search found, behind its title; None of anything else."""
     source = part.get("source")
     content = part.get("content")
-    if kind == "document" and isinstance(source, dict) and source.get("type") == "text":
-        content = source.get("data")
-    elif kind == "document" and isinstance(source, dict) and source.get("type") == "content":
-        content = source.get("content")
+    other_fields = {**part, "title": "", "content": ""}
+    if kind == "document" and isinstance(source, dict):
+        if source.get("type") not in ("text", "content"):
+            return None
+        content = source.get("data" if source["type"] == "text" else "content")
+        other_fields["source"] = ""
     elif kind != "search_result":
         return None
     lines = [f"[{kind}: {as_text(part.get('title')) or 'text'}]"]
     lines += map(block_text, parts_of(content).blocks)
-    rest = {**part, "title": "", "content": "", "source": source if kind != "document" else ""}
-    lines += (f"{key}: {text}" for key, text in words_in(rest))
-    return {"type": "text", "text": "\n".join(lines)}
+    for key, text in words_in(other_fields):
+        lines.append(f"{key}: {text}")
+    return block_of("text", "\n".join(lines))
 
 
-def _media(kind: str, part: Block) -> Block | None:
+def _media(kind: str, part: Json) -> Json | None:
     """Media, with their data where Inspect has it; None of an unknown kind."""
     if kind in ("image_url", "input_image", "computer_screenshot"):
-        link = part.get("image_url") or part.get("file_id")
-        image = link if isinstance(link, dict) else {"url": link}
-        return {"type": "image", "image": as_text(image.get("url"))} | texts_in(image, ("detail",))
+        image = part.get("image_url") or part.get("file_id")
+        if not isinstance(image, dict):
+            image = {"url": image}
+        return block_of("image", image.get("url"), **texts_in(image, ("detail",)))
     source = part.get("source")
     if kind in ("image", "document") and isinstance(source, dict):
-        place = source.get("url") or source.get("file_id")
-        place = place or data_url(source.get("media_type"), source.get("data"))
-        file_name = {"filename": part["title"]} if part.get("title") else {}
-        return {"type": kind, kind: as_text(place)} | file_name
+        url = source.get("url") or source.get("file_id")
+        url = url or data_url(source.get("media_type"), source.get("data"))
+        block = block_of(kind, url)
+        if part.get("title"):
+            block["filename"] = part["title"]
+        return block
     audio = part.get("input_audio")
     if kind == "input_audio" and isinstance(audio, dict):
         url = data_url(f"audio/{audio.get('format')}", audio.get("data"))
-        return {"type": "audio", "audio": url} | texts_in(audio, ("format",))
-    if kind in ("file", "input_file", "media"):
-        return _file(part["file"] if isinstance(part.get("file"), dict) else part)
-    return None
+        return block_of("audio", url, **texts_in(audio, ("format",)))
+    if kind not in ("file", "input_file", "media"):
+        return None
+    file = part.get("file")
+    return _file(file if isinstance(file, dict) else part)
 
 
-def _file(file: Block) -> Block:
+def _file(file: Json) -> Json:
     data: Any = ""
     for key in reversed(_PLACES_OF_DATA):
         data = file.get(key, data)
+    url = as_text(data)
     media_type = as_text(file.get("mediaType", file.get("mimeType")))
+    if media_type and "data" in file and not url.startswith(("data:", "http:", "https:")):
+        url = data_url(media_type, url)
     kind = "image" if media_type.startswith("image/") else "document"
-    place = as_text(data)
-    if media_type and "data" in file and not place.startswith(("data:", "http:", "https:")):
-        place = data_url(media_type, place)
-    return {"type": kind, kind: place} | texts_in(file, ("filename",))
+    return block_of(kind, url, **texts_in(file, ("filename",)))
 
 
 def data_url(media_type: Any, data: Any) -> str:
@@ -240,9 +264,9 @@ def data_url(media_type: Any, data: Any) -> str:
 
 def as_text(value: Any) -> str:
     """A value as text, any but a text as JSON; None is empty."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
 
 
 WITHOUT_RESULT = "tool calls without a result"
@@ -256,7 +280,6 @@ _KNOWN = frozenset(
         *("reasoning", "reasoning_content"),
     }
 )
-_EMPTY: Block = {"type": "text", "text": ""}
 _KNOWN_OF_RESULTS = frozenset({"name", "function", "is_error", "error"})
 # Where others have what a message says: Gemini, ShareGPT, and programs of one's own.
 _NOT_CONTENT = ("parts", "text", "value", "message", "output")
@@ -264,7 +287,7 @@ _NOT_CONTENT = ("parts", "text", "value", "message", "output")
 
 def read_messages(
     turns: Iterable[Any], system: Any = None
-) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+) -> tuple[tuple[Json, ...], tuple[str, ...]]:
     """Convert messages, and say in words what is unusual about them.
 
     Calls and results are paired; what has no counterpart is kept, as is a message of an unknown
@@ -284,7 +307,7 @@ def read_messages(
     return tuple(reader.messages), tuple(reader.unusual)
 
 
-def read_message(turn: Any) -> list[Block]:
+def read_message(turn: Any) -> list[Json]:
     """Convert one message; raises DamagedError, in words that follow its place."""
     reader = _Reader()
     reader.add(turn)
@@ -293,11 +316,11 @@ def read_message(turn: Any) -> list[Block]:
 
 class _Reader:
     def __init__(self) -> None:
-        self.messages: list[Block] = []
+        self.messages: list[Json] = []
         self.unusual: dict[str, None] = {}
         # The ids and functions of the calls that have no result yet, in their order.
         self.open: list[tuple[str, str]] = []
-        self._provider_calls: dict[str, Block] = {}
+        self._provider_calls: dict[str, Json] = {}
 
     def add(self, turn: Any) -> None:
         """Convert one message, which may become several."""
@@ -316,7 +339,7 @@ class _Reader:
                 raise DamagedError(f"has {key} in place of content")
         self._add(turn, _ROLES.get(role, role))
 
-    def _add(self, turn: Block, role: str) -> None:
+    def _add(self, turn: Json, role: str) -> None:
         content = turn.get("content")
         if role == "tool" and not has_results(content):
             self._add_result(turn, turn.get("tool_call_id"), content)
@@ -338,10 +361,12 @@ class _Reader:
             message["tool_calls"] = calls
         self.messages.append(message)
 
-    def _add_result(self, turn: Block, call_id: Any, content: Any) -> None:
+    def _add_result(self, turn: Json, call_id: Any, content: Any) -> None:
         name = turn.get("name") or turn.get("function")
-        call_id = call_id if isinstance(call_id, str) else None
-        name = name if isinstance(name, str) else None
+        if not isinstance(name, str):
+            name = None
+        if not isinstance(call_id, str):
+            call_id = None
         call_id, function = self._take_call(call_id, name)
         if isinstance(content, dict | int | float):
             content = as_text(content)
@@ -369,64 +394,70 @@ class _Reader:
         return call_id, name
 
 
-def _head(turn: Block, parts: Parts) -> Block:
+def _head(turn: Json, parts: Parts) -> Json:
     """The keys that every message has, in Inspect's order; others are kept as its metadata."""
-    head: Block = {"id": turn["id"]} if isinstance(turn.get("id"), str) else {}
-    head["content"] = parts.content
+    head: Json = {**texts_in(turn, ("id",)), "content": parts.content}
     if "tool_use_id" in turn:
         return head
-    known = _KNOWN | _KNOWN_OF_RESULTS if turn.get("role") in ("tool", "function") else _KNOWN
+    is_result = turn.get("role") in ("tool", "function")
     fields = {}
     for key, value in turn.items():
-        if key not in known and value not in (None, [], {}, ""):
+        is_read = key in _KNOWN or (is_result and key in _KNOWN_OF_RESULTS)
+        if not is_read and value not in (None, [], {}, ""):
             fields[key] = value
     if fields:
         head["metadata"] = fields
     return head
 
 
-def _add_fields(parts: Parts, turn: Block) -> None:
+def _add_fields(parts: Parts, turn: Json) -> None:
     """Add what stands beside the content: a refusal, what was said in a recording, thoughts."""
     refusal = turn.get("refusal")
     if isinstance(refusal, str) and refusal:
-        parts.blocks.append({"type": "text", "text": refusal, "refusal": True})
+        parts.blocks.append(block_of("text", refusal, refusal=True))
     speech = _speech("audio", turn)
     if speech and not any(speech in as_text(block.get("text")) for block in parts.blocks):
+        empty = block_of("text", "")
         # An empty text beside it says nothing.
-        parts.blocks = [*filter(_EMPTY.__ne__, parts.blocks), {"type": "text", "text": speech}]
+        parts.blocks = [block for block in parts.blocks if block != empty]
+        parts.blocks.append(block_of("text", speech))
     thought = turn.get("reasoning_content") or turn.get("reasoning")
     if isinstance(thought, str) or thought:
-        parts.blocks.insert(0, {"type": "reasoning", "reasoning": as_text(thought)})
+        parts.blocks.insert(0, block_of("reasoning", thought))
 
 
-def _error(turn: Block, message: Block) -> Block:
+def _error(turn: Json, message: Json) -> Json:
     """The error of a tool: Inspect's, or a result that Anthropic marks as one."""
     error = turn.get("error")
     if isinstance(error, dict) and isinstance(error.get("type"), str):
         return {"error": {"type": error["type"], "message": str(error.get("message", ""))}}
     if error or turn.get("is_error") is True:
-        reason = str(error) if isinstance(error, str) else ""
+        reason = ""
+        if isinstance(error, str):
+            reason = error
         if not reason and isinstance(message["content"], str):
             reason, message["content"] = message["content"], ""
         return {"error": {"type": "unknown", "message": reason}}
     return {}
 
 
-def _calls(turn: Block) -> list[Block]:
+def _calls(turn: Json) -> list[Json]:
     entries = turn.get("tool_calls")
     if entries is not None and not isinstance(entries, list):
         raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
     return [read_call(call) for call in entries or ()]
 
 
-def read_call(call: Any) -> Block:
+def read_call(call: Any) -> Json:
     """A call of OpenAI's, Anthropic's, the AI SDK's or Inspect's, as Inspect has it."""
     if not isinstance(call, dict):
         raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")
     name: Any = call.get("function") or call.get("name") or call.get("toolName")
     call_id = call.get("id", call.get("toolCallId"))
     arguments = call.get("arguments", call.get("input", call.get("args")))
-    kind = "custom" if call.get("type") == "custom" else "function"
+    kind = "function"
+    if call.get("type") == "custom":
+        kind = "custom"
     if isinstance(name, dict):
         name, arguments = name.get("name"), name.get("arguments")
     elif isinstance(call.get("custom"), dict):
@@ -434,16 +465,17 @@ def read_call(call: Any) -> Block:
         name, arguments, kind = custom.get("name"), {"input": custom.get("input")}, "custom"
     if not isinstance(name, str) or not name:
         raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
-    read, mistake = _arguments(arguments)
-    call_id = call_id if isinstance(call_id, str) else ""
-    tool_call = {"id": call_id, "function": name, "arguments": read}
+    if not isinstance(call_id, str):
+        call_id = ""
+    arguments, mistake = _arguments(arguments)
+    tool_call = {"id": call_id, "function": name, "arguments": arguments}
     mistake = mistake or call.get("parse_error")
     if isinstance(mistake, str):
         tool_call["parse_error"] = mistake
     return {**tool_call, "type": kind}
 
 
-def _arguments(arguments: Any) -> tuple[Block, str | None]:
+def _arguments(arguments: Any) -> tuple[Json, str | None]:
     """The arguments of a call, else none and the whole text of what should have been some."""
     if isinstance(arguments, dict):
         return arguments, None
@@ -463,7 +495,7 @@ _STEP = {"type": "step-start"}
 _DENIED = "Tool execution denied."
 
 
-def sdk_parts_of(turn: Block) -> list[Block] | None:
+def sdk_parts_of(turn: Json) -> list[Json] | None:
     """What was said and done in a message, where a result may stand before what came after it; None
     for a message of another kind.
     """
@@ -488,20 +520,22 @@ def sdk_parts_of(turn: Block) -> list[Block] | None:
 
 def has_results(content: Any) -> bool:
     """Whether the content of a message holds results of calls."""
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict) and part.get("type") in ("tool-result", "tool_result"):
-            return True
-    return False
+    if not isinstance(content, list):
+        return False
+    return any(isinstance(part, dict) and part.get("type") in RESULTS for part in content)
 
 
-def steps_of(turn: Block, parts: Sequence[Block]) -> Iterator[Block]:
+def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
     """A message as those that it stands for: what the agent did up to a result, the results, ..."""
-    head = {key: turn[key] for key in turn if key not in ("content", "parts", "toolInvocations")}
-    content: list[Block] = []
-    results: list[Block] = []
+    head = {**turn}
+    for key in ("content", "parts", "toolInvocations"):
+        head.pop(key, None)
+    content: list[Json] = []
+    results: list[Json] = []
+    # The last one lets go of what was gathered.
     for part in [*parts, _STEP]:
         call, kind = _call_in(part), part["type"]
-        if results and call is None and kind not in CALLS | RESULTS:
+        if results and call is None and kind not in (*CALLS, *RESULTS):
             yield {**head, "content": content}
             yield {"role": "tool", "content": results}
             head, content, results = {"role": turn["role"]}, [], []
@@ -518,7 +552,7 @@ def steps_of(turn: Block, parts: Sequence[Block]) -> Iterator[Block]:
         yield {**head, "content": content}
 
 
-def _call_in(part: Block) -> Block | None:
+def _call_in(part: Json) -> Json | None:
     """The call in a part of the user interface, with its result where there is one."""
     kind = part["type"]
     call = part.get("toolInvocation")
@@ -527,12 +561,13 @@ def _call_in(part: Block) -> Block | None:
     if kind == "dynamic-tool":
         return part
     if kind.startswith("tool-") and "state" in part:
-        call = {**part, "toolName": kind.removeprefix("tool-")}
-        return call if "input" in part else {**call, "input": part.get("rawInput")}
+        # What the model wrote stays raw where it could not be parsed.
+        call = {"input": part.get("rawInput"), **part}
+        return {**call, "toolName": kind.removeprefix("tool-")}
     return None
 
 
-def _results_in(call: Block) -> list[Block]:
+def _results_in(call: Json) -> list[Json]:
     """The result that stands in a call, as a part; none where it has none yet."""
     content, state = None, call.get("state")
     match state:
@@ -543,11 +578,16 @@ def _results_in(call: Block) -> list[Block]:
         case "output-error":
             content = call.get("errorText")
         case "output-denied":
-            approval = call.get("approval")
-            content = approval.get("reason") if isinstance(approval, dict) else None
+            if isinstance(approval := call.get("approval"), dict):
+                content = approval.get("reason")
             content = content or _DENIED
         case _:
             return []
-    is_error = state in ("output-error", "output-denied")
-    names = {key: call.get(key) for key in ("toolCallId", "toolName")}
-    return [{"type": "tool-result", **names, "result": content, "isError": is_error}]
+    result = {
+        "type": "tool-result",
+        "toolCallId": call.get("toolCallId"),
+        "toolName": call.get("toolName"),
+        "result": content,
+        "isError": state in ("output-error", "output-denied"),
+    }
+    return [result]
