@@ -58,21 +58,25 @@ _KEPT_BY_PROVIDER = {
 _DEEPEST = 4
 
 
-def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
+def conversation(value: Any, pointers: InputFormat | None = None) -> Conversation:
     """Read a conversation; raises DamagedError."""
-    places = places or InputFormat()
-    reader = _Reader(value, places)
+    pointers = pointers or InputFormat()
+    reader = _Reader(value, pointers)
     messages = reader.messages()
-    id_parts = reader.scalars(places.id, "id")
-    clusters = map(str, reader.scalars(places.cluster, "cluster"))
+    id_parts = reader.scalars(pointers.id, "id")
+    run_id: int | str | None = "-".join(map(str, id_parts)) or None
+    if len(id_parts) == 1:
+        # A number stays one.
+        run_id = id_parts[0]
+    clusters = map(str, reader.scalars(pointers.cluster, "cluster"))
     return Conversation(
         messages=messages,
-        id=id_parts[0] if len(id_parts) == 1 else "-".join(map(str, id_parts)) or None,
+        id=run_id,
         epoch=reader.epoch(),
         cluster="-".join(clusters) or None,
         system=reader.system(),
-        input=reader.text(places.input, "input"),
-        target=reader.text(places.target, "target"),
+        input=reader.text(pointers.input, "input"),
+        target=reader.text(pointers.target, "target"),
         metadata=reader.metadata(),
         notices=tuple(reader.notices),
         is_request=reader.is_request,
@@ -80,23 +84,24 @@ def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
 
 
 class _Reader:
-    def __init__(self, value: Any, places: InputFormat) -> None:
+    def __init__(self, value: Any, pointers: InputFormat) -> None:
         self.notices: dict[str, None] = {}
         self._value = value
-        self._places = places
-        self._items = items_of(value) if places.messages is None else None
+        self._pointers = pointers
+        self._items: list[tuple[KeyPath, Any]] | None = None
         # A request with its answer, as proxies of the APIs log them.
-        self._is_logged = (
-            places.messages is None
-            and at(value, "/messages") is MISSING
-            and isinstance(at(value, "/request/messages"), list)
-        )
+        self._is_logged = False
+        if pointers.messages is None:
+            self._items = items_of(value)
+            has_messages = at(value, "/messages") is not MISSING
+            is_request = isinstance(at(value, "/request/messages"), list)
+            self._is_logged = is_request and not has_messages
 
     @property
     def is_request(self) -> bool:
         """Whether it is a line of a proxy's log, under an id that nobody has chosen."""
         has_answer = isinstance(at(self._value, "/response"), dict)
-        return (self._is_logged or has_answer) and self._places.id is None
+        return (self._is_logged or has_answer) and self._pointers.id is None
 
     @property
     def knows_place(self) -> bool:
@@ -105,13 +110,16 @@ class _Reader:
 
     def messages(self) -> list[Any]:
         """The messages as they stand in the file, with the answer that stands beside them."""
-        value, pointer = self._value, self._places.messages
+        value, pointer = self._value, self._pointers.messages
         if self._items is not None:
             check_depth(value)
             return turns_of(self._items)
         if pointer is None:
-            pointer = "/request/messages" if self._is_logged else "/messages"
-            pointer = "" if isinstance(value, list) else pointer
+            pointer = "/messages"
+            if self._is_logged:
+                pointer = "/request/messages"
+            elif isinstance(value, list):
+                pointer = ""
         messages = at(value, pointer)
         if not isinstance(messages, list):
             raise self._no_messages(messages, pointer)
@@ -130,54 +138,59 @@ class _Reader:
         """The last turn, where it stands beside the messages: at its pointer, as the answer to a
         logged request, or in `output` or `completion`.
         """
-        value, pointer = self._value, self._places.answer
+        value, pointer = self._value, self._pointers.answer
         if pointer is not None:
             answer = at(value, pointer)
-            read = _as_turns(answer)
-            return [answer] if read is None else read
+            turns = _as_turns(answer)
+            if turns is None:
+                return [answer]
+            return turns
         if self._is_logged:
-            # What Anthropic's API answers is a message itself.
-            is_message = at(value, "/response/role") == "assistant"
-            answer = at(value, "/response" if is_message else _ANSWER)
+            answer = at(value, _ANSWER)
+            if at(value, "/response/role") == "assistant":
+                # What Anthropic's API answers is a message itself.
+                answer = value["response"]
             if answer is MISSING or answer is None:
                 self.notices[_NO_ANSWER] = None
                 return []
             return [answer]
-        if self._places.messages is not None or not isinstance(value, dict):
+        if self._pointers.messages is not None or not isinstance(value, dict):
             return []
         for key in ("output", "completion"):
-            read = _as_turns(value.get(key))
-            if read:
+            turns = _as_turns(value.get(key))
+            if turns:
                 self.notices[_ANSWER_BESIDE] = None
-                return read
-            if read is None and isinstance(value[key], dict | list):
+                return turns
+            if turns is None and isinstance(value[key], dict | list):
                 self.notices[_UNREAD_ANSWER] = None
         return []
 
     def _no_messages(self, messages: Any, pointer: str) -> DamagedError:
-        value, place = self._value, pointer or "the top"
         problem = f"has {shown(messages)} for messages"
         if messages is MISSING:
             problem = "has no messages"
         hint = None
-        for elsewhere in places_of_messages(value):
+        for elsewhere in places_of_messages(self._value):
             if elsewhere != pointer:
                 hint = f"{KEY}: {{messages: {elsewhere}}} would find some"
                 break
-        return DamagedError(f"{problem} at {place}; {_keys(value)}", hint)
+        return DamagedError(f"{problem} at {pointer or 'the top'}; {_keys(self._value)}", hint)
 
     def _part(self, pointer: str | None, key: str, *, needed: bool = False) -> Any:
         """What stands at a pointer, or without one under the key's own name; None for nothing,
         which is noted where there is a pointer, or is a mistake where it is `needed`.
         """
-        part = at(self._value, pointer_to(key) if pointer is None else pointer)
+        path = pointer
+        if path is None:
+            path = pointer_to(key)
+        part = at(self._value, path)
         if part is not MISSING and part is not None:
             return part
         if pointer is not None:
-            what = f"nothing at {pointer} ({KEY}.{key})"
+            nothing = f"nothing at {pointer} ({KEY}.{key})"
             if needed:
-                raise DamagedError(f"has {what}; {_keys(self._value)}")
-            self.notices[f"some conversations have {what}"] = None
+                raise DamagedError(f"has {nothing}; {_keys(self._value)}")
+            self.notices[f"some conversations have {nothing}"] = None
         return None
 
     def scalars(self, pointers: Sequence[str] | None, key: str) -> list[int | str]:
@@ -188,15 +201,14 @@ class _Reader:
             if part is None:
                 continue
             if isinstance(part, bool) or not isinstance(part, int | str) or part == "":
-                place = pointer or pointer_to(key)
-                problem = f"has {shown(part)} at {place} for its {key}; must be text or an integer"
-                raise DamagedError(problem)
+                problem = f"has {shown(part)} at {pointer or pointer_to(key)} for its {key}"
+                raise DamagedError(f"{problem}; must be text or an integer")
             parts.append(part)
         return parts
 
     def epoch(self) -> int:
         """The number of a repeated trial."""
-        epoch = self._part(self._places.epoch, "epoch", needed=True)
+        epoch = self._part(self._pointers.epoch, "epoch", needed=True)
         if epoch is None:
             return 1
         if type(epoch) is not int or epoch < 0:
@@ -205,7 +217,7 @@ class _Reader:
 
     def metadata(self) -> dict[str, Any]:
         """The metadata: an object as it is, any other value under its own name."""
-        pointers = self._places.metadata
+        pointers = self._pointers.metadata
         if pointers is None:
             metadata = self._part(None, "metadata")
             if metadata is None or isinstance(metadata, dict):
@@ -217,7 +229,8 @@ class _Reader:
             if len(pointers) == 1 and isinstance(part, dict):
                 return dict(part)
             if part is not None:
-                metadata[printable(names_in(pointer)[-1]) if pointer else ""] = part
+                *_, name = ("", *names_in(pointer))
+                metadata[printable(name)] = part
         return metadata
 
     def text(self, pointer: str | None, key: str) -> str | None:
@@ -236,11 +249,12 @@ class _Reader:
 
     def system(self) -> Any:
         """The system prompt that stands beside the messages, as Anthropic has it; None without."""
-        system = self._part(self._places.system, "system")
+        system = self._part(self._pointers.system, "system")
         if system is None and self._is_logged:
             system = self._value["request"].get("system")
-        is_prompt = self._places.system is not None or isinstance(system, str | list)
-        return system if is_prompt else None
+        if self._pointers.system is None and not isinstance(system, str | list):
+            return None
+        return system
 
 
 def _as_turns(answer: Any) -> list[Any] | None:
@@ -251,15 +265,19 @@ def _as_turns(answer: Any) -> list[Any] | None:
         return []
     if isinstance(answer, str):
         return [{"role": "assistant", "content": answer}]
-    turns = answer if isinstance(answer, list) else [answer]
+    turns = answer
+    if not isinstance(answer, list):
+        turns = [answer]
     if isinstance(answer, dict):
         if isinstance(choice := at(answer, "/choices/0/message"), dict):
             turns = [choice]
         elif answer.keys() <= {"content", "tool_calls"}:
             turns = [{"role": "assistant", **answer}]
     turns = with_items_read(turns)
-    is_answer = all(isinstance(turn, dict) and isinstance(turn.get("role"), str) for turn in turns)
-    return turns if is_answer else None
+    for turn in turns:
+        if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
+            return None
+    return turns
 
 
 def _said(turn: Any) -> Any:
@@ -275,7 +293,9 @@ def _said(turn: Any) -> Any:
 def _keys(value: Any) -> str:
     if not isinstance(value, dict):
         return f"it is {shown(value)}"
-    return f"its keys are {listed(value, 12)}" if value else "it has no keys"
+    if not value:
+        return "it has no keys"
+    return f"its keys are {listed(value, 12)}"
 
 
 def places_of_messages(value: Any) -> list[str]:
@@ -303,31 +323,34 @@ def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
     """
     if not isinstance(value, dict) or "messages" in value:
         return None
-    asked, asked_at = _part_of_log(value, "request")
-    answered, answered_at = _part_of_log(value, "response")
-    before, after = asked.get("input"), answered.get("output")
-    roles = [_roles_of(before), _roles_of(after)]
-    if answered.get("object") != "response" and not any(roles):
+    request, request_at = _part_of_log(value, "request")
+    response, response_at = _part_of_log(value, "response")
+    before, after = request.get("input"), response.get("output")
+    roles_before, roles_after = _roles_of(before), _roles_of(after)
+    if response.get("object") != "response" and not roles_before and not roles_after:
         return None
-    for part, path in ((asked, asked_at), (answered, answered_at)):
+    for part, path in ((request, request_at), (response, response_at)):
         for key, problem in _KEPT_BY_PROVIDER.items():
-            kept = part.get(key)
-            if isinstance(kept, str) or (isinstance(kept, dict) and kept.keys() == {"id"}):
+            reference = part.get(key)
+            is_object = isinstance(reference, dict) and reference.keys() == {"id"}
+            if is_object or isinstance(reference, str):
                 raise DamagedError(problem, LOG_ITEMS, (*path, key))
-    if before is None and "user" not in roles[1]:
+    if before is None and "user" not in roles_after:
         problem = "is not here, so that a judge would read an answer without what was asked"
-        raise DamagedError(problem, "log `input` beside the response", (*asked_at, "input"))
-    instructed = asked if asked.get("instructions") else answered
-    instructed_at = asked_at if instructed is asked else answered_at
+        raise DamagedError(problem, "log `input` beside the response", (*request_at, "input"))
+    instructions, instructed_at = request.get("instructions"), request_at
+    if not instructions:
+        instructions, instructed_at = response.get("instructions"), response_at
     parts: tuple[tuple[Any, KeyPath, str], ...] = (
-        (instructed.get("instructions"), (*instructed_at, "instructions"), "system"),
-        (before, (*asked_at, "input"), "user"),
-        (after, (*answered_at, "output"), "assistant"),
+        (instructions, (*instructed_at, "instructions"), "system"),
+        (before, (*request_at, "input"), "user"),
+        (after, (*response_at, "output"), "assistant"),
     )
     items: list[tuple[KeyPath, Any]] = []
     for part, path, role in parts:
         if isinstance(part, list):
-            items += [((*path, index), item) for index, item in enumerate(part)]
+            for index, item in enumerate(part):
+                items.append(((*path, index), item))
         elif isinstance(part, str):
             items.append((path, {"role": role, "content": part}))
         elif part is not None:
@@ -346,10 +369,12 @@ def _part_of_log(value: dict[str, Any], key: str) -> tuple[dict[str, Any], KeyPa
 
 def _roles_of(items: Any) -> list[str]:
     """The roles, or the types, of the items in a list; none of what is no list of items."""
-    roles = []
-    for item in items if isinstance(items, list) else ():
-        role = item.get("role", item.get("type")) if isinstance(item, dict) else None
-        roles += [role] if isinstance(role, str) else []
+    roles: list[str] = []
+    if not isinstance(items, list):
+        return roles
+    for item in items:
+        if isinstance(item, dict) and isinstance(role := item.get("role", item.get("type")), str):
+            roles.append(role)
     return roles
 
 
@@ -358,7 +383,7 @@ class Conversations(Transcripts):
 
     def conversation(self, value: Any) -> Conversation:
         with inside():
-            return conversation(value, self._places)
+            return conversation(value, self._pointers)
 
 
 def _is_one_conversation(head: Head) -> bool:
@@ -443,46 +468,63 @@ def guessed_format(path: Path) -> InputFormat | None:
     An id is a field that names each conversation, or a task and a number of its trials. Raises
     InputError and DamagedError for a file that cannot be read.
     """
-    form = ONE_CONVERSATION if _is_one_conversation(Head(path)) else CONVERSATIONS
+    form = CONVERSATIONS
+    if _is_one_conversation(Head(path)):
+        form = ONE_CONVERSATION
     rows: list[dict[str, int | str]] = []
     messages: str | None = None
     for value in Conversations(path, form).values():
-        fields = value if isinstance(value, dict) else {}
+        fields = {}
+        if isinstance(value, dict):
+            fields = value
         if not rows and not _Reader(value, InputFormat()).knows_place:
-            places = places_of_messages(fields)
-            if not places or "/messages" in places:
+            pointers = places_of_messages(fields)
+            if not pointers or "/messages" in pointers:
                 return None
-            messages = places[0]
+            messages = pointers[0]
         row = {}
         for key, part in list(fields.items())[:_MOST_KEYS]:
             if type(part) is int or (isinstance(part, str) and 0 < len(part) <= _LONGEST):
                 row[key] = part
         rows.append(row)
-    keys = [key for key in rows[0] if all(key in row for row in rows)] if rows else []
-    if "id" in keys:
-        return InputFormat(messages=messages) if messages else None
-    names, cluster = _names(keys, rows)
-    if not names and messages is None:
+    # Only what all conversations have can name them.
+    keys = [*rows[0]] if rows else []
+    for row in rows:
+        keys = [key for key in keys if key in row]
+    id_fields = cluster_fields = tuple[str, ...]()
+    if "id" not in keys:
+        id_fields, cluster_fields = _names(keys, rows)
+    if not id_fields and messages is None:
         return None
     return InputFormat(
         messages=messages,
-        id=tuple(map(pointer_to, names)) or None,
-        cluster=(pointer_to(cluster),) if cluster else None,
+        id=tuple(map(pointer_to, id_fields)) or None,
+        cluster=tuple(map(pointer_to, cluster_fields)) or None,
     )
 
 
 def _names(
     keys: Sequence[str], rows: Sequence[Mapping[str, int | str]]
-) -> tuple[tuple[str, ...], str | None]:
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that name each conversation, and the one whose values several of them share."""
     tasks = [key for key in keys if _ID.fullmatch(key.lower())]
     trials = [key for key in keys if _TRIAL.fullmatch(key.lower())]
-    different = {task: len({row[task] for row in rows}) for task in tasks}
+    names: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     for task in tasks:
-        if different[task] == len(rows):
-            repeated = [other for other in tasks if 1 < different[other] < len(rows)]
-            return (task,), next(iter(repeated), None)
+        number = _count(rows, task)
+        if number == len(rows):
+            names = names or (task,)
+        elif number > 1:
+            shared = shared or (task,)
+    if names:
+        return names, shared
     for task, trial in product(tasks, trials):
-        if len({(row[task], row[trial]) for row in rows}) == len(rows):
-            return (task, trial), task
-    return (), None
+        if _count(rows, task, trial) == len(rows):
+            return (task, trial), (task,)
+    return (), ()
+
+
+def _count(rows: Sequence[Mapping[str, int | str]], *keys: str) -> int:
+    """How many different values rows have in these fields."""
+    return len({tuple(map(row.__getitem__, keys)) for row in rows})

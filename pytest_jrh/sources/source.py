@@ -158,7 +158,7 @@ class Source(ABC):
         self.path = Path(path)
         self.form_name = form.name if form is not None else ""
         self._form = form
-        self._places = input_format or InputFormat()
+        self._pointers = input_format or InputFormat()
         self._lock = threading.RLock()
         self._unshown: dict[Key, Counter[str]] = {}
         self._prepare()
