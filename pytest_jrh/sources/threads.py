@@ -20,16 +20,19 @@ def keys_of(turn: Any) -> list[str]:
     """What tells a message from others, calls last: some repeat them without the text, and each API
     writes an answer otherwise than the request that repeats it. Raises DamagedError.
     """
-    keys = []
-    # Most messages are plain, and reading them takes long.
+    messages = [turn]
     is_plain = turn.keys() == _PLAIN and turn["role"] in ("user", "assistant")
-    for part in [turn] if is_plain and isinstance(turn["content"], str) else read_message(turn):
-        blocks = part["content"] if isinstance(part["content"], list) else ()
-        media = [block for block in blocks if block["type"] not in _NO_MEDIA]
-        said = (part["role"], part.get("tool_call_id"), message_text(part).strip(), *media)
-        calls = part.get("tool_calls", ())
-        if not calls or any(said[2:]):
-            keys.append(repr(said))
+    # Most messages are plain, and reading them takes long.
+    if not is_plain or not isinstance(turn["content"], str):
+        messages = read_message(turn)
+    keys = []
+    for message in messages:
+        content, text, media = message["content"], message_text(message).strip(), []
+        if isinstance(content, list):
+            media = [block for block in content if block["type"] not in _NO_MEDIA]
+        calls = message.get("tool_calls", ())
+        if text or media or not calls:
+            keys.append(repr((message["role"], message.get("tool_call_id"), text, *media)))
         keys += map(repr, calls)
     return keys
 
@@ -91,25 +94,30 @@ def counted_once(
     is no run of its own. What else begins with the whole of another is of its cluster.
     """
     former, repeated = linked(threads, names)
-    held = {first: number for number, first in former.items()} | repeated
-    groups = [number if number in held else -1 for number in range(len(threads))]
+    # By what is left out, what holds it.
+    holders = {first: number for number, first in former.items()} | repeated
+    # All that counts is compared, whatever its name.
+    groups = [-1] * len(threads)
+    for number in holders:
+        groups[number] = number
     former, repeated = linked(threads, groups)
     origins: dict[int, int] = {}
     for number, first in (former | repeated).items():
         if threads[first].is_answered:
             origins[number] = first
         if threads[first].is_request and number not in repeated:
-            held[first] = number
+            holders[first] = number
         elif threads[number].is_request and threads[number].is_answered:
-            held[number] = first
+            holders[number] = first
     clusters: dict[int, list[int]] = {}
     for number in range(len(threads)):
-        if number not in held:
+        if number not in holders:
             clusters.setdefault(end_of(origins, number), []).append(number)
     related: dict[int, int] = {}
     for first, members in clusters.items():
-        related |= dict.fromkeys(members if len(members) > 1 else (), first)
-    return {number: end_of(held, number) for number in held}, related
+        if len(members) > 1:
+            related |= dict.fromkeys(members, first)
+    return {number: end_of(holders, number) for number in holders}, related
 
 
 def end_of(links: Mapping[int, int], number: int) -> int:

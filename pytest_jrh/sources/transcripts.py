@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import (
     DamagedError,
+    Json,
     check_depth,
     dotted,
     inside,
@@ -68,11 +69,11 @@ class Item(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What collection knows of a conversation; `named` is False for an id made of its messages."""
+    """What collection knows of a conversation; `has_id` is False for an id made of its messages."""
 
     item: Item
     sample_id: int | str
-    named: bool
+    has_id: bool
     summary: RunSummary
 
 
@@ -116,8 +117,8 @@ class Transcripts(Source):
 
     def notices(self) -> tuple[str, ...]:
         """What was unusual about the conversations so far."""
-        own = tuple(f"{self.path.name}: {notice}" for notice in [*self._notices])
-        return own + super().notices()
+        notices = [f"{self.path.name}: {notice}" for notice in [*self._notices]]
+        return (*notices, *super().notices())
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
@@ -140,11 +141,13 @@ class Transcripts(Source):
                 why = f"{self._place(row.item)}: {why}"
             advice = "Mend the conversation, or leave it out."
             raise self._unreadable(run_id, epoch, why, advice) from error
-        return run, value if with_raw else None
+        if not with_raw:
+            value = None
+        return run, value
 
     def _run(self, run_id: str, sample_id: int | str, conversation: Conversation) -> AgentRun:
         messages, unusual = read_messages(conversation.messages, conversation.system)
-        stored: dict[str, Any] = {
+        stored: Json = {
             "messages": messages,
             "input": conversation.input,
             "target": conversation.target or "",
@@ -152,12 +155,12 @@ class Transcripts(Source):
         }
         clean, changed = storable(stored)
         self._unshown[run_id, conversation.epoch] = unshown_in(clean["messages"])
-        for what in unusual:
-            self._notices[f"some conversations have {what}; these are kept as they are"] = None
+        for oddity in unusual:
+            self._notices[f"some conversations have {oddity}; these are kept as they are"] = None
         task = clean["input"]
         if task is None:
-            asked = (message for message in clean["messages"] if message["role"] == "user")
-            task = message_text(next(asked, {}))
+            of_user = (message for message in clean["messages"] if message["role"] == "user")
+            task = message_text(next(of_user, {}))
         return AgentRun(
             run_id=run_id,
             epoch=conversation.epoch,
@@ -180,7 +183,7 @@ class Transcripts(Source):
                 row = self._row(item, conversation)
                 key = (row.summary.run_id, row.summary.epoch)
                 first = rows.setdefault(key, row)
-                if first is not row and conversation.is_request and not row.named:
+                if first is not row and conversation.is_request and not row.has_id:
                     repeated.append(f"{self._place(item)} (as {self._place(first.item)})")
                 elif first is not row:
                     raise self._twice(first, row)
@@ -197,34 +200,36 @@ class Transcripts(Source):
         if not rows:
             raise refused(self.path, "holds no conversation")
         if repeated:
-            again = f"left out {counted(len(repeated), 'request')} that another one repeats whole"
-            self._notices[f"{again}: {listed(repeated, MOST_NAMED)}"] = None
+            requests = counted(len(repeated), "request")
+            names = listed(repeated, MOST_NAMED)
+            self._notices[f"left out {requests} that another one repeats whole: {names}"] = None
         return rows
 
     def threads(self) -> Mapping[Key, Thread]:
         """See `Source`; a conversation whose messages cannot be read has none."""
+        # The rows are read first, and threads with them.
         return self._threads if self._rows else {}
 
     def _row(self, item: Item, conversation: Conversation) -> _Row:
-        sample_id, named = conversation.id, True
+        sample_id, has_id = conversation.id, True
         if sample_id is None and self._is_whole:
             sample_id = self._file_name
         elif sample_id is None:
             # The same wherever in a file it stands.
             check_depth(list(conversation.messages))
             text = json.dumps(conversation.messages, sort_keys=True, separators=(",", ":"))
-            sample_id, named = short_digest(text, _DIGEST), False
+            sample_id, has_id = short_digest(text, _DIGEST), False
         skip = None
         if not conversation.messages:
             skip = Skip("no_messages", conversation.no_messages)
         run_id, cluster = storable(str(sample_id))[0], storable(conversation.cluster)[0]
-        return _Row(item, sample_id, named, RunSummary(run_id, conversation.epoch, skip, cluster))
+        return _Row(item, sample_id, has_id, RunSummary(run_id, conversation.epoch, skip, cluster))
 
     def _twice(self, first: _Row, row: _Row) -> DamagedError:
-        place, run = self._place(first.item), row.summary
-        message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {place} has"
-        if not row.named and not first.named:
-            message = f"is the same conversation as {place}, and neither has an id"
+        earlier, run = self._place(first.item), row.summary
+        message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {earlier} has"
+        if not row.has_id and not first.has_id:
+            message = f"is the same conversation as {earlier}, and neither has an id"
         how = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
         return DamagedError(message, how)
 
@@ -266,7 +271,9 @@ class Transcripts(Source):
         """Where each item begins and ends."""
         if self._is_whole:
             return [(0, len(data))]
-        return elements(data) if self._is_list else _lines(data)
+        if self._is_list:
+            return elements(data)
+        return _lines(data)
 
     def _bytes(self, item: Item) -> bytes:
         try:
@@ -289,7 +296,9 @@ class Transcripts(Source):
     def _place(self, item: Item) -> str:
         if self._is_whole:
             return "its conversation"
-        return f"{'item' if self._is_list else 'line'} {item.number}"
+        if self._is_list:
+            return f"item {item.number}"
+        return f"line {item.number}"
 
     def _problem(self, item: Item, data: bytes, error: DamagedError) -> Problem:
         """What is wrong with an item, with its line, or where it is known the line in it."""
@@ -298,7 +307,7 @@ class Transcripts(Source):
         if not self._is_whole and not self._is_list:
             line = item.number
         elif not self._is_whole:
-            key = f"item {item.number}, {key}" if key else f"item {item.number}"
+            key = ", ".join(filter(None, (f"item {item.number}", key)))
         elif self._file.suffix.lower() in LINES and path and isinstance(path[0], int):
             line, key = numbered(data)[path[0]][0], dotted(path[1:])
         return Problem(str(error), str(self._file), line, key or None, error.hint)
@@ -306,11 +315,13 @@ class Transcripts(Source):
 
 def _thread(conversation: Conversation) -> Thread:
     """What a conversation repeats; raises DamagedError and RecursionError."""
-    messages, opening = conversation.messages, conversation.opening
-    turns = [(message, keys_of(message)) for message in messages]
-    about = hash(json.dumps([conversation.metadata, conversation.target], sort_keys=True))
-    thread = thread_of(turns, len(turns) - 1 if opening is None else opening)
-    return thread._replace(is_request=conversation.is_request, about=about)
+    turns = [(message, keys_of(message)) for message in conversation.messages]
+    opening = conversation.opening
+    if opening is None:
+        opening = len(turns) - 1
+    about = json.dumps([conversation.metadata, conversation.target], sort_keys=True)
+    thread = thread_of(turns, opening)
+    return thread._replace(is_request=conversation.is_request, about=hash(about))
 
 
 def _lines(data: mmap.mmap) -> Iterator[tuple[int, int]]:
@@ -328,7 +339,7 @@ def numbered(data: bytes) -> list[tuple[int, bytes]]:
     return [(number, row) for number, row in rows if row.strip(_BLANK)]
 
 
-def _values_of_lines(data: bytes) -> list[dict[str, Any]]:
+def _values_of_lines(data: bytes) -> list[Json]:
     values = []
     rows = numbered(data)
     for number, row in rows:
@@ -352,7 +363,7 @@ _RESULT = "result.json"
 HARBORS_FILES = frozenset({_RESULT, "config.json", "lock.json"})
 FILES_OF_A_TRIAL = (_TRAJECTORY, _RESULT)
 _SAYS_ATIF = re.compile(r'"\s*+:\s*+"ATIF-v|"steps"\s*+:\s*+\[\s*+\{\s*+"step_id"')
-_VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
+_VERSION = re.compile(r"ATIF-v1\.[0-8]")
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 _FIELDS_OF_STEPS_AND_RESULTS = {
     *("step_id", "timestamp", "source", "model_name", "reasoning_effort", "message", "extra"),
@@ -382,12 +393,12 @@ def is_trial(folder: Path) -> bool:
 
 def trajectory(value: Any) -> Conversation:
     """Read a trajectory; raises DamagedError."""
-    if value.get("schema_version") not in _VERSIONS:
-        raise DamagedError(f"schema_version: must be {_VERSIONS[0]} to {_VERSIONS[-1]}")
+    if not _VERSION.fullmatch(str(value.get("schema_version"))):
+        raise DamagedError("schema_version: must be ATIF-v1.0 to ATIF-v1.8")
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:
         raise DamagedError("continued_trajectory_ref: goes on in another file, which is not read")
-    turns: list[dict[str, Any]] = []
+    turns: list[Json] = []
     for number, step in enumerate(steps):
         with inside("steps", number):
             turns_of_step = list(_turns_of(step))
@@ -398,27 +409,29 @@ def trajectory(value: Any) -> Conversation:
         if value.get(key) is not None:
             metadata[key] = value[key]
     run_id = value.get("trajectory_id") or value.get("session_id")
-    return Conversation(
-        messages=turns,
-        id=str(run_id) if run_id else None,
-        metadata=metadata,
-    )
+    if run_id:
+        run_id = str(run_id)
+    return Conversation(messages=turns, id=run_id or None, metadata=metadata)
 
 
-def _turns_of(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _turns_of(step: Json) -> Iterator[Json]:
     """The messages of a step; raises what comes, where it is not as ATIF has it."""
     calls = step.get("tool_calls") or []
     results = (step.get("observation") or {}).get("results", [])
-    fields = {field for part in (step, *results) for field in part}
-    if unknown := fields - _FIELDS_OF_STEPS_AND_RESULTS:
+    if unknown := {*step}.union(*results) - _FIELDS_OF_STEPS_AND_RESULTS:
         raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
-    turn = {"role": _ROLES[step["source"]], "content": _chat_content(step["message"])}
-    names = {call["tool_call_id"]: call["function_name"] for call in calls}
-    turn["tool_calls"] = [
-        {"id": call["tool_call_id"], "name": call["function_name"], "arguments": call["arguments"]}
-        for call in calls
-    ]
-    yield {**turn, "reasoning_content": step.get("reasoning_content"), "extra": step.get("extra")}
+    names, tool_calls = {}, []
+    for call in calls:
+        call_id, name = call["tool_call_id"], call["function_name"]
+        names[call_id] = name
+        tool_calls.append({"id": call_id, "name": name, "arguments": call["arguments"]})
+    yield {
+        "role": _ROLES[step["source"]],
+        "content": _chat_content(step["message"]),
+        "tool_calls": tool_calls,
+        "reasoning_content": step.get("reasoning_content"),
+        "extra": step.get("extra"),
+    }
     for result in results:
         call_id = result.get("source_call_id")
         if call_id is None and len(calls) == len(results) == 1:
@@ -427,8 +440,8 @@ def _turns_of(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if content is None:
             lines = []
             for reference in result.get("subagent_trajectory_ref") or ():
-                names_of_agent = [reference[key] for key in _NAMES if reference.get(key)]
-                lines.append(f"[subagent: {[*names_of_agent, 'unnamed'][0]}]")
+                name = next(filter(None, map(reference.get, _NAMES)), "unnamed")
+                lines.append(f"[subagent: {name}]")
             content = "\n".join(lines)
         yield {
             "role": "tool",
@@ -440,13 +453,15 @@ def _turns_of(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _chat_content(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+def _chat_content(content: str | list[Json]) -> str | list[Json]:
     if isinstance(content, str):
         return content
     parts = []
     for part in content:
         kind = part["type"]
-        parts.append({"type": kind, kind: part["source"]["path"]} if "source" in part else part)
+        if "source" in part:
+            part = {"type": kind, kind: part["source"]["path"]}  # noqa: PLW2901
+        parts.append(part)
     return parts
 
 
@@ -456,8 +471,10 @@ class Trajectory(Transcripts):
     @property
     def _file_name(self) -> str:
         path = self.path.resolve()
-        # All trajectories of Harbor have one name.
-        return path.parent.name if path.name == _TRAJECTORY.name else path.stem
+        if path.name == _TRAJECTORY.name:
+            # All trajectories of Harbor have one name.
+            return path.parent.name
+        return path.stem
 
 
 class Trial(Transcripts):
@@ -471,20 +488,23 @@ class Trial(Transcripts):
 
     def conversation(self, value: Any) -> Conversation:
         result, rewards = self._result
-        metadata = {name: result[name] for name in _OF_A_TRIAL if result.get(name)}
-        names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
+        metadata = {}
+        for name in _OF_A_TRIAL:
+            if result.get(name):
+                metadata[name] = result[name]
+        task = filter(None, (result.get("source"), result.get("task_name")))
         with inside():
             run = trajectory(value)
         return replace(
             run,
             id=str(metadata.get("trial_name") or self.path.resolve().name),
-            cluster="/".join(names) or None,
+            cluster="/".join(map(str, task)) or None,
             metadata={**metadata, **run.metadata},
             scores=rewards,
         )
 
     @cached_property
-    def _result(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _result(self) -> tuple[Json, Json]:
         """What the trial came to, and its rewards."""
         file = self.path / _RESULT
         if not file.is_file():
