@@ -40,7 +40,6 @@ from pytest_jrh.sources.source import (
     refused,
 )
 from pytest_jrh.sources.tables import first_problems
-from pytest_jrh.sources.threads import counted_once
 from pytest_jrh.sources.traces import TRACES, Traces
 from pytest_jrh.sources.transcripts import (
     ATIF,
@@ -49,6 +48,7 @@ from pytest_jrh.sources.transcripts import (
     MOST_NAMED,
     TRIAL,
     Transcripts,
+    counted_once,
     is_trial,
 )
 

@@ -21,8 +21,16 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import has_media, message_text
 from pytest_jrh.sources.chat import as_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
-from pytest_jrh.sources.threads import end_of, is_system, keys_of, linked, thread_of
-from pytest_jrh.sources.transcripts import Item, Transcripts, numbered
+from pytest_jrh.sources.transcripts import (
+    Item,
+    Transcripts,
+    end_of,
+    is_system,
+    keys_of,
+    linked,
+    numbered,
+    thread_of,
+)
 
 Json = dict[str, Any]
 _FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
