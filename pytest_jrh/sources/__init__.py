@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import LONGEST_HEAD, listed, other_kind, printable
@@ -77,13 +77,19 @@ FORMS: list[Form] = [
 
 def suffixes() -> tuple[str, ...]:
     """What the names of files with runs end in."""
-    return tuple(dict.fromkeys(suffix for form in FORMS for suffix in form.suffixes))
+    endings: dict[str, None] = {}
+    for form in FORMS:
+        endings |= dict.fromkeys(form.suffixes)
+    return tuple(endings)
 
 
 def form_of(path: Path) -> Form | None:
     """The form of a file or a folder; None where it is of none."""
     head = Head(path)
-    return next((form for form in FORMS if form.fits(head)), None)
+    for form in FORMS:
+        if form.fits(head):
+            return form
+    return None
 
 
 def is_conversations(path: Path) -> bool:
@@ -109,14 +115,19 @@ def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = No
     Raises InputError for a folder without transcripts.
     """
     files, notices = find_files(paths)
-    sources: dict[Any, Source] = {}
+    sources: list[Source] = []
+    traces: Traces | None = None
     for file in files:
         source = open_source(file, input_format=input_format)
+        if not isinstance(source, Traces):
+            sources.append(source)
+            continue
         # The spans of a trace may be in several files.
-        first = sources.setdefault(source.form_name if isinstance(source, Traces) else file, source)
-        if isinstance(first, Traces):
-            first.files.append(file)
-    return Joined([*sources.values()], notices)
+        if traces is None:
+            traces = source
+            sources.append(traces)
+        traces.files.append(file)
+    return Joined(sources, notices)
 
 
 def _has_transcripts(file: Path) -> bool:
@@ -136,10 +147,12 @@ def files_in(log: Path) -> tuple[Path, ...]:
     """
     files: list[Path] = []
     for file in find_files([log])[0]:
-        if file.is_dir():
-            files += filter(Path.is_file, (file / name for name in FILES_OF_A_TRIAL))
-        else:
+        if not file.is_dir():
             files.append(file)
+            continue
+        for name in FILES_OF_A_TRIAL:
+            if (file / name).is_file():
+                files.append(file / name)
     return tuple(files)
 
 
@@ -161,7 +174,9 @@ def load_inspect_eval_runs(
 
     steps: list[Preprocessor] = []
     for step in transcript_preprocessors:
-        steps.append(chain.resolve(step) if isinstance(step, str) else step)
+        if isinstance(step, str):
+            step = chain.resolve(step)  # noqa: PLW2901
+        steps.append(step)
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):
             yield log.run(summary.run_id, summary.epoch, steps)
@@ -171,8 +186,16 @@ MOST_FILES = 10_000
 """How many files a folder may stand for."""
 # Of more files the one that was used longest ago is closed: a process may have but so many open.
 _MOST_OPEN = 100
-_Place: TypeAlias = "tuple[int, str, int]"
+_Origin: TypeAlias = "tuple[int, str, int]"
 """The number of a file, and the id and epoch of a run in it."""
+
+
+class _Row(NamedTuple):
+    """A run: the number of its file, its id there, and its summary as it is called here."""
+
+    number: int
+    run_id: str
+    summary: RunSummary
 
 
 class Joined(Source):
@@ -194,7 +217,7 @@ class Joined(Source):
         self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
         # The runs that are left out, each with the one that counts for it.
-        self._held: dict[_Place, _Place] = {}
+        self._holders: dict[_Origin, _Origin] = {}
         self.form_name = sources[0].form_name
         if len(sources) > 1:
             forms = Counter(source.form_name for source in sources)
@@ -220,52 +243,59 @@ class Joined(Source):
 
         Raises InputError with what is wrong with each where none can.
         """
-        return tuple(summary for _, _, summary in self._rows.values())
+        return tuple(row.summary for row in self._rows.values())
 
     def fields(self) -> Iterator[RunFields]:
-        here = self._names()
+        names = self._names()
         for number, source in self._all():
             for run in source.fields():
-                place = (number, *run.key)
-                if place not in self._held:
-                    yield run._replace(key=here[place])
+                origin = (number, *run.key)
+                if origin not in self._holders:
+                    yield run._replace(key=names[origin])
 
-    def _names(self) -> dict[_Place, Key]:
+    def _names(self) -> dict[_Origin, Key]:
         """The name of each run here; of one that is left out that of the run that holds it."""
         names = {}
-        for key, (number, run_id, _) in self._rows.items():
-            names[number, run_id, key[1]] = key
-        return names | {place: names[holder] for place, holder in self._held.items()}
+        for key, row in self._rows.items():
+            names[row.number, row.run_id, key[1]] = key
+        for origin, holder in self._holders.items():
+            names[origin] = names[holder]
+        return names
 
     def aliases(self) -> Mapping[str, tuple[str, int | None]]:
         """See `Source`: those of the files, of which a name that two have is none, and the ids that
         several have, followed by the names of their files.
         """
-        here = self._names()
-        names: dict[str, Any] = dict(self._full_names)
+        names = self._names()
+        aliases: dict[str, Any] = dict(self._full_names)
         for number, source in self._all():
-            for name, (run_id, epoch) in source.aliases().items():
-                key = None if epoch is None else here[number, run_id, epoch]
-                names[name] = key if names.get(name, key) == key else None
-        return {name: key for name, key in names.items() if key is not None}
+            for alias, (run_id, epoch) in source.aliases().items():
+                key = None
+                if epoch is not None:
+                    key = names[number, run_id, epoch]
+                if aliases.setdefault(alias, key) != key:
+                    aliases[alias] = None
+        return {alias: key for alias, key in aliases.items() if key is not None}
 
     def unclear_names(self) -> Mapping[str, Sequence[str]]:
         """See `Source`: where the files do not say which of them was begun first, one that is added
         may have taken the name; and those of what is left out.
         """
-        here = self._names()
+        names = self._names()
         unclear = dict(self._unclear)
-        for place, holder in self._held.items():
-            for name in (place[1], f"{place[1]}@{self._files[place[0]].stem}"):
-                if (name, place[2]) not in self._rows:
-                    unclear.setdefault(name, (here[holder][0],))
+        for origin in self._holders:
+            number, run_id, epoch = origin
+            for name in (run_id, f"{run_id}@{self._files[number].stem}"):
+                if (name, epoch) not in self._rows:
+                    unclear.setdefault(name, (names[origin][0],))
         return unclear
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
-        row = self._rows.get((run_id, epoch))
         # One that no file has is missing in the first.
-        number, id_there = row[:2] if row is not None else (0, run_id)
+        number, id_there = 0, run_id
+        if (run_id, epoch) in self._rows:
+            number, id_there, _ = self._rows[run_id, epoch]
         run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
         return replace(run, run_id=run_id), raw
 
@@ -282,85 +312,98 @@ class Joined(Source):
             source.close()
 
     @cached_property
-    def _rows(self) -> dict[Key, tuple[int, str, RunSummary]]:
-        """Of each run the number of its file, its id there, and its summary here."""
-        found: dict[_Place, RunSummary] = {}
-        threads: dict[_Place, Thread] = {}
+    def _rows(self) -> dict[Key, _Row]:
+        summaries: dict[_Origin, RunSummary] = {}
+        threads: dict[_Origin, Thread] = {}
         for number, source in self._all():
             try:
-                found |= {(number, run.run_id, run.epoch): run for run in source.summaries()}
-                threads |= {(number, *key): thread for key, thread in source.threads().items()}
+                for run in source.summaries():
+                    summaries[number, run.run_id, run.epoch] = run
+                for key, thread in source.threads().items():
+                    threads[(number, *key)] = thread
             except InputError as error:
-                other = _not_of_runs(source.path)
+                problem = _not_of_runs(source.path)
                 if len(self._sources) == 1:
-                    raise InputError(other or error.problems) from None
+                    raise InputError(problem or error.problems) from None
                 # A run that was killed, or goes on, is no reason to do without the others.
-                self._unusable[number] = other or error.problems[0]
+                self._unusable[number] = problem or error.problems[0]
         if self._unusable:
             self._leave_out()
-        runs = self._counted_once(found, threads)
+        runs = self._counted_once(summaries, threads)
         epochs: dict[str, dict[int, set[int]]] = {}
         counts: Counter[Key] = Counter()
         for number, run in runs:
             epochs.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
             counts[run.run_id, run.epoch] += 1
-        shared = {run_id: epochs[run_id] for (run_id, _), count in counts.items() if count > 1}
-        ids = self._ids_here(shared) if shared else {}
-        rows: dict[Key, tuple[int, str, RunSummary]] = {}
+        shared: dict[str, dict[int, set[int]]] = {}
+        for (run_id, _), count in counts.items():
+            if count > 1:
+                shared[run_id] = epochs[run_id]
+        ids: dict[tuple[int, str], str] = {}
+        if shared:
+            ids = self._ids_here(shared)
+        rows: dict[Key, _Row] = {}
         for number, run in runs:
-            here = run
+            summary = run
             if run.run_id in shared:
-                # The samples of one dataset, as a rule: what they share, their cases do.
-                cluster = run.run_id if run.cluster is None else run.cluster
-                here = replace(run, run_id=ids[number, run.run_id], cluster=cluster)
-            key = (here.run_id, run.epoch)
+                summary = replace(run, run_id=ids[number, run.run_id])
+                if run.cluster is None:
+                    # The samples of one dataset, as a rule: what they share, their cases do.
+                    summary = replace(summary, cluster=run.run_id)
+            key = (summary.run_id, run.epoch)
             if key in rows:
-                message = f"has a run that would be called {printable(here.run_id)}, as another is"
+                name = printable(summary.run_id)
+                message = f"has a run that would be called {name}, as another is"
                 raise refused(self._files[number], message, "rename the file, or the run")
-            rows[key] = (number, run.run_id, here)
+            rows[key] = _Row(number, run.run_id, summary)
         return rows
 
     def _counted_once(
-        self, runs: Mapping[_Place, RunSummary], threads: Mapping[_Place, Thread]
+        self, runs: Mapping[_Origin, RunSummary], threads: Mapping[_Origin, Thread]
     ) -> list[tuple[int, RunSummary]]:
         """The runs that count, each with the number of its file; notices name the others, and those
         that are a cluster by what they repeat.
         """
-        places = sorted(threads, key=lambda place: threads[place].is_failed)
-        names = [(place[1:], threads[place].about) for place in places]
-        held, related = counted_once([threads[place] for place in places], names)
-        self._held = {places[number]: places[holder] for number, holder in held.items()}
-        clusters = {places[number]: places[first][1] for number, first in related.items()}
+        # Of two copies the one that did not fail comes first, and counts.
+        origins = sorted(threads, key=lambda origin: threads[origin].is_failed)
+        names = [(origin[1:], threads[origin].extra) for origin in origins]
+        holders, related = counted_once([*map(threads.__getitem__, origins)], names)
+        for number, holder in holders.items():
+            self._holders[origins[number]] = origins[holder]
+        clusters: dict[_Origin, str] = {}
+        for number, first in related.items():
+            clusters[origins[number]] = origins[first][1]
         counted_runs, left_out, repeating = [], [], []
         labels = _full_labels(self._files)
-        for place, run in runs.items():
-            if place in self._held:
-                left_out.append(f"{run.run_id} ({labels[place[0]]})")
+        for origin, run in runs.items():
+            if origin in self._holders:
+                left_out.append(f"{run.run_id} ({labels[origin[0]]})")
                 continue
-            if run.cluster is None and place in clusters:
-                run = replace(run, cluster=clusters[place])  # noqa: PLW2901
-                repeating += [run.run_id] if run.run_id != run.cluster else []
-            counted_runs.append((place[0], run))
-        for names_of, what in (
-            (left_out, "left out, since another one has all that is in it"),
-            (repeating, "in the cluster of another one, whose messages it repeats"),
-        ):
-            if names_of:
-                notice = f"{counted(len(names_of), 'run')} {what}: {listed(names_of, MOST_NAMED)}"
-                self._notices[notice] = None
+            if run.cluster is None and origin in clusters:
+                run = replace(run, cluster=clusters[origin])  # noqa: PLW2901
+                if run.run_id != run.cluster:
+                    repeating.append(run.run_id)
+            counted_runs.append((origin[0], run))
+        self._note(left_out, "left out, since another one has all that is in it")
+        self._note(repeating, "in the cluster of another one, whose messages it repeats")
         return counted_runs
+
+    def _note(self, run_ids: Sequence[str], message: str) -> None:
+        if run_ids:
+            names = listed(run_ids, MOST_NAMED)
+            self._notices[f"{counted(len(run_ids), 'run')} {message}: {names}"] = None
 
     def _leave_out(self) -> None:
         """Note which files cannot be used; raises InputError where none can."""
         if len(self._unusable) == len(self._sources):
             raise InputError(first_problems([*self._unusable.values()], ""))
-        common = os.path.commonpath([file.absolute().parent for file in self._files])
-        named = []
+        common = _common_folder(self._files)
+        problems = []
         for problem in [*self._unusable.values()][:MOST_NAMED]:
             file = os.path.relpath(problem.file or common, common)
-            named.append(str(replace(problem, file=file, hint=None)))
+            problems.append(str(replace(problem, file=file, hint=None)))
         count = counted(len(self._unusable), "file")
-        self._notices[f"left out {count} that cannot be used: {'; '.join(named)}"] = None
+        self._notices[f"left out {count} that cannot be used: {'; '.join(problems)}"] = None
 
     def _ids_here(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
         """The id here of each run whose id is `shared`, by its file and its id there.
@@ -368,10 +411,14 @@ class Joined(Source):
         The files that say when they were begun come first, by that time: one file more changes the
         order of no others. Where not all say so, or two the same, the name of a run is unclear.
         """
-        created = {number: source.created() for number, source in self._all()}
-        times = {number: time for number, time in created.items() if time is not None}
-        order = sorted(times, key=times.__getitem__)
-        order += [number for number in created if number not in times]
+        times, untimed = {}, []
+        for number, source in self._all():
+            time = source.created()
+            if time is None:
+                untimed.append(number)
+            else:
+                times[number] = time
+        order = [*sorted(times, key=times.__getitem__), *untimed]
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
         full_labels = _full_labels(self._files)
         ids: dict[tuple[int, str], str] = {}
@@ -379,8 +426,9 @@ class Joined(Source):
             taken: set[int] = set()
             holders: dict[str, list[int]] = {run_id: sorted(epochs)}
             for number in filter(epochs.__contains__, order):
-                is_taken = taken & epochs[number]
-                ids[number, run_id] = f"{run_id}@{labels[number]}" if is_taken else run_id
+                ids[number, run_id] = run_id
+                if taken & epochs[number]:
+                    ids[number, run_id] = f"{run_id}@{labels[number]}"
                 taken |= epochs[number]
             for number in sorted(epochs):
                 self._full_names[f"{run_id}@{full_labels[number]}"] = (ids[number, run_id], None)
@@ -407,13 +455,15 @@ def _not_of_runs(file: Path) -> Problem | None:
         head = opened.read(LONGEST_HEAD)
     # A log of Inspect is an archive, and its reader says what is wrong with one.
     is_log = head.startswith(b"PK") and file.suffix.lower() == ".eval"
-    other = None if is_log else other_kind(head, str(file))
-    if other is None and file.suffix.lower() not in suffixes():
+    problem = None
+    if not is_log:
+        problem = other_kind(head, str(file))
+    if problem is None and file.suffix.lower() not in suffixes():
         name = shlex.quote(str(file))
         hint = f"files of runs end in {', '.join(suffixes())}; of a table make labels, or figures: "
         hint += f"python -m pytest_jrh label {name}, python -m pytest_jrh check {name}"
         return Problem("is of no form of runs that is known", str(file), hint=hint)
-    return other
+    return problem
 
 
 def _labels(files: Sequence[Path]) -> list[str]:
@@ -425,8 +475,10 @@ def _labels(files: Sequence[Path]) -> list[str]:
     common = str(files[0].absolute().parent)
     for file in files:
         common = os.path.commonpath([common, file.absolute().parent])
-        path = file.absolute().relative_to(common).as_posix()
-        labels.append(path if file.stem in stems else file.stem)
+        label = file.stem
+        if label in stems:
+            label = file.absolute().relative_to(common).as_posix()
+        labels.append(label)
         stems.add(file.stem)
     return labels
 
@@ -434,12 +486,18 @@ def _labels(files: Sequence[Path]) -> list[str]:
 def _full_labels(files: Sequence[Path]) -> list[str]:
     """Name each file by its stem, where no other has it, else by the path from where all part."""
     stems = Counter(file.stem for file in files)
-    common = os.path.commonpath([file.absolute().parent for file in files])
+    common = _common_folder(files)
     labels = []
     for file in files:
-        path = file.absolute().relative_to(common).as_posix()
-        labels.append(file.stem if stems[file.stem] == 1 else path)
+        label = file.stem
+        if stems[label] > 1:
+            label = file.absolute().relative_to(common).as_posix()
+        labels.append(label)
     return labels
+
+
+def _common_folder(files: Sequence[Path]) -> str:
+    return os.path.commonpath([file.absolute().parent for file in files])
 
 
 def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -480,14 +538,25 @@ def _inside(folder: Path) -> list[Path]:
         raise refused(Path(error.filename), f"cannot be read: {error.strerror or error}")
 
     transcripts: list[Path] = []
-    for where, folders, names in os.walk(folder, onerror=cannot):
-        visible = [Path(where, name) for name in folders if not name.startswith(".")]
-        trials = [inner for inner in visible if not inner.is_symlink() and is_trial(inner)]
-        folders[:] = [inner.name for inner in visible if inner not in trials]
-        transcripts += trials
-        for file in (Path(where, name) for name in names if not name.startswith(".")):
-            is_harbors = trials and file.name in HARBORS_FILES
-            if file.suffix.lower() in suffixes() and file.is_file() and not is_harbors:
+    for parent, folders, names in os.walk(folder, onerror=cannot):
+        has_trials, walked = False, []
+        for name in folders:
+            inner = Path(parent, name)
+            if name.startswith("."):
+                continue
+            if not inner.is_symlink() and is_trial(inner):
+                transcripts.append(inner)
+                has_trials = True
+            else:
+                walked.append(name)
+        # `os.walk` goes into those that are left.
+        folders[:] = walked
+        for name in names:
+            file = Path(parent, name)
+            is_harbors = has_trials and name in HARBORS_FILES
+            if name.startswith(".") or is_harbors or file.suffix.lower() not in suffixes():
+                continue
+            if file.is_file():
                 transcripts.append(file)
         if len(transcripts) > MOST_FILES:
             raise refused(folder, f"holds more than {MOST_FILES:,} files with transcripts")

@@ -42,20 +42,23 @@ def refused(path: Path, message: str, hint: str | None = None) -> InputError:
 
 def written_time(written: Any) -> datetime | None:
     """A time of ISO 8601, taken for UTC where it names no time zone; None for anything else."""
+    if not isinstance(written, str):
+        return None
     try:
-        time = datetime.fromisoformat(written) if isinstance(written, str) else None
+        time = datetime.fromisoformat(written)
     except ValueError:
         return None
-    return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    return time
 
 
 def changed_note(changed: int) -> tuple[str, ...]:
     """The note of a run in which so many characters could not be stored."""
-    note = (
-        f"{changed} characters that cannot be stored were replaced (lone surrogates) or "
-        "dropped (NULs)"
-    )
-    return (note,) if changed else ()
+    if not changed:
+        return ()
+    note = f"{changed} characters that cannot be stored were replaced (lone surrogates) or dropped"
+    return (f"{note} (NULs)",)
 
 
 Key: TypeAlias = "tuple[str, int]"
@@ -100,17 +103,17 @@ class Thread(NamedTuple):
     """What tells whether a conversation goes on from another, as digests of this process.
 
     `beginnings` are of its first messages, up to each place where a request before it may have
-    ended, and `whole` is of all. `is_answered` says that a user was, `is_request` that it is one of
-    the requests of a conversation, and `is_failed` that a copy which is not is better. `about` is
-    what else two copies have alike.
+    ended, and `digest` is of all. `is_answered` says that a user was, `is_request` that it is one
+    of the requests of a conversation, and `is_failed` that a copy which is not is better. `extra`
+    is what else two copies have alike.
     """
 
     beginnings: Sequence[int]
-    whole: int
+    digest: int
     is_answered: bool = False
     is_request: bool = False
     is_failed: bool = False
-    about: int = 0
+    extra: int = 0
 
 
 @frozen
@@ -156,8 +159,10 @@ class Source(ABC):
         input_format: InputFormat | None = None,
     ) -> None:
         self.path = Path(path)
-        self.form_name = form.name if form is not None else ""
+        self.form_name = ""
         self._form = form
+        if form is not None:
+            self.form_name = form.name
         self._pointers = input_format or InputFormat()
         self._lock = threading.RLock()
         self._unshown: dict[Key, Counter[str]] = {}
@@ -186,8 +191,9 @@ class Source(ABC):
 
     def _too_big(self, size: int) -> str:
         """Say that so many bytes are too much; empty where they are not."""
-        is_too_big = size > self.most_mb * 1_000_000
-        return f"more than {self.most_mb:,} MB when unpacked" if is_too_big else ""
+        if size <= self.most_mb * 1_000_000:
+            return ""
+        return f"more than {self.most_mb:,} MB when unpacked"
 
     def _bytes_of(self, path: Path) -> bytes:
         """All that is in a file; raises InputError where that is too much, or cannot be read."""
@@ -246,8 +252,9 @@ class Source(ABC):
         unshown = sum([*self._unshown.values()], Counter[str]())
         if not unshown:
             return ()
-        counts = listed((f"{name} ({count:,})" for name, count in unshown.items()), 8)
-        return (f"{self.path.name}: of its messages, transcripts do not show: {counts}",)
+        counts = [f"{name} ({count:,})" for name, count in unshown.items()]
+        names = listed(counts, 8)
+        return (f"{self.path.name}: of its messages, transcripts do not show: {names}",)
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.
@@ -264,7 +271,7 @@ class Source(ABC):
         self.close()
 
 
-_PLACE = "cases.cluster"
+_KEY = "cases.cluster"
 _LEAVE_OUT = "leave cases.cluster out, and each sample is a cluster, over its epochs"
 # The cluster is a text in every result.
 _LONGEST = 120
@@ -277,11 +284,13 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     A run without the field has the one that the source gives it, if any. Raises InputError as
     `clusters_by` does.
     """
-    runs = source.summaries()
+    summaries = source.summaries()
     clusters = clusters_by(cluster_key, ((run.key, run.metadata) for run in source.fields()))
-    return tuple(
-        replace(run, cluster=clusters.get((run.run_id, run.epoch)) or run.cluster) for run in runs
-    )
+    runs = []
+    for run in summaries:
+        cluster = clusters.get((run.run_id, run.epoch)) or run.cluster
+        runs.append(replace(run, cluster=cluster))
+    return tuple(runs)
 
 
 def top_field(cluster_key: str) -> str:
@@ -308,15 +317,17 @@ def clusters_by(
                 f"(epoch {key[1]}); must be text, a number, true or false there"
             )
             how = "name one value in it by a pointer"
-            raise InputError(message, key=_PLACE, hint=how)
-        clusters[key] = None if value is MISSING or value is None else _text(value) or None
+            raise InputError(message, key=_KEY, hint=how)
+        clusters[key] = None
+        if value is not MISSING and value is not None:
+            clusters[key] = _text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
-        what = "but no run has metadata"
+        message = f"got {shown(cluster_key)}, but no run has metadata"
         if names:
-            what = f"which no run has in its metadata; the fields are {listed(sorted(names))}"
-        message = f"got {shown(cluster_key)}, {what}"
-        raise InputError(message, key=_PLACE, hint=_LEAVE_OUT)
+            message = f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
+            message += listed(sorted(names))
+        raise InputError(message, key=_KEY, hint=_LEAVE_OUT)
     return clusters
 
 
@@ -324,11 +335,13 @@ def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) 
     """Say of how many runs the field names no cluster; nothing where it does of all."""
     names = list(clusters)
     missing = names.count(None)
+    if not missing:
+        return ()
     notice = (
         f"{file}: {missing:,} of {counted(len(names), 'run')} without {printable(cluster_key)} in "
         "the metadata (cases.cluster): each is a cluster of its own, over its epochs"
     )
-    return (notice,) if missing else ()
+    return (notice,)
 
 
 def _text(value: str | float) -> str:
@@ -336,8 +349,9 @@ def _text(value: str | float) -> str:
 
     White space is made single, as Inspect does in a log's summaries.
     """
-    text = value if isinstance(value, str) else json.dumps(value)
-    text = " ".join(storable(text)[0].split())
+    if not isinstance(value, str):
+        value = json.dumps(value)
+    text = " ".join(storable(value)[0].split())
     if len(text) <= _LONGEST:
         return text
     return f"{text[: _LONGEST - _DIGEST - 1]}~{short_digest(text, _DIGEST)}"
@@ -345,8 +359,9 @@ def _text(value: str | float) -> str:
 
 def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
     """The texts that an object has under the keys."""
-    fields = value if isinstance(value, dict) else {}
-    return {key: fields[key] for key in keys if isinstance(fields.get(key), str)}
+    if not isinstance(value, dict):
+        return {}
+    return {key: value[key] for key in keys if isinstance(value.get(key), str)}
 
 
 def at(value: Any, pointer: str) -> Any:
@@ -375,7 +390,9 @@ def pointer_to(*names: str) -> str:
 
 def as_pointer(key: str) -> str:
     """The name of a field as a pointer to it; a pointer stays as it is."""
-    return key if key.startswith("/") else pointer_to(key)
+    if key.startswith("/"):
+        return key
+    return pointer_to(key)
 
 
 LINES = (".jsonl", ".ndjson")
@@ -418,7 +435,9 @@ class Head:
         ):
             for _ in range(_LOOKED_AT):
                 line = file.readline(_LONGEST_LOOKED_AT)
-                value = parsed(line) if line.strip() else {}
+                value: Any = {}
+                if line.strip():
+                    value = parsed(line)
                 if not line or not isinstance(value, dict) or "messages" in value:
                     break
                 values.append(value)
@@ -440,7 +459,8 @@ class Head:
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
             start, end = next(elements(data), (0, 0))
-            return parsed(data[start:end]) if end - start <= _LONGEST_LOOKED_AT else None
+            if end - start <= _LONGEST_LOOKED_AT:
+                return parsed(data[start:end])
         return None
 
     @property
@@ -454,7 +474,10 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
 
     Raises DamagedError for brackets that do not match, and other values between the items.
     """
-    blank = _BLANK.match(data, len(BOM) if data[: len(BOM)] == BOM else 0)
+    begin = 0
+    if data[: len(BOM)] == BOM:
+        begin = len(BOM)
+    blank = _BLANK.match(data, begin)
     bracket = BRACKET.match(data)
     if blank is None or bracket is None or bracket[1] != b"[" or bracket.start(1) != blank.end():
         raise DamagedError("it does not begin with [")
@@ -465,14 +488,18 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
         if bracket is None:
             raise DamagedError("unexpected end of input: unclosed brace or string")
         at = bracket.end()
-        depth += 1 if bracket[1] in b"{[" else -1
-        if depth == 2 and bracket[1] in b"{[":  # noqa: PLR2004 - an item of the list
+        if bracket[1] in b"{[":
+            depth += 1
+            if depth > 2:  # noqa: PLR2004 - inside of an item of the list
+                continue
             start = at - 1
             if not between.fullmatch(data, edge, start):
                 raise DamagedError(f"every item must be an object or a list, see byte {edge}")
-        elif depth == 1:
-            yield start, at
-            edge, between = at, _COMMA
+        else:
+            depth -= 1
+            if depth == 1:
+                yield start, at
+                edge, between = at, _COMMA
     if bracket[1] != b"]":
         raise DamagedError("it does not end with ]")
     if not _BLANK.fullmatch(data, edge, at - 1):

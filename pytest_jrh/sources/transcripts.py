@@ -321,9 +321,9 @@ def _thread(conversation: Conversation) -> Thread:
     opening = conversation.opening
     if opening is None:
         opening = len(turns) - 1
-    about = json.dumps([conversation.metadata, conversation.target], sort_keys=True)
+    extra = json.dumps([conversation.metadata, conversation.target], sort_keys=True)
     thread = thread_of(turns, opening)
-    return thread._replace(is_request=conversation.is_request, about=hash(about))
+    return thread._replace(is_request=conversation.is_request, extra=hash(extra))
 
 
 _PLAIN = {"role", "content"}
@@ -386,7 +386,7 @@ def linked(
     repeated: dict[int, int] = {}
     former: dict[int, int] = {}
     for number, thread in enumerate(threads):
-        first = ends.setdefault((groups[number], thread.whole), number)
+        first = ends.setdefault((groups[number], thread.digest), number)
         if first != number:
             repeated[number] = first
     for number, thread in enumerate(threads):
@@ -537,14 +537,15 @@ def _turns_of(step: Json) -> Iterator[Json]:
     results = (step.get("observation") or {}).get("results", [])
     if unknown := {*step}.union(*results) - _FIELDS_OF_STEPS_AND_RESULTS:
         raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
+    role, content = _ROLES[step["source"]], _chat_content(step["message"])
     names, tool_calls = {}, []
     for call in calls:
         call_id, name = call["tool_call_id"], call["function_name"]
         names[call_id] = name
         tool_calls.append({"id": call_id, "name": name, "arguments": call["arguments"]})
     yield {
-        "role": _ROLES[step["source"]],
-        "content": _chat_content(step["message"]),
+        "role": role,
+        "content": content,
         "tool_calls": tool_calls,
         "reasoning_content": step.get("reasoning_content"),
         "extra": step.get("extra"),
