@@ -535,7 +535,10 @@ def _turns_of(step: Json) -> Iterator[Json]:
     """The messages of a step; raises what comes, where it is not as ATIF has it."""
     calls = step.get("tool_calls") or []
     results = (step.get("observation") or {}).get("results", [])
-    if unknown := {*step}.union(*results) - _FIELDS_OF_STEPS_AND_RESULTS:
+    fields: set[str] = set()
+    for part in (step, *results):
+        fields.update(part)
+    if unknown := fields - _FIELDS_OF_STEPS_AND_RESULTS:
         raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
     role, content = _ROLES[step["source"]], _chat_content(step["message"])
     names, tool_calls = {}, []
