@@ -105,10 +105,10 @@ def _bases() -> dict[CaseSpec, Base]:
         messages, _ = read_messages(conversation(number))
         for rubric in RUBRICS:
             spec = make_spec(f"run-{number:02}", rubric_id=rubric.id, test="agent_positives")
-            made[spec] = Base(messages, 0, "binary", (), rubric)
+            made[spec] = Base(messages, 0, rubric)
             turn = dict(messages[DECISIVE])
             turn["content"] = edited(rubric.id, turn["content"])
             violated = (*messages[:DECISIVE], turn, *messages[DECISIVE + 1 :])
             violation = replace(spec, test="agent_perturbation")
-            made[violation] = Base(violated, 1, "binary", (), rubric, frozenset({DECISIVE}))
+            made[violation] = Base(violated, 1, rubric, frozenset({DECISIVE}))
     return made

@@ -18,11 +18,11 @@ from pydantic import create_model, model_validator
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, Completion, StageModel
-from pytest_jrh.core.cases import Edit, Objective, PerturbationOutcome, Plan, PlanStep, Verification
+from pytest_jrh.core.cases import Edit, PerturbationOutcome, Plan, PlanStep, Verification
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
@@ -121,33 +121,36 @@ def apply_single_edit(
 
 @frozen
 class Goal:
-    """What a case becomes: it violates or satisfies the rubric, or lands on `target_score`."""
+    """What a case becomes: one that lands on `target_score`, or where there is none on the answer
+    that the objective is about.
+    """
 
     objective: Objective
     target_score: int | None = None
 
-    @property
-    def mode(self) -> Mode:
-        return "binary" if self.target_score is None else "ordinal"
+    def scale(self, rubric: Rubric) -> Scale:
+        """The scale of the answer: the levels of a rubric count where one of them is the target."""
+        return rubric.scale if self.target_score in rubric.scale.targets else BINARY
 
-    @property
-    def expected(self) -> int:
-        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target."""
-        if self.target_score is not None:
-            return self.target_score
-        return 1 if self.objective == "fail" else 0
+    def expected(self, rubric: Rubric) -> int | None:
+        """The answer that a right judge gives."""
+        if self.target_score is None:
+            return self.scale(rubric).aim(self.objective)
+        return self.target_score
+
+    def case_class(self, rubric: Rubric) -> CaseClass:
+        """The class of the case."""
+        of_class = self.scale(rubric).class_of(self.expected(rubric))
+        assert of_class is not None
+        return of_class
 
     def guidance(self, rubric: Rubric) -> str:
-        """What planner and editor read about the scale; empty in binary mode."""
-        if self.target_score is None:
-            return ""
-        by_score = {level.score: level for level in rubric.score_levels}
-        return ordinal_guidance(rubric.score_levels, by_score[self.target_score])
-
-
-def goal_of(objective: Objective, target_score: int | None) -> Goal:
-    """The goal of a case: an ordinal one aims at its score whatever the objective."""
-    return Goal("fail" if target_score is not None else objective, target_score)
+        """What planner and editor read about the levels; empty where there are none."""
+        levels = self.scale(rubric).levels
+        for level in levels:
+            if level.score == self.target_score:
+                return ordinal_guidance(levels, level)
+        return ""
 
 
 class PlannedStep(Response):
@@ -173,7 +176,7 @@ def make_llm_planner(
     change.
 
     It sees the rubric, the assistant turns with their indices, the number of steps it may take, and
-    in ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable
+    of levels the target and all others. It raises `Unscored` where the model gives no usable
     plan.
     """
     stage = Stage(model, template, complete)
@@ -320,14 +323,14 @@ def render_summary(response: SummaryResponse) -> str:
 
 
 class VerifierResponse(Response):
-    """The binary verifier's answer."""
+    """The verifier's answer."""
 
     rationale: str
     verdict: Literal["PASS", "FAIL"]
 
 
 class ScoringVerifierResponse(Response):
-    """The ordinal verifier's answer; the range of its score depends on the scale."""
+    """The verifier's answer where there are levels; the range of its score depends on these."""
 
     rationale: str
     score: Any
@@ -348,7 +351,7 @@ class ConsistencyResponse(Response):
 
 
 class ActsVerifierResponse(ConsistencyResponse, VerifierResponse):
-    """The binary verifier's answer in a suite of acts."""
+    """The verifier's answer in a suite of acts."""
 
 
 def make_llm_verifier(
@@ -366,16 +369,16 @@ def make_llm_verifier(
     async def verify(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
     ) -> Verification:
-        levels = rubric.score_levels if goal.mode == "ordinal" else ()
+        scale = goal.scale(rubric)
         values = {
             "rubric_id": rubric.id,
-            "rubric_instruction": with_scale(rubric.instructions, levels, template),
+            "rubric_instruction": with_scale(rubric.instructions, scale, template),
             "summary": summary,
             "transcript": render_transcript(messages),
-            **scale_values(levels),
+            **scale_values(scale),
         }
-        scores = tuple(level.score for level in levels)
-        answer = (await stage.ask(values, verifier_response(scores, of_acts=of_acts))).parsed
+        response = verifier_response(scale, of_acts=of_acts)
+        answer = (await stage.ask(values, response)).parsed
         contradiction = ""
         if isinstance(answer, ConsistencyResponse) and answer.contradicts_itself:
             contradiction = answer.contradiction.strip()
@@ -385,22 +388,12 @@ def make_llm_verifier(
     return verify
 
 
-def confirms(verification: Verification, goal: Goal) -> bool:
-    """Whether a verification confirms the label that the goal stands for."""
-    if goal.target_score is not None:
-        return verification.score == goal.target_score
-    return verification.verdict == ("FAIL" if goal.objective == "fail" else "PASS")
-
-
 @cache
-def verifier_response(scores: tuple[int, ...], *, of_acts: bool = False) -> type[Any]:
-    """The shape of an answer on this scale, binary where there is none.
-
-    A score of another value does not validate.
-    """
-    if not scores:
+def verifier_response(scale: Scale, *, of_acts: bool = False) -> type[Any]:
+    """The shape of an answer on a scale. A score of another value does not validate."""
+    if not scale.is_ordered:
         return ActsVerifierResponse if of_acts else VerifierResponse
-    offered = (value_on_offer(scores), ...)
+    offered = (value_on_offer(scale.scores), ...)
     if of_acts:
         bases = (ConsistencyResponse, ScoringVerifierResponse)
         return create_model("ScaledActsVerifierResponse", __base__=bases, score=offered)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES, Objective
+from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES
 from pytest_jrh.core.runs import Label
+from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 
 
 class Planned(NamedTuple):
-    """A case that a kind has of a subject: its target score, None in binary mode, and why it cannot
-    be made, where that is known.
+    """A case that a kind has of a subject: its target, and why it cannot be made, where that is
+    known.
     """
 
     target_score: int | None
@@ -60,22 +61,21 @@ class Kind:
         """The default folder of its cases, by the module's name."""
         return f"outputs/{self.name}" if self.highest_only else f"outputs/{self.name}/{module}"
 
-    def targets(self, scale: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
-        """The score levels that it makes cases for: of those on the rubric's scale, which ascend,
-        and those that the config wants, all where none.
+    def targets(self, scale: Scale, wanted: Sequence[int]) -> tuple[int | None, ...]:
+        """The targets of the rubric's scale that it makes cases for: of levels those that the
+        config wants, all where none.
         """
         if self.highest_only:
-            return tuple(scale[-1:])
-        if self.is_made and wanted:
-            return tuple(score for score in scale if score in wanted)
-        return tuple(scale)
+            return scale.targets[-1:]
+        if self.is_made and wanted and scale.is_ordered:
+            return tuple(score for score in scale.targets if score in wanted)
+        return scale.targets
 
     def cases(self, targets: Sequence[int | None], label: Label | None) -> list[Planned]:
-        """The cases that it has of a run under a rubric, by the target scores, (None,) in binary
-        mode, and the run's label.
+        """The cases that it has of a run under a rubric, by the targets and the run's label.
 
-        An ordinal case of a natural run is named after its label, and after the lowest one where
-        annotators disagree.
+        Where targets are levels, a natural run is named after its label, and after the lowest one
+        where annotators disagree.
         """
         if self.is_made:
             return [Planned(target) for target in targets]

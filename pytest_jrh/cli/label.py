@@ -193,7 +193,5 @@ def _case(item: _Item, rubric: Rubric) -> Case:
         PerturbationOutcome(messages),
         expected=None,
         verified=True,
-        mode="ordinal" if rubric.score_levels else "binary",
         objective="fail",
-        levels=rubric.score_levels,
     )

@@ -35,12 +35,12 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import code_file, kind_of, misplaced_keys
-from pytest_jrh.judges.judge import BINARY_SCORES, JudgeKind, JudgeSettings
+from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
 from pytest_jrh.judges.python import PYTHON
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
@@ -118,7 +118,7 @@ def load_suite(
             objective=KINDS[kind].objective(config.rand.objective),
             output_dir=places.find_or_new(folders[kind]),
             evaluate=not judged or kind in judged or KINDS[kind].derived,
-            targets=_targets(kind, config.cases.scores, mode, rubrics),
+            targets=_targets(kind, config.cases.scores, rubrics),
         )
         tests.append(test)
     labels = () if is_frozen else _labels(config.labels, places, findings)
@@ -302,7 +302,7 @@ def _check_score_map(
         message = "needs a prompt that asks for these values; the built-in one asks for scores"
         findings.add(key, message, "set prompt_path beside it")
     for value, score in (section.score_map or {}).items():
-        if mode == "binary" and score not in BINARY_SCORES:
+        if mode == "binary" and score not in BINARY.scores:
             expected = "1 (violated) or 0 (satisfied), because the suite is binary"
             findings.add((*key, value), received(score, expected))
 
@@ -314,15 +314,10 @@ def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> Secti
 
 
 def _targets(
-    kind: str, scores: Sequence[int], mode: Mode, rubrics: Sequence[Rubric]
+    kind: str, scores: Sequence[int], rubrics: Sequence[Rubric]
 ) -> dict[str, tuple[int | None, ...]]:
     """The scores that a test's cases are made for, by rubric id."""
-    targets: dict[str, tuple[int | None, ...]] = {}
-    for rubric in rubrics:
-        targets[rubric.id] = (None,)
-        if mode == "ordinal" and rubric.score_levels:
-            targets[rubric.id] = KINDS[kind].targets(rubric.scores, scores)
-    return targets
+    return {rubric.id: KINDS[kind].targets(rubric.scale, scores) for rubric in rubrics}
 
 
 def _labels(
@@ -362,11 +357,11 @@ def _check(
         names = map(findings.kind, KINDS)
         findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(names)}")
     for rubric in rubrics if mode == "ordinal" else ():
-        outside = [str(score) for score in config.cases.scores if score not in rubric.scores]
-        if rubric.scores and outside:
+        outside = [str(score) for score in config.cases.scores if score not in rubric.scale.scores]
+        if rubric.score_levels and outside:
             message = (
                 f"got {listed(outside, 8)}; the scores of the rubric "
-                f"{shown(rubric.id)} go from {rubric.scores[0]} to {rubric.scores[-1]}"
+                f"{shown(rubric.id)} go from {rubric.scale.scores[0]} to {rubric.scale.scores[-1]}"
             )
             findings.add(("cases", "scores"), message)
     if is_labelled and not config.labels:

@@ -19,11 +19,11 @@ from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import CaseSpec, Objective
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import Findings, KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Label, LabelKey, RunSummary
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import Mode, Objective
 from pytest_jrh.core.text import nearest_hint
 
 
@@ -168,7 +168,7 @@ def resolve_probes(
 
 _CHANGES = {
     "all": "other tests",
-    "violated": "tests whose rubrics are violated",
+    "failing": "tests whose rubrics are violated",
     "edited": "tests that edit runs to violate a rubric",
 }
 

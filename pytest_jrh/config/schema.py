@@ -21,9 +21,9 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY
 from pytest_jrh.core.calls import RecordMode
-from pytest_jrh.core.cases import EditsOf, Objective
+from pytest_jrh.core.cases import EditsOf
 from pytest_jrh.core.runs import DEFAULT_SEED
-from pytest_jrh.core.scales import LONGEST_SCALE
+from pytest_jrh.core.scales import LONGEST_SCALE, Objective
 from pytest_jrh.core.sections import (
     ConfigSection,
     Count,

@@ -18,19 +18,19 @@ from pytest_jrh.config.places import argument
 from pytest_jrh.config.schema import Config, GateRules, LabelSection
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.cases import CaseSpec, Objective
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import JudgeSettings
 
 
 @frozen
 class SuiteTest:
-    """A test of a suite; `targets` are ascending scores by rubric id, (None,) in binary mode."""
+    """A test of a suite; `targets` are by rubric id what cases are made for (`Scale.targets`)."""
 
     name: str
     objective: Objective
@@ -51,7 +51,7 @@ class Suite:
 
     Paths are absolute; `logs` is where the runs come from. `key` is the config file's path as
     reports show it, which no other suite of a session has. `rubrics` are the targeted ones, in file
-    order; in ordinal mode each has its `score_levels` (labels empty where only a range was given).
+    order (labels of levels are empty where only a range was given).
     `untargeted` are the ids in the rubric file that `cases.rubrics` leaves out. `stages` holds
     planner, editor, summary and verifier, which is missing where it is off. Tables and reports go
     to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a frozen suite, or
@@ -82,6 +82,11 @@ class Suite:
     notices: tuple[str, ...] = ()
 
     @property
+    def scale(self) -> Scale:
+        """What the scales of its rubrics have in common."""
+        return ORDINAL if self.mode == ORDINAL.name else BINARY
+
+    @property
     def gate(self) -> GateRules:
         """When a session fails."""
         return self.config.gate
@@ -89,7 +94,7 @@ class Suite:
     @property
     def judges_unlabelled(self) -> bool:
         """Whether natural runs without a label are judged, too."""
-        return self.mode == "binary" and any(section.unlabelled for section in self.labels)
+        return not self.scale.is_ordered and any(section.unlabelled for section in self.labels)
 
     @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:

@@ -8,11 +8,9 @@ from typing import Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.runs import AgentRun, ClusterId, Label, LabelKey, Message, Rubric
-from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 
-Objective: TypeAlias = Literal["fail", "pass"]
-"""What a pipeline aims at: a transcript that violates its rubric, or one that satisfies it."""
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 PERTURBATION: str = "agent_perturbation"
 POSITIVES: str = "agent_positives"
@@ -89,7 +87,7 @@ class Edit:
 
 @frozen
 class Verification:
-    """What the verifier said: a verdict (binary), and in ordinal mode the score it would give.
+    """What the verifier said: its verdict, and of levels the score that it would give.
 
     `contradiction` is where the transcript contradicts itself; empty where it does not, or the
     verifier was not asked.
@@ -184,11 +182,11 @@ class Review:
 class Case:
     """A transcript with a known answer, ready to be judged.
 
-    `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
-    the target score; None of a run that is judged without a label. `verified` is False where
+    `expected` is the answer that a right judge gives; None of a run that is judged without a label.
+    `verified` is False where
     `verifier: false` or `pass_required: false` let the label through unconfirmed. `label` is that
     of people or a program, of a run as it is.
-    `levels` is the whole scale in ordinal mode, else empty. `digests` is
+    `digests` is
     for a case read from disk that was stored without the secrets in it: its digest as stored, and
     as it was made. `reworded` says that the rubric's text is another one than the case was made
     for, and its label with it. `altered` says that the record on the disk is not as it was written:
@@ -204,9 +202,7 @@ class Case:
     outcome: PerturbationOutcome
     expected: int | None
     verified: bool
-    mode: Mode
     objective: Objective
-    levels: tuple[ScoreLevel, ...] = ()
     digests: tuple[str, str] | None = None
     label: Label | None = None
     reworded: bool = False
@@ -217,6 +213,11 @@ class Case:
     @property
     def messages(self) -> tuple[Message, ...]:
         return self.outcome.messages
+
+    @property
+    def scale(self) -> Scale:
+        """The answers on offer."""
+        return self.rubric.scale
 
 
 UNEDITED = "unedited"

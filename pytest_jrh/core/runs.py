@@ -68,8 +68,8 @@ class Label:
 
     @property
     def lowest(self) -> int:
-        """The value, or where there is none the lowest that was given: what an ordinal case that
-        cannot be made is named after.
+        """The value, or where there is none the lowest that was given: what a case on a scale of
+        levels that cannot be made is named after.
         """
         return min(self.votes) if self.value is None else self.value
 
@@ -137,11 +137,6 @@ class Rubric:
     def scale(self) -> Scale:
         """The answers on offer."""
         return self.answers or scale_of(self.score_levels)
-
-    @property
-    def scores(self) -> tuple[int, ...]:
-        """The scores of its levels, ascending; empty where it has none."""
-        return tuple(level.score for level in self.score_levels)
 
 
 Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] | None"]

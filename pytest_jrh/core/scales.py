@@ -43,10 +43,10 @@ class CaseClass:
     """Cases that are counted together: those with one right `answer`, or on an ordered scale all.
 
     `word` is what the answer means, and names the class in files. `mistake` names another verdict
-    on such a case, `mistakes` heads a column of them, and `noun` is what the cases are called where
-    they are counted beside all. `figure` is the key of the class's own figure. `unseen` is what
-    mistakes are called that a judge makes as it was not shown what decides; empty where that makes
-    for right verdicts.
+    on such a case, `mistakes` heads a column of them, and `newly` counts new ones. `noun` is what
+    the cases are called where they are counted beside all, and `figure` the key of the class's own
+    figure. `unseen` is what mistakes are called that a judge makes as it was not shown what
+    decides; empty where that makes for right verdicts.
 
     Of wrong verdicts `wrong` is a clause about a judge and `tally` one without a subject;
     `newly_wrong` and `none_wrong` compare with a baseline, and `loss` is what chance may hide.
@@ -64,6 +64,7 @@ class CaseClass:
     word: str
     mistake: str
     mistakes: str
+    newly: str
     wrong: Clause
     tally: Clause
     newly_wrong: Clause = _says_nothing
@@ -139,11 +140,20 @@ class Scale:
                     words[word] = of_class.answer
         return words
 
+    @property
+    def targets(self) -> tuple[int | None, ...]:
+        """What cases are made for: each level, and else what the objective of a test is about."""
+        return self.scores if self.is_ordered else (None,)
+
     def target(self, label: int | None) -> int | None:
         """What a case with a label is named after: its level, and nothing where answers are words,
         as there the kind of the case tells it.
         """
         return label if self.is_ordered else None
+
+    def aim(self, objective: Objective) -> int | None:
+        """The answer that an objective is about: the first one that it is the objective of."""
+        return next(of.answer for of in self.classes if of.objective == objective)
 
     def class_of(self, label: int | None) -> CaseClass | None:
         """The class of the cases with a label; None without one, or where it is no answer."""
@@ -197,6 +207,7 @@ BINARY = Scale(
             "violated",
             mistake="missed",
             mistakes="missed",
+            newly="newly missed",
             wrong=lambda wrong, cases: f"misses {wrong:,} of {counted(cases, 'violation')}",
             tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, 'violation')} missed",
             newly_wrong=lambda wrong, cases: (
@@ -211,7 +222,7 @@ BINARY = Scale(
             unseen="missed violations",
             objective="fail",
             verdict="FAIL",
-            not_planned="no plan: the planner found no edit that would violate the rubric",
+            not_planned="the planner found no edit that would violate the rubric",
             claim="The assistant broke the rubric more than once, so it is violated.",
             labels="1 true fail violated bad incorrect i",
             columns=("violated", "violation", "failed"),
@@ -223,6 +234,7 @@ BINARY = Scale(
             "satisfied",
             mistake="false alarm",
             mistakes="false alarms",
+            newly="new false alarms",
             wrong=lambda wrong, cases: f"raises {_false_alarms(wrong, cases)}",
             tally=_false_alarms,
             newly_wrong=lambda wrong, cases: (
@@ -250,6 +262,7 @@ ORDINAL = Scale(
             "all",
             mistake="wrong",
             mistakes="wrong level",
+            newly="newly wrong",
             wrong=lambda wrong, cases: (
                 f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
             ),
@@ -261,6 +274,7 @@ ORDINAL = Scale(
 )
 
 
+SCALES = (BINARY, ORDINAL)
 RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
 """The scales of rubrics, by suite and rubric id: a result does not have the levels of its own."""
 
@@ -278,7 +292,7 @@ def numbered(lowest: int, highest: int) -> Scale:
 
 def scale_of_line(line: str, target: int | None) -> Scale:
     """The scale of a line of a ledger, which names it or has a target score."""
-    for scale in (BINARY, ORDINAL):
+    for scale in SCALES:
         if line and scale.line == line:
             return scale
     return BINARY if target is None else ORDINAL

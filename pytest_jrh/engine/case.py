@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pytest_jrh.cases.acts import Tool
-from pytest_jrh.cases.pipeline import Goal, goal_of
+from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
 from pytest_jrh.config.suite import Suite
@@ -241,7 +241,7 @@ class CaseMaker:
     async def _edited(self, attempt: Attempt, ready: ReadySuite, run: AgentRun) -> Case:
         """The run edited by the suite's stages towards the test's objective."""
         spec = attempt.spec
-        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
+        goal = Goal(ready.test(spec.test).objective, spec.target_score)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
         async with self.calls.tape(attempt, ready, judging=False) as tape:
             complete = make_complete(tape, usable=tape.usable)
@@ -284,21 +284,19 @@ class CaseMaker:
 
 def unedited_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
     """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
-    label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
+    label = ready.label(spec)
     if label is not None and label.value is None:
         raise NoVerdictCase("disputed_label", label.dispute or "")
     if not assistant_indices(run.messages):
         raise NoVerdictCase("no_assistant_turn")
     return Case(
         spec=spec,
-        rubric=rubric,
+        rubric=ready.rubric(spec.rubric_id),
         run=run,
         outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
         expected=None if label is None else label.value,
         verified=label is not None,
-        mode=mode,
         objective=ready.test(spec.test).objective,
-        levels=rubric.score_levels if mode == "ordinal" else (),
         label=label,
     )
 
@@ -325,9 +323,7 @@ def held_to_label(case: Case, ready: ReadySuite) -> Case:
     if label.value is None:
         raise NoVerdictCase("disputed_label", label.dispute or "")
     if label.value != case.expected:
-        word: object = label.value
-        if case.mode == "binary":
-            word = "violated" if label.value else "satisfied"
+        word = str(label.value) if case.scale.is_ordered else case.scale.word(label.value)
         places = listed((source.place for source in label.sources), 3)
         text = f"not confirmed: nothing was edited, and the run's label is {word} ({places})"
         raise NoVerdictCase("not_confirmed", text)
@@ -396,11 +392,9 @@ async def generate_case(
         rubric=rubric,
         run=run,
         outcome=replace(outcome, messages=messages, rejected=None),
-        expected=goal.expected,
+        expected=goal.expected(rubric),
         verified=outcome.confirmed,
-        mode=goal.mode,
-        objective=goal.objective,
-        levels=rubric.score_levels if goal.mode == "ordinal" else (),
+        objective=goal.case_class(rubric).objective,
     )
     if outcome.no_case is not None:
         raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.detail, case)

@@ -25,9 +25,7 @@ from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
     Goal,
     Work,
-    confirms,
     edit_words,
-    goal_of,
     make_llm_planner,
     make_llm_verifier,
     reads_summary,
@@ -36,7 +34,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
-from pytest_jrh.core.cases import Case, EditsOf, Objective, PerturbationOutcome
+from pytest_jrh.core.cases import Case, EditsOf, PerturbationOutcome
 from pytest_jrh.core.errors import (
     InputError,
     NoVerdictCase,
@@ -47,7 +45,7 @@ from pytest_jrh.core.errors import (
 )
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.skips import NOTHING_WRONG, Skip
 from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
 from pytest_jrh.core.templates import Template
@@ -71,7 +69,7 @@ class Pipeline:
 
     models: Mapping[str, StageModel]
     templates: Mapping[str, Template]
-    mode: Mode = "binary"
+    mode: Mode = BINARY.name
     objective: Objective = "fail"
     max_edit_rounds: int = 3
     max_summary_messages: int = 20
@@ -84,7 +82,7 @@ class Pipeline:
         cls,
         model: str,
         *,
-        mode: Mode = "binary",
+        mode: Mode = BINARY.name,
         objective: Objective = "fail",
         temperature: float | None = None,
         max_edit_rounds: int = 3,
@@ -109,9 +107,9 @@ class Pipeline:
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
         """The cases to make of a run under a rubric: one, or one for each ascending level."""
-        if self.mode == "binary":
+        if self.mode == BINARY.name:
             return (Goal(self.objective),)
-        return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
+        return tuple(Goal(self.objective, level.score) for level in rubric.score_levels)
 
     def summarizes_for(self, stage: StageSpec) -> bool:
         """Whether the prompt of a stage names the summary, which is else not asked for."""
@@ -172,10 +170,8 @@ class ConversationPerturber:
             raise plan
         work.plan = plan
         if plan is None or not plan.steps:
-            if goal.mode == "binary" and goal.objective == "fail":
-                raise NoVerdictCase(
-                    "no_plan", "the planner found no edit that would violate the rubric"
-                )
+            if not_planned := goal.case_class(work.rubric).not_planned:
+                raise NoVerdictCase("no_plan", not_planned)
             return
         steps = plan.steps[:most]
         if of_acts:
@@ -186,7 +182,8 @@ class ConversationPerturber:
 
     async def _verify(self, work: Work) -> None:
         pipeline, goal = self.pipeline, work.goal
-        is_positive = goal.mode == "binary" and goal.objective == "pass"
+        scale, expected = goal.scale(work.rubric), goal.expected(work.rubric)
+        is_positive = goal.case_class(work.rubric).objective == "pass"
         if VERIFIER.name not in pipeline.models:
             if is_positive and pipeline.pass_required:
                 raise NoVerdictCase(
@@ -201,7 +198,8 @@ class ConversationPerturber:
         of_acts = pipeline.edits == "acts"
         verify = make_llm_verifier(self.complete, model, template, of_acts=of_acts)
         verification = await verify(work.messages, work.rubric, goal, work.final_summary or "")
-        work.verification, work.confirmed = verification, confirms(verification, goal)
+        answer = scale.verified(verification.verdict, verification.score)
+        work.verification, work.confirmed = verification, answer == expected
         # A run that nobody edited may contradict itself.
         if verification.contradiction and work.edits:
             work.confirmed = False
@@ -211,10 +209,9 @@ class ConversationPerturber:
             )
         if work.confirmed or (is_positive and not pipeline.pass_required):
             return
-        word = "satisfied" if verification.verdict == "PASS" else "violated"
-        finding = f"the verifier says {word}"
-        if goal.target_score is not None:
-            finding = f"the verifier scores it {verification.score}, not {goal.target_score}"
+        finding = f"the verifier scores it {answer}, not {expected}"
+        if not scale.is_ordered and answer is not None:
+            finding = f"the verifier says {scale.word(answer)}"
         rationale = " ".join(verification.rationale.split())
         raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")
 

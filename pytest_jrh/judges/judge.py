@@ -26,7 +26,7 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message
-from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds
 from pytest_jrh.core.templates import Template
@@ -216,10 +216,6 @@ class JudgeKind:
         )
 
 
-BINARY_SCORES = (0, 1)
-"""Satisfied and violated."""
-
-
 def key_of(value: object) -> str:
     """The key of a map that stands for a value: text as it is, others as JSON has them."""
     if isinstance(value, str):
@@ -251,10 +247,11 @@ class JudgedRubric:
 class JudgedCase:
     """A case as a judge sees it: the rubric, the scale, and the whole transcript.
 
-    `levels` is the scale, empty where a rubric is violated (1) or satisfied (0). `messages` are
-    Inspect's chat messages as dictionaries, `input` is the task as text and `metadata` what the log
-    says of the run. A judge that changes them changes a copy of its own. `run_id` and `epoch` say
-    which run of the log it is, or was before it was edited.
+    `scores` are the answers on offer, and `levels` what each means; without levels 0 says that the
+    run keeps to the rubric, and 1 that it does not. `messages` are Inspect's chat messages as
+    dictionaries, `input` is the task as text and `metadata` what the log says of the run. A judge
+    that changes them changes a copy of its own. `run_id` and `epoch` say which run of the log it
+    is, or was before it was edited.
     """
 
     rubric: JudgedRubric
@@ -264,11 +261,7 @@ class JudgedCase:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = ""
     epoch: int = 1
-
-    @property
-    def scores(self) -> tuple[int, ...]:
-        """The scores on offer."""
-        return tuple(level.score for level in self.levels) or BINARY_SCORES
+    scores: tuple[int, ...] = BINARY.scores
 
     @property
     def transcript(self) -> str:
@@ -291,11 +284,12 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
     return JudgedCase(
         JudgedRubric(case.rubric.id, case.rubric.instructions),
         tuple(messages),
-        case.levels,
+        case.scale.levels,
         case.run.input,
         copy.deepcopy(dict(case.run.metadata)),
         case.run.run_id,
         case.run.epoch,
+        case.scale.scores,
     )
 
 
@@ -437,12 +431,12 @@ class PromptJudge(SuiteJudge):
             turns, images = with_numbers(case.messages)
         values = {
             "rubric_id": case.rubric.id,
-            "rubric": with_scale(case.rubric.instructions, case.levels, template, names),
+            "rubric": with_scale(case.rubric.instructions, case.scale, template, names),
             "transcript": STYLES[case.style](turns, show_reasoning=settings.show_reasoning),
             "instruction": self.instruction,
-            **scale_values(case.levels, names),
+            **scale_values(case.scale, names),
         }
-        scores = tuple(level.score for level in case.levels) or BINARY_SCORES
+        scores = case.scale.scores
         stage = Stage(settings.stage, template, calls.complete)
         try:
             response_model = judge_response(scores, _on_offer(score_map, scores))

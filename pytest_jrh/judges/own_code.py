@@ -118,8 +118,8 @@ class OwnCodeJudge(SuiteJudge):
         verdict to `scoring`.
         """
         case_parts = asdict(case)
-        # The place of its recording says which run it is.
-        del case_parts["run_id"], case_parts["epoch"]
+        # The place of its recording says which run it is, and its levels which scores there are.
+        del case_parts["run_id"], case_parts["epoch"], case_parts["scores"]
         files = f"files {_sha256(self._answer_rests_on(None))[:_DIGEST]}"
         code = OwnCode(
             label=self.label,

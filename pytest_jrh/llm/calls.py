@@ -28,10 +28,10 @@ from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, Completion, ResponseT, StageModel, Usage
-from pytest_jrh.core.cases import EditsOf, Objective
+from pytest_jrh.core.cases import EditsOf
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.scales import ORDINAL, Mode, Objective, Scale, ScoreLevel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
@@ -444,7 +444,7 @@ def built_in_name(stage: str, *, mode: Mode, objective: Objective, edits: EditsO
     name = f"{stage}.acts" if edits == "acts" and spec.prompt_of_acts else stage
     if not spec.prompt_per:
         return name
-    if spec.prompt_per == "mode" or mode == "ordinal":
+    if spec.prompt_per == "mode" or mode == ORDINAL.name:
         return f"{name}.{mode}"
     return f"{name}.{mode}.{objective}"
 
@@ -532,34 +532,30 @@ class Stage:
         return await self.complete(self.model, conversation, response_model)
 
 
-def scale_values(
-    levels: tuple[ScoreLevel, ...], names: Mapping[int, str] | None = None
-) -> dict[str, object]:
-    """The variables that describe the scale to verifier and judge; empty texts in binary mode.
+def scale_values(scale: Scale, names: Mapping[int, str] | None = None) -> dict[str, object]:
+    """The variables that describe the scale to verifier and judge.
 
     `names` are what the scores are called (see `score_levels_table`).
     """
-    if not levels:
-        return {"score_levels_table": "", "lowest_score": 0, "highest_score": 1}
     return {
-        "score_levels_table": score_levels_table(levels, names),
-        "lowest_score": levels[0].score,
-        "highest_score": levels[-1].score,
+        "score_levels_table": score_levels_table(scale.levels, names),
+        "lowest_score": scale.scores[0],
+        "highest_score": scale.scores[-1],
     }
 
 
 def with_scale(
     instructions: str,
-    levels: tuple[ScoreLevel, ...],
+    scale: Scale,
     template: Template,
     names: Mapping[int, str] | None = None,
 ) -> str:
-    """The rubric's instructions, followed by the scale where there is one and the prompt shows none
-    itself; `names` are what its scores are called.
+    """The rubric's instructions, followed by the levels where there are some and the prompt shows
+    none itself; `names` are what its scores are called.
     """
-    if not levels or "score_levels_table" in template.variables:
+    if not scale.levels or "score_levels_table" in template.variables:
         return instructions
-    return f"{instructions}\n\nScores:\n{score_levels_table(levels, names)}"
+    return f"{instructions}\n\nScores:\n{score_levels_table(scale.levels, names)}"
 
 
 def with_images(text: str, urls: Sequence[str]) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ def grounds_of(
             if verifier and is_same(model.model, verifier):
                 shared_models.append(SharedModel(name or "", model.model))
     return Grounds(
-        ordinal=suite.mode == "ordinal",
+        ordinal=suite.scale.is_ordered,
         verifier=verifier,
         shared_models=tuple(shared_models),
         votes=tuple(label.votes for label in labels.values()),

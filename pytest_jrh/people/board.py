@@ -24,7 +24,6 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Judgment
 from pytest_jrh.core.runs import DEFAULT_SEED
-from pytest_jrh.core.scales import scale_of
 from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.decisions import (
@@ -76,7 +75,7 @@ class ReviewCase:
 
     def check_label(self, label: int) -> None:
         """Raise `InputError` for a label that is not on the scale of the case."""
-        scores = scale_of(self.case.levels).scores
+        scores = self.case.scale.scores
         if label not in scores:
             message = f"{label} is not a label of this case; must be one of "
             raise InputError(message + ", ".join(map(str, scores)))

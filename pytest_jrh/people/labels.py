@@ -63,7 +63,7 @@ def find_labels(
         suite.untargeted,
         source.aliases(),
         source.unclear_names(),
-        ordinal=suite.mode == "ordinal",
+        ordinal=suite.scale.is_ordered,
     )
     of_suite = JoinedLabels()
     labels: dict[LabelKey, Label] = {}
@@ -481,9 +481,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     paths = [labels_path(test.output_dir) for test in suite.tests]
     if suite.blind_labels is not None:
         paths.insert(0, suite.blind_labels)
-    scores = {0, 1}
-    if suite.mode == "ordinal":
-        scores = {score for rubric in suite.rubrics for score in rubric.scores}
+    scores = {score for rubric in suite.rubrics for score in rubric.scale.scores}
     labels: list[PersonLabel] = []
     for path in dict.fromkeys(paths):
         lines = parsed_lines(path, _line_adapter().validate_json, "no label of a person", _RESTORE)
@@ -622,7 +620,7 @@ class LabelTable:
             if case is not None:
                 label = None
                 with contextlib.suppress(NoLabelError):
-                    label = tables.label_value(row.label, case.rubric.scale)
+                    label = tables.label_value(row.label, case.scale)
                 labels.append(
                     PersonLabel(case_digest(case), row.annotator, label, blind=True, note=row.note)
                 )
@@ -667,7 +665,7 @@ class LabelTable:
 
 
 def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:
-    scale = case.rubric.scale
+    scale = case.scale
     if label.label is None:
         word = CANNOT_TELL
     elif scale.is_ordered:

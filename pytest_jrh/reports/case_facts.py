@@ -59,7 +59,7 @@ def label_votes(case: Case) -> list[str]:
     for vote, source in zip(label.votes, label.sources, strict=False) if label is not None else ():
         by = f" by {one_line(source.annotator)}" if source.annotator else ""
         note = f": {source.note}" if source.note else ""
-        lines.append(f"{case.rubric.scale.meant(vote)}{by}, {one_line(source.place)}{note}")
+        lines.append(f"{case.scale.meant(vote)}{by}, {one_line(source.place)}{note}")
     return lines
 
 
@@ -68,7 +68,7 @@ def verifier_score(case: Case) -> int | None:
     verification = case.outcome.verification
     if verification is None:
         return None
-    return case.rubric.scale.verified(verification.verdict, verification.score)
+    return case.scale.verified(verification.verdict, verification.score)
 
 
 class ShownEdit(NamedTuple):

@@ -120,7 +120,7 @@ def disagreement_text(
 
     Of a case without edits it shows where its label stands, and the last turns.
     """
-    lines = _first_lines(result, case.rubric.scale)
+    lines = _first_lines(result, case.scale)
     if decided := decided_text(result, case):
         lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
     rubric = case.rubric
@@ -167,7 +167,7 @@ def _label(case: Case, result: CaseResult) -> list[str]:
     """What is right, what that rests on, and why."""
     assert case.expected is not None
     why = label_reason(case)
-    expected = f"expected: {case.rubric.scale.meant(case.expected)}"
+    expected = f"expected: {case.scale.meant(case.expected)}"
     expected += f", by its label ({label_giver(result).text})"
     lines = [f"{expected}:" if why else expected]
     if case.reworded:
@@ -181,9 +181,9 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
     lines: list[str] = []
     for verdict, repeats in islice(different.items(), _MOST_VERDICTS):
         of = f", in {len(repeats)} of {len(result.verdicts)}" if result.repeated else ""
-        lines += ["", f"given: {case.rubric.scale.meant(verdict.score)}{of}, because"]
+        lines += ["", f"given: {case.scale.meant(verdict.score)}{of}, because"]
         lines += _prose(verdict.reasoning or _NO_REASON)
-        stated = stated_score(verdict.reasoning, case.rubric.scale)
+        stated = stated_score(verdict.reasoning, case.scale)
         if stated not in (None, verdict.score):
             contradiction = f"{REASONING_DISAGREES}: the reasoning ends in {stated}"
             lines.append(f"{INDENT}({contradiction}; the score counts)")

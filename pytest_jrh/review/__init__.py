@@ -81,10 +81,10 @@ _REJECTED = (
 
 def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
-    if not case.rubric.scale.is_ordered:
-        return [(score, word[0], word) for score, word in sorted(case.rubric.scale.words.items())]
+    if not case.scale.is_ordered:
+        return [(score, word[0], word) for score, word in sorted(case.scale.words.items())]
     labels = []
-    for level in case.levels:
+    for level in case.scale.levels:
         key = str(level.score) if level.score in range(10) else ""
         labels.append((level.score, key, f"{level.score}: {level.label}"))
     return labels
@@ -103,8 +103,8 @@ class ReviewedCases(SessionCases):
             results += _results(one)
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
             if case.spec.suite not in grounds:
-                is_ordinal = case.mode == "ordinal"
-                grounds[case.spec.suite] = Grounds(ordinal=is_ordinal, people=tuple(people))
+                is_ordered = case.scale.is_ordered
+                grounds[case.spec.suite] = Grounds(ordinal=is_ordered, people=tuple(people))
         super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
@@ -163,7 +163,7 @@ def label_row(assigned: Assigned) -> JsonValues:
         value, word = "none", "cannot tell"
         if label.label is not None:
             value = word = str(label.label)
-            scale = assigned.entry.case.rubric.scale
+            scale = assigned.entry.case.scale
             if not scale.is_ordered:
                 word = scale.word(label.label)
     return {
@@ -185,7 +185,7 @@ def _rubric_key(case: Case) -> str:
 def bare_body(assigned: Assigned) -> JsonValues:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    what = "Which level of" if case.rubric.scale.is_ordered else "Does the run violate"
+    what = "Which level of" if case.scale.is_ordered else "Does the run violate"
     return {
         "turns": bare_turns(case.messages),
         "voices": [],

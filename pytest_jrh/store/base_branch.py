@@ -87,9 +87,11 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     kinds: Counter[str] = Counter()
     for pair in comparison.all_pairs:
         if pair.was_right and not pair.is_right:
-            is_ordinal = pair.now.spec.derived or pair.now.target is not None
-            of_class = "newly missed" if pair.now.label else "new false alarms"
-            kinds["newly wrong" if is_ordinal else of_class] += 1
+            of_class = pair.now.case_class
+            if of_class is None or pair.now.spec.derived:
+                kinds["newly wrong"] += 1
+            else:
+                kinds[of_class.newly] += 1
     losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]
     parts = [f"it accepts {' and '.join(losses) or 'no loss'}"]
     if added:

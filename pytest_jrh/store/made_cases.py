@@ -24,7 +24,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Case, CaseSpec, Objective
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
@@ -32,7 +32,7 @@ from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, ge
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, Rubric
-from pytest_jrh.core.scales import Mode
+from pytest_jrh.core.scales import Mode, Objective
 from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
@@ -383,13 +383,13 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
             f"made for the rubric {shown(entry.spec.rubric_id)}, which is not in the rubric file; "
             f"its ids are {listed(rubrics)}"
         )
-    scores = rubric.scores if suite.mode == "ordinal" else (0, 1)
+    scores = rubric.scale.scores
     # On the scale, and not among the targets: left out by `cases.scores`.
     targets = test.targets[rubric.id][-1:] if KINDS[test.name].highest_only else scores
-    # An ordinal case aims at its score, whatever the objective.
-    objective = test.objective if suite.mode == "binary" else entry.objective
+    # A case on a scale of levels aims at its score, whatever the objective.
+    objective = entry.objective if rubric.scale.is_ordered else test.objective
     for key, value, allowed in (
-        ("mode", entry.mode, [suite.mode]),
+        ("mode", entry.mode, [rubric.scale.name]),
         ("objective", entry.objective, [objective]),
         ("target_score", entry.spec.target_score, targets),
         ("expected", entry.expected, scores),
@@ -493,11 +493,11 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
     """
     if cases.runs is None:
         return index
-    scales = {rubric.id: rubric.scores or (None,) for rubric in suite.rubrics}
+    targets = {rubric.id: rubric.scale.targets for rubric in suite.rubrics}
     entries = dict(index.entries)
     for case, (_, spec, *_) in index.entries.items():
-        scale = scales.get(spec.rubric_id, ())
-        on_offer = spec.rubric_id in suite.untargeted or spec.target_score in scale
+        of_rubric = targets.get(spec.rubric_id, ())
+        on_offer = spec.rubric_id in suite.untargeted or spec.target_score in of_rubric
         is_here = on_offer and (spec.run_id, spec.epoch) in cases.runs
         if spec.suite == suite.name and not is_here:
             del entries[case]

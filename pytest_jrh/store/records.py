@@ -20,7 +20,6 @@ from pytest_jrh.core.cases import (
     Case,
     CaseSpec,
     Edit,
-    Objective,
     PerturbationOutcome,
     Plan,
     PlanStep,
@@ -33,7 +32,7 @@ from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.runs import AgentRun, Label, Message, Rubric
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake
 
@@ -113,7 +112,7 @@ class Record(_RecordPart):
     target_score: int | None
     expected: int
     verified: bool
-    mode: Literal["binary", "ordinal"]
+    mode: Mode
     objective: Objective
     score_levels: tuple[ScoreLevel, ...]
     case_digest: str
@@ -145,7 +144,7 @@ class Record(_RecordPart):
         perturbation = self.perturbation
         case = Case(
             spec=self.spec,
-            rubric=self.target_rubric,
+            rubric=replace(self.target_rubric, answers=scale_of(self.score_levels)),
             run=AgentRun(
                 self.run_id,
                 self.epoch,
@@ -166,9 +165,7 @@ class Record(_RecordPart):
             ),
             expected=self.expected,
             verified=self.verified,
-            mode=self.mode,
             objective=self.objective,
-            levels=self.score_levels,
             label=self.label,
             digests=(self.stored_digest, self.case_digest) if self.stored_digest else None,
             review=(self.review or Review("")) if self.human_reviewed else None,
@@ -219,9 +216,9 @@ def to_record(case: Case) -> dict[str, Any]:
         "expected": case.expected,
         "verified": case.verified,
         "human_reviewed": case.review is not None,
-        "mode": case.mode,
+        "mode": case.scale.name,
         "objective": case.objective,
-        "score_levels": case.levels,
+        "score_levels": case.scale.levels,
         "sample_id": run.sample_id,
         "case_digest": case_digest(case),
         "format": FORMAT,
@@ -280,7 +277,8 @@ def under(case: Case, rubric: Rubric, judge: str | None = None) -> Case:
     ):
         # Stored without a secret that the rubric's file holds; the judge was, and is, recorded
         # without it too.
-        return replace(case, rubric=replace(case.rubric, file=rubric.file, line=rubric.line))
+        known = replace(case.rubric, file=rubric.file, line=rubric.line, answers=rubric.answers)
+        return replace(case, rubric=known)
     return case
 
 
@@ -289,10 +287,9 @@ def reworded(case: Case, rubric: Rubric) -> Case | None:
 
     The label stays: it stands for the text that the case was made for.
     """
-    if case.rubric.id != rubric.id or case.rubric.scores != rubric.scores:
+    if case.rubric.id != rubric.id or case.scale.scores != rubric.scale.scores:
         return None
-    levels = rubric.score_levels if case.levels else ()
-    return replace(case, rubric=rubric, levels=levels, digests=None, reworded=True)
+    return replace(case, rubric=rubric, digests=None, reworded=True)
 
 
 def case_digest(case: Case) -> str:
@@ -310,7 +307,7 @@ def _content(case: Case) -> dict[str, Any]:
     return {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,
-        "levels": case.levels,
+        "levels": case.scale.levels,
         "transcript": case.messages,
         # A case in our own layout is the same as before there were others.
         **({"style": case.style} if case.style else {}),
@@ -353,14 +350,10 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
         "perturbed_idx": perturbed_idx(case.spec),
         "no_edits_required": not case.outcome.edits,
     }
-    if case.mode == "binary":
+    if not case.scale.is_ordered:
         return {**metadata, "agent_mode": _agent_mode(case)}
-    labels: dict[int | None, str] = {level.score: level.label for level in case.levels}
-    return {
-        **metadata,
-        "target_score": case.expected,
-        "score_descriptor": labels.get(case.expected, ""),
-    }
+    word = "" if case.expected is None else case.scale.words.get(case.expected, "")
+    return {**metadata, "target_score": case.expected, "score_descriptor": word}
 
 
 def _agent_mode(case: Case) -> str:

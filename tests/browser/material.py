@@ -112,9 +112,7 @@ def made_case(
         ),
         expected=own.target_score if own.target_score is not None else int(not positive),
         verified=number % 5 != 4,
-        mode="ordinal" if ordinal else "binary",
         objective="pass" if positive else "fail",
-        levels=LEVELS if ordinal else (),
     )
 
 

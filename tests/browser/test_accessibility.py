@@ -257,6 +257,7 @@ def test_labelling_blind(pages: LabelPages, look: Look) -> None:
     look(page, "end")
     page.close()
     levels = [ScoreLevel(score, f"Level {score}: " + "a long text " * 5) for score in range(12)]
-    scale = replace(made_case(50, target_score=2), levels=tuple(levels))
+    case = made_case(50, target_score=2)
+    scale = replace(case, rubric=replace(case.rubric, score_levels=tuple(levels)))
     other = labelling(blind_suite(pages.folder / "scale"), [scale])
     look(pages.page(pages.start(other), width=WIDTHS[-1]), "scale")

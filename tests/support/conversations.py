@@ -75,7 +75,8 @@ def pipeline(
 
     `prompts` are texts of prompt files in place of the built-in ones.
     """
-    made = Pipeline.default(MODEL, mode=goal.mode, objective=goal.objective)
+    mode = goal.scale(RUBRIC if goal.target_score is None else ORDINAL).name
+    made = Pipeline.default(MODEL, mode=mode, objective=goal.objective)
     templates = {
         **made.templates,
         **{

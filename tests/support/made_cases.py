@@ -125,9 +125,7 @@ def make_case(
         ),
         expected=spec.target_score if spec.target_score is not None else int(not positive),
         verified=True,
-        mode="ordinal" if ordinal else "binary",
         objective="pass" if positive else "fail",
-        levels=LEVELS if ordinal else (),
     )
 
 

@@ -110,8 +110,6 @@ def bases(draw: st.DrawFn) -> Base:
     return Base(
         messages,
         draw(st.sampled_from([1, 2, 3] if ordinal else [0, 1])),
-        "ordinal" if ordinal else "binary",
-        LEVELS if ordinal else (),
         rubric,
         frozenset(decisive),
     )

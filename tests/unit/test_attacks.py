@@ -30,7 +30,7 @@ LEVELS = tuple(ScoreLevel(score, label) for score, label in ((1, "poor"), (2, ""
 
 def base(expected: int, levels: tuple[ScoreLevel, ...] = ()) -> Base:
     rubric = Rubric("refunds", "Refund in 30 days.", levels)
-    return Base(MESSAGES, expected, "ordinal" if levels else "binary", levels, rubric)
+    return Base(MESSAGES, expected, rubric)
 
 
 def injected(attack: str, case: Base, probe: Probe = PROMPT_INJECTION) -> str:

@@ -153,7 +153,8 @@ def frozen_case(
 ) -> Case:
     spec = make_spec("run-1", suite="tiny", test=test, rubric_id=rubric_id, **changes)
     case = make_case(spec)
-    return replace(case, rubric=Rubric(rubric_id, rubric(int(rubric_id[-1]))["instructions"]))
+    text = rubric(int(rubric_id[-1]))["instructions"]
+    return replace(case, rubric=Rubric(rubric_id, text, case.rubric.score_levels))
 
 
 def ready(suite: SuiteFiles, *cases: Case) -> ReadySuite:
@@ -202,7 +203,8 @@ def test_scores_that_the_rubric_does_not_have_are_named(
     frozen = {"cases": {"frozen": "cases.jsonl"}}
     suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=frozen)
     levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
-    case = replace(frozen_case(test, target_score=target), levels=levels)
+    case = frozen_case(test, target_score=target)
+    case = replace(case, rubric=replace(case.rubric, score_levels=levels))
     with pytest.raises(InputError, match=words):
         ready(suite, case)
 

@@ -18,7 +18,6 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
-from tests.support.made_cases import LEVELS
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 SECRET = "HIDDEN-WORD"
@@ -42,9 +41,7 @@ def case(*, target: int | None = None, edited: bool = True) -> Case:
         outcome=outcome,
         expected=1 if target is None else target,
         verified=True,
-        mode="binary" if target is None else "ordinal",
         objective="fail",
-        levels=() if target is None else LEVELS,
     )
 
 
@@ -56,7 +53,7 @@ def judged(
     show_reasoning: bool = False,
     prompt: str | None = None,
 ) -> Verdict:
-    asked = stage("judge", complete, mode=of.mode, prompt=prompt)
+    asked = stage("judge", complete, mode=of.scale.name, prompt=prompt)
     return verdict_of(asked, of, instruction=instruction, show_reasoning=show_reasoning)
 
 

@@ -201,7 +201,7 @@ def test_a_score_of_a_log_is_one_that_was_given(
         for key, value in zip((("a", 1), ("b", 1), ("many", 1)), values, strict=False)
     ]
     suite = SimpleNamespace(
-        rubrics=[KIND], untargeted=frozenset(), mode="binary", labels=[LabelSection(scorer="m")]
+        rubrics=[KIND], untargeted=frozenset(), scale=BINARY, labels=[LabelSection(scorer="m")]
     )
     source = SimpleNamespace(aliases=dict, unclear_names=dict, fields=lambda: scored)
     runs = [RUNS[0], RUNS[1], RUNS[2]]

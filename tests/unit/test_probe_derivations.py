@@ -32,7 +32,7 @@ BY_NAME: Mapping[str, tuple[Probe, Variant]] = {
     for variant in probe.variants(SETTINGS)
 }
 INJECTIONS = sorted(name for name in BY_NAME if name.startswith("prompt_injection-"))
-BASE = Base((), 0, "binary", (), Rubric("kind", "Be kind."))
+BASE = Base((), 0, Rubric("kind", "Be kind."))
 
 
 def derived(name: str, base: Base, seed: int = 1) -> Derived:

@@ -24,7 +24,7 @@ EDITED: tuple[Message, ...] = (
     {**MESSAGES[4], "content": "I refund order 17."},
     *MESSAGES[5:],
 )
-VIOLATED = Base(EDITED, 1, "binary", (), RUBRIC, frozenset({4}))
+VIOLATED = Base(EDITED, 1, RUBRIC, frozenset({4}))
 PASS, FAIL = ({"verdict": verdict, "rationale": "Why."} for verdict in ("PASS", "FAIL"))
 
 

@@ -18,12 +18,11 @@ from pytest_jrh.cases.pipeline import (
     response_for,
     verifier_response,
 )
-from pytest_jrh.core.cases import Objective
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.templates import Template
-from pytest_jrh.judges.judge import BINARY_SCORES, judge_response
+from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm import calls as prompts
 from pytest_jrh.llm.calls import Response
 
@@ -53,13 +52,13 @@ def built_in(stage: str, *, mode: Mode = "binary", objective: Objective = "fail"
 
 
 def response_model(stage: str, mode: Mode) -> type[Response]:
-    scores = tuple(level.score for level in LEVELS) if mode == "ordinal" else ()
+    scale = scale_of(LEVELS if mode == "ordinal" else ())
     models: dict[str, type[Response]] = {
         "planner": response_for(Turns((2, 4))),
         "editor": EditorResponse,
         "summary": SummaryResponse,
-        "verifier": verifier_response(scores),
-        "judge": judge_response(scores or BINARY_SCORES),
+        "verifier": verifier_response(scale),
+        "judge": judge_response(scale.scores),
     }
     return models[stage]
 

@@ -167,7 +167,7 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
         replace(case, rubric=replace(RUBRIC, id="other")),
         replace(case, outcome=PerturbationOutcome(MESSAGES)),
         replace(case, expected=0),
-        replace(case, levels=LEVELS),
+        replace(case, rubric=replace(RUBRIC, score_levels=LEVELS)),
     ]
     assert len({case_digest(other) for other in [case, *others]}) == 6
     moved = replace(case, rubric=replace(RUBRIC, file="elsewhere", line=99))

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.judges.judge import BINARY_SCORES, PromptJudge, judge_response, key_of, value_of
+from pytest_jrh.judges.judge import PromptJudge, judge_response, key_of, value_of
 from pytest_jrh.llm.calls import parse, parse_prompt
 from tests.support.conversations import judge_settings, stage, verdict_of
 from tests.support.scripted import ScriptedModel
@@ -29,7 +29,7 @@ def test_a_key_stands_for_a_value_of_its_own_type() -> None:
 def test_what_is_no_key_is_no_answer(value: Any) -> None:
     answer = json.dumps({"reasoning": "r", "score": value})
     with pytest.raises(ValidationError, match='must be one of "yes", "no", 7, -1, true'):
-        parse(answer, judge_response(BINARY_SCORES, KEYS))
+        parse(answer, judge_response((0, 1), KEYS))
 
 
 @pytest.mark.parametrize(("answer", "score"), [("yes", 1), ("no", 0), (5, 1)])

@@ -12,7 +12,7 @@ from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 
 def verified(complete: Complete, goal: Goal) -> Verification:
-    template = load_template("verifier", mode=goal.mode, objective=goal.objective)
+    template = load_template("verifier", mode="ordinal", objective=goal.objective)
     verifier = make_llm_verifier(complete, StageModel("verifier", MODEL), template)
     return wait_for(verifier(MESSAGES, ORDINAL, goal, "What happened."))
 

@@ -36,21 +36,22 @@ _OTHER_RUBRIC = Variant("other_rubric")
 async def _of_other_rubric(
     bench: ProbeBench, base: Base, _variant: Variant, random: Random
 ) -> Derived:
-    if not base.expected or not base.decisive:
+    if not base.is_failing or not base.decisive:
         raise NoVerdictCase("probe_not_applicable", "the case was not edited to violate its rubric")
     other_rubrics = [rubric for rubric in bench.rubrics if rubric.id != base.rubric.id]
     if not other_rubrics:
         raise NoVerdictCase("probe_not_applicable", "the suite has no other rubric")
     other_rubric = random.choice(other_rubrics)
-    if not await bench.satisfied(bench.original, other_rubric):
+    if not await bench.keeps(bench.original, other_rubric):
+        word = base.scale.word(base.expected)
         raise NoVerdictCase(
-            "not_confirmed", f"the rubric {other_rubric.id} was violated before the edit"
+            "not_confirmed", f"the rubric {other_rubric.id} was {word} before the edit"
         )
-    if not await bench.satisfied(base.messages, other_rubric):
+    if not await bench.keeps(base.messages, other_rubric):
         raise NoVerdictCase(
             "not_confirmed", f"the edit violates the rubric {other_rubric.id} as well"
         )
-    return Derived(base.messages, rubric=other_rubric, expected=0)
+    return Derived(base.messages, rubric=other_rubric, expected=other_rubric.scale.aim("pass"))
 
 
 RUBRIC_SPECIFICITY = Probe(
@@ -69,9 +70,10 @@ _CLAIM = Variant("claim")
 
 
 async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
-    if not base.expected:
+    if not base.is_failing:
+        word = base.scale.word(base.expected)
         raise NoVerdictCase(
-            "probe_not_applicable", "the rubric is satisfied: that it was kept would be true"
+            "probe_not_applicable", f"the rubric is {word}: that it was kept would be true"
         )
     turns = positions_of(base.messages, "assistant")
     if not turns:
@@ -80,7 +82,7 @@ async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Rand
     text = await bench.argued(base.messages, last, base.rubric)
     changed, _ = replace_text(base.messages[last], text)
     messages = (*base.messages[:last], changed, *base.messages[last + 1 :])
-    if await bench.satisfied(messages, base.rubric):
+    if await bench.keeps(messages, base.rubric):
         raise NoVerdictCase(
             "not_confirmed", "the verifier says that the changed transcript satisfies the rubric"
         )
@@ -95,7 +97,7 @@ VERDICT_PRESSURE = Probe(
     ask=_claim,
     calls={EDITOR.name: ONE_CALL, VERIFIER.name: Bounds(0, 1)},
     binary_only=True,
-    changes="violated",
+    changes="failing",
 )
 
 
@@ -126,8 +128,6 @@ def probe_arguments(
     seen = Base(
         messages=base.messages,
         expected=base.expected,
-        mode=base.mode,
-        levels=base.levels,
         rubric=base.rubric,
         decisive=decisive_turns(base.outcome.edits, len(base.messages)),
     )
@@ -167,16 +167,11 @@ def changed_again(base: Case, spec: CaseSpec, settings: Mapping[str, ProbeSettin
 
 def changed(base: Case, spec: CaseSpec, made: Derived) -> Case:
     """The case of a probe: its base case with what the probe has made of it."""
-    rubric, levels = base.rubric, base.levels
-    if made.rubric is not None:
-        rubric = made.rubric
-        levels = rubric.score_levels if base.mode == "ordinal" else ()
     verification, confirmed = base.outcome.verification, base.outcome.confirmed
     return replace(
         base,
         spec=spec,
-        rubric=rubric,
-        levels=levels,
+        rubric=made.rubric or base.rubric,
         outcome=PerturbationOutcome(made.messages, verification=verification, confirmed=confirmed),
         expected=base.expected if made.expected is None else made.expected,
         style=made.style,

@@ -19,7 +19,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
-from pytest_jrh.core.scales import Mode, ScoreLevel
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.stages import EDITOR, VERIFIER, Bounds
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
@@ -75,17 +75,24 @@ class ProbeSettings:
 class Base:
     """What a derivation may see of the case that it changes.
 
-    `expected` is the right answer: binary 1 for violated and 0 for satisfied, ordinal a score of
-    `levels`, which are ascending and empty in binary mode. `decisive` are the positions of the
+    `expected` is the right answer on the rubric's scale. `decisive` are the positions of the
     messages that were edited, empty for a run as it is.
     """
 
     messages: tuple[Message, ...]
     expected: int
-    mode: Mode
-    levels: tuple[ScoreLevel, ...]
     rubric: Rubric
     decisive: frozenset[int] = frozenset()
+
+    @property
+    def scale(self) -> Scale:
+        """The answers on offer."""
+        return self.rubric.scale
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it is a case that does not keep to its rubric."""
+        return self.expected == self.scale.aim("fail")
 
 
 @frozen
@@ -118,9 +125,9 @@ class ProbeBench:
     templates: Mapping[str, Template]
     complete: Complete
 
-    async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
+    async def keeps(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
         """Whether the verifier, with the prompt that it has for the suite's other cases, says that
-        a transcript satisfies a rubric.
+        a transcript keeps to a rubric.
 
         Raises `NoVerdictCase` where the suite has no verifier.
         """
@@ -130,8 +137,8 @@ class ProbeBench:
         self._check_verifier()
         model, template = self.models[VERIFIER.name], self.templates[VERIFIER.name]
         verify = make_llm_verifier(self.complete, model, template)
-        verification = await verify(messages, rubric, Goal("fail"), "")
-        return verification.verdict == "PASS"
+        said = await verify(messages, rubric, Goal("pass"), "")
+        return rubric.scale.verified(said.verdict, said.score) == rubric.scale.aim("pass")
 
     async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
         """The text of the assistant turn at a position, with the argument that the rubric was kept.
@@ -177,8 +184,8 @@ class Probe:
     apply. What it draws it draws from its last argument, which is seeded for each case. `per_case`
     is how many variants a base case gets unless the suite says. `ask` is in place of `derive` for a
     probe whose cases models of the suite make, with at least and at most so many `calls` of each
-    stage once it has begun. `binary_only` says that it has no case on a scale, and `changes` which
-    cases it can change: all, those that may violate their rubric, or those edited to do so.
+    stage once it has begun. `binary_only` says that it has no case on a scale of levels, and
+    `changes` which cases it can change: all, those that may fail their rubric, or those edited to.
     """
 
     name: str
@@ -190,7 +197,7 @@ class Probe:
     ask: Callable[[ProbeBench, Base, Variant, Random], Awaitable[Derived]] | None = None
     calls: Mapping[str, Bounds] = field(default_factory=dict)
     binary_only: bool = False
-    changes: Literal["all", "violated", "edited"] = "all"
+    changes: Literal["all", "failing", "edited"] = "all"
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:

@@ -71,11 +71,10 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def values_for(base: Base) -> dict[str, str]:
-    """What the placeholders stand for in a case: all but `right_...` speak for a wrong verdict, on
-    a scale the one that is farthest from the right one.
+    """What the placeholders stand for in a case: all but `right_...` speak for the wrong verdict
+    that is farthest from the right one.
     """
-    scores = [level.score for level in base.levels] or [0, 1]
-    wrong = max(reversed(scores), key=lambda score: abs(score - base.expected))
+    wrong = max(reversed(base.scale.scores), key=lambda score: abs(score - base.expected))
     claim = _claim(base, wrong)
     return {
         "wrong_score": str(wrong),
@@ -89,18 +88,17 @@ def values_for(base: Base) -> dict[str, str]:
 
 
 def _in_words(base: Base, score: int) -> str:
-    if not base.levels:
-        return "violated" if score else "satisfied"
-    label = next(level.label for level in base.levels if level.score == score)
-    return f"{score} ({label})" if label else str(score)
+    word = base.scale.words[score]
+    if not base.scale.is_ordered:
+        return word
+    return f"{score} ({word})" if word else str(score)
 
 
 def _claim(base: Base, score: int) -> str:
-    if base.levels:
-        return f"Every turn fits level {_in_words(base, score)}, and no other level fits."
-    if score:
-        return "The assistant broke the rubric more than once, so it is violated."
-    return "The assistant kept to the rubric in every turn, so it is satisfied."
+    of_class = base.scale.class_of(score)
+    if of_class is not None and of_class.claim:
+        return of_class.claim
+    return f"Every turn fits level {_in_words(base, score)}, and no other level fits."
 
 
 _PLACES = {
