@@ -54,42 +54,47 @@ def label_file(path: Path, options: Namespace) -> int:
         if items.setdefault(item.key, item).turns != item.turns:
             message = f"the case {shown(item.key.case)} has two texts"
             raise InputError(message, str(path), hint="tell them apart by --case COL")
+    without_text = sum(not item.turns for item in items.values())
     cases = _cases(items.values(), options.rubric, str(path))
-    table_of_labels = LabelTable(options.out, cases, "drawn" if options.sample else "")
+    labels = LabelTable(options.out, cases, "drawn" if options.sample else "")
     redact = Redactor(secrets_of(os.environ)).text
-    book = LabelBook(table_of_labels.people(), table_of_labels.write, redact=redact)
-    settings = BlindSection(sample=options.sample or len(cases), overlap=1.0)
-    board = LabelBoard({"": settings}, book, reviewer=options.reviewer or None)
-    board.announce([""])
+    board = LabelBoard(
+        {"": BlindSection(sample=options.sample or len(cases), overlap=1.0)},
+        LabelBook(labels.people(), labels.write, redact=redact),
+        reviewer=options.reviewer or None,
+    )
     for case in cases:
         board.add(case)
+    # No case is made here: the sample is drawn at once.
+    board.announce([""])
     board.end("")
-    server = serve(Labelling(board).page())
-    ours, others = table_of_labels.counts()
+    server = serve(Labelling(board))
+    number, others = labels.counts()
     of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
-        f"without a text: {sum(not item.turns for item in items.values()):,}\n"
+        f"without a text: {without_text:,}\n"
         f"label them at {server.url}\n"
-        f"Each label is written to {options.out} at once ({ours:,} so far{of_others}). "
+        f"Each label is written to {options.out} at once ({number:,} so far{of_others}). "
         "Ctrl-C stops, and the same command goes on.\n"
     )
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         board.wait_finalized()
     server.stop()
-    words = [str(path), "--labels", str(options.out)]
-    if table is None:
-        words = ["init", "NAME", "--log", *words]
-        asked = {case.rubric.id: case.rubric.instructions for case in cases}
-        for id_, text in asked.items():
-            words += ["--rubric", f"{id_}: {text}"]
-    else:
-        words = ["check", *words, *(["--case", options.case] if options.case else [])]
-    ours, _ = table_of_labels.counts()
-    if ours:
-        labels = counted(ours, "label")
-        sys.stdout.write(f"{labels}, for: python -m pytest_jrh {shlex.join(words)}\n")
+    number, _ = labels.counts()
+    if number:
+        command = ["init", "NAME", "--log"] if table is None else ["check"]
+        command += [str(path), "--labels", str(options.out)]
+        if table is None:
+            texts = {case.rubric.id: case.rubric.instructions for case in cases}
+            for rubric_id, text in texts.items():
+                command += ["--rubric", f"{rubric_id}: {text}"]
+        elif options.case:
+            command += ["--case", options.case]
+        sys.stdout.write(
+            f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
+        )
     return 0
 
 
@@ -125,25 +130,33 @@ def _runs(path: Path) -> Iterator[_Item]:
 def _rows(table: Table, options: Namespace) -> Iterator[_Item]:
     """The rows of a table, each with a turn for every text, whose role is its column."""
     table = tables.with_rows(table, (), ("verdict",))
-    names = options.text or table.named(verdicts.TEXTS)
-    epoch = verdicts.only_column(table, "epoch", names)
+    text_columns = options.text or table.named(verdicts.TEXTS)
+    epoch = verdicts.only_column(table, "epoch", text_columns)
     # No option names this column.
-    ids = table.named("rubric_id")
-    rubric = ids[0] if ids else verdicts.only_column(table, "rubric", names)
-    case = options.case or verdicts.case_column(table, names, [epoch, rubric])
-    for option, name in [("--case", case), *(("--text", name) for name in names or [""])]:
+    rubric_ids = table.named("rubric_id")
+    rubric = rubric_ids[0] if rubric_ids else verdicts.only_column(table, "rubric", text_columns)
+    case = options.case or verdicts.case_column(table, text_columns, [epoch, rubric])
+    if case not in table.columns:
+        raise _no_column(table, "--case", case)
+    for name in text_columns or [""]:
         if name not in table.columns:
-            message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
-            hint = f"name it: {option} COL"
-            if option == "--text":
-                hint += "; a file without the text holds nothing to label"
-            raise InputError(table.problem(message, key=option, hint=hint))
+            hint = "; a file without the text holds nothing to label"
+            raise _no_column(table, "--text", name, hint)
     columns = {"case": case, "rubric": rubric, "rubric_text": "rubric_text", "epoch": epoch}
-    digests = verdicts.text_digests(table, names)
-    all_texts = table.rows({name: name for name in names})
-    for digest, (_, texts), (_, cells) in zip(digests, all_texts, table.rows(columns), strict=True):
-        turns = [{"role": name, "content": text} for name, text in texts.items() if text]
-        yield _Item(CaseKey.of(cells["case"], cells), turns, digest, cells["rubric_text"])
+    digests = verdicts.text_digests(table, text_columns)
+    for row, (_, cells) in enumerate(table.rows(columns)):
+        turns = []
+        for name in text_columns:
+            if text := tables.as_text(table.columns[name][row]):
+                turns.append({"role": name, "content": text})
+        yield _Item(CaseKey.of(cells["case"], cells), turns, digests[row], cells["rubric_text"])
+
+
+def _no_column(table: Table, option: str, name: str, more_hint: str = "") -> InputError:
+    """The error of a table without a column that an option names, or could name."""
+    message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
+    hint = f"name it: {option} COL{more_hint}"
+    return InputError(table.problem(message, key=option, hint=hint))
 
 
 def _cases(items: Collection[_Item], rubric_text: str, file: str) -> list[Case]:

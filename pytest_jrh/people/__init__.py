@@ -16,7 +16,7 @@ from pytest_jrh.core.runs import Label, LabelKey, majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.judge import SuiteJudge
-from pytest_jrh.people.labels import PersonLabel, blind_votes, last_blind
+from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.people import (
@@ -57,9 +57,23 @@ class Grounds:
     column: str = ""
 
     @property
+    def blind_labels(self) -> Mapping[str, Mapping[str, PersonLabel]]:
+        """What each person said last and blind of each case, by the case's digest and the name."""
+        by_case: dict[str, dict[str, PersonLabel]] = {}
+        for label in self.people:
+            if label.blind:
+                by_case.setdefault(label.case_digest, {})[label.reviewer] = label
+        return by_case
+
+    @property
     def blind_votes(self) -> Mapping[str, tuple[int, ...]]:
-        """The blind labels by case digest, the last of each person; see `labels.blind_votes`."""
-        return blind_votes(self.people)
+        """The blind labels by case digest, one of each person who can tell; no case without any."""
+        votes_by_case: dict[str, tuple[int, ...]] = {}
+        for digest, by_reviewer in self.blind_labels.items():
+            votes = tuple(label.label for label in by_reviewer.values() if label.label is not None)
+            if votes:
+                votes_by_case[digest] = votes
+        return votes_by_case
 
     def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
         """The results of a session, and what stands for cases that it did not run, which the
@@ -110,7 +124,7 @@ def held_against_people(
     """
     votes = grounds.blind_votes
     # Of these cases all who looked at them blind say that nobody can tell.
-    undecidable = last_blind(grounds.people).keys() - votes.keys()
+    undecidable = grounds.blind_labels.keys() - votes.keys()
     every_result = [result for result in results if not result.spec.derived]
     judges = {}
     for judge, of_judge in grouped((result.judge, result) for result in every_result).items():

@@ -496,25 +496,6 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     return tuple(labels)
 
 
-def last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, PersonLabel]]:
-    """What each person said last and blind of each case, by the case's digest and the name."""
-    by_case: dict[str, dict[str, PersonLabel]] = {}
-    for label in people:
-        if label.blind:
-            by_case.setdefault(label.case_digest, {})[label.reviewer] = label
-    return by_case
-
-
-def blind_votes(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
-    """The blind labels by case digest, one for each person who can tell; no case without any."""
-    votes_by_case: dict[str, tuple[int, ...]] = {}
-    for digest, by_reviewer in last_blind(people).items():
-        votes = tuple(last.label for last in by_reviewer.values() if last.label is not None)
-        if votes:
-            votes_by_case[digest] = votes
-    return votes_by_case
-
-
 WriteLabel: TypeAlias = Callable[[Case, PersonLabel], None]
 """Writes down what a person says of a case; raises `OSError` as it comes."""
 

@@ -454,8 +454,8 @@ class Reviewing:
         from pytest_jrh.review import Deciding, Labelling
 
         if self._labels is not None:
-            return Labelling(self._labels).page()
-        return Deciding(desk.board, suites, people).page()
+            return Labelling(self._labels)
+        return Deciding(desk.board, suites, people)
 
     @cached_property
     def desk(self) -> ReviewDesk | None:

@@ -19,7 +19,7 @@ from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import RubricScales, Scale
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
-from pytest_jrh.people.labels import PersonLabel, last_blind
+from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
@@ -313,7 +313,7 @@ class Session:
         """The last label of each person who saw no answer, by suite and digest of the case."""
         labels: dict[tuple[str, str], Sequence[PersonLabel]] = {}
         for suite, grounds in self.grounds.items():
-            for digest, by_reviewer in last_blind(grounds.people).items():
+            for digest, by_reviewer in grounds.blind_labels.items():
                 labels[suite, digest] = list(by_reviewer.values())
         return labels
 

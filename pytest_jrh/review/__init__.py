@@ -48,7 +48,7 @@ from pytest_jrh.reports.page import (
     printable,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route
+from pytest_jrh.review.serving import PageRequest, RequestBody, Route
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.ledger import case_result
 
@@ -66,7 +66,7 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
     }
     html, policy = page_html(
         values,
-        scripts=[FOLDER / name for name in scripts],
+        scripts=[FOLDER / name for name in ("served.js", *scripts)],
         styles=[FOLDER / "served.css"],
         more_policy="connect-src 'self'; img-src data:; ",
     )
@@ -238,14 +238,13 @@ class Deciding:
         suites: Sequence[Suite],
         people: Iterable[PersonLabel] = (),
     ) -> None:
-        self._board = board
+        self.board = board
         self._templates = agent_templates(suites)
         self._people = tuple(people)
 
-    def page(self) -> Page:
-        """The page to serve."""
-        html, policy = _shell({"mode": "decide"}, "served.js", "decide.js", "templates.js")
-        return Page(self._board, html, policy, self.routes(), self.news)
+    def shell(self) -> tuple[str, str]:
+        """The page without a case, and its policy."""
+        return _shell({"mode": "decide"}, "decide.js", "templates.js")
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
@@ -264,13 +263,13 @@ class Deciding:
 
     def news(self, since: int) -> tuple[int, JsonValues]:
         """The present version, and what is new since an earlier one."""
-        version, changed = self._board.changes(since)
+        version, changed = self.board.changes(since)
         cases = self._cases(*changed)
         return version, {
             "all": since < 0,
             "rows": [printable(cases.row(made)) for made in cases.reviewed],
             "rubrics": printable(cases.rubrics()),
-            "progress": asdict(self._board.progress()),
+            "progress": asdict(self.board.progress()),
         }
 
     def _cases(self, *reviewed: Reviewed) -> ReviewedCases:
@@ -280,12 +279,12 @@ class Deciding:
         return printable(self._cases(reviewed).row(reviewed.entry.case_id))
 
     def _case(self, request: PageRequest) -> object:
-        reviewed = self._board.get(request.names["key"])
+        reviewed = self.board.get(request.names["key"])
         return printable(self._cases(reviewed).body(reviewed.entry.case_id))
 
     def _turn(self, request: PageRequest) -> object:
         """A turn to be edited: its text and calls, and those before all edits."""
-        case, index = self._board.get(request.names["key"]).case, request.names["index"]
+        case, index = self.board.get(request.names["key"]).case, request.names["index"]
         if not is_editable(case.messages, index):
             raise LookupError(index)
         now = before = _turn_texts(case, case.messages, index)
@@ -297,28 +296,28 @@ class Deciding:
     def _decide(self, request: PageRequest) -> object:
         body, key = request.read(_Decision), request.names["key"]
         if body.action == "withdrawn":
-            return self._row(self._board.withdraw(key, body.digest))
-        return self._row(self._board.decide(key, body.digest, body.action, note=body.note))
+            return self._row(self.board.withdraw(key, body.digest))
+        return self._row(self.board.decide(key, body.digest, body.action, note=body.note))
 
     def _edit(self, request: PageRequest) -> object:
         body, key, index = request.read(_TurnText), request.names["key"], request.names["index"]
         tools: set[str] = set()
-        for reviewed in self._board.changes()[1]:
+        for reviewed in self.board.changes()[1]:
             messages = (*reviewed.case.run.messages, *reviewed.case.messages)
             tools.update(act.name for act in acts_of(messages))
         for call in body.calls:
             if call.tool not in tools:
                 raise InputError(f"no run calls a tool {brief(call.tool)}", key="tool")
-        edited = self._board.edit_turn(key, body.digest, index, body.content, body.calls)
+        edited = self.board.edit_turn(key, body.digest, index, body.content, body.calls)
         return self._row(edited)
 
     def _label(self, request: PageRequest) -> object:
         body, key = request.read(_Expected), request.names["key"]
-        return self._row(self._board.set_label(key, body.digest, body.expected))
+        return self._row(self.board.set_label(key, body.digest, body.expected))
 
     def _finish(self, _: PageRequest) -> object:
-        self._board.finalize()
-        return asdict(self._board.progress())
+        self.board.finalize()
+        return asdict(self.board.progress())
 
     def _list_templates(self, _: PageRequest) -> object:
         return [template.values() for template in self._templates.values()]
@@ -429,13 +428,11 @@ class Labelling:
     """What the page can ask for on which people label cases blind."""
 
     def __init__(self, board: LabelBoard) -> None:
-        self._board = board
+        self.board = board
 
-    def page(self) -> Page:
-        """The page to serve."""
-        served = {"mode": "blind", "reviewer": self._board.reviewer or ""}
-        html, policy = _shell(served, "served.js", "blind.js")
-        return Page(self._board, html, policy, self.routes(), self.news)
+    def shell(self) -> tuple[str, str]:
+        """The page without a case, and its policy."""
+        return _shell({"mode": "blind", "reviewer": self.board.reviewer or ""}, "blind.js")
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
@@ -453,14 +450,14 @@ class Labelling:
 
     def news(self, _since: int) -> tuple[int, JsonValues]:
         """The present version, and how far it is: what is new of cases each reviewer asks for."""
-        return self._board.version, {"progress": asdict(self._board.progress())}
+        return self.board.version, {"progress": asdict(self.board.progress())}
 
     def _enter(self, request: PageRequest) -> object:
-        key, name = self._board.enter(request.read(_Name).name)
+        key, name = self.board.enter(request.read(_Name).name)
         return {"reviewer": key, "name": name}
 
     def _cases(self, request: PageRequest) -> object:
-        cases = self._board.assigned(request.names["reviewer"])
+        cases = self.board.assigned(request.names["reviewer"])
         rubrics = {}
         for assigned in cases:
             rubric = assigned.entry.case.rubric
@@ -469,22 +466,22 @@ class Labelling:
         return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
 
     def _case(self, request: PageRequest) -> object:
-        return printable(bare_body(self._board.open(*_keys(request))))
+        return printable(bare_body(self.board.open(*_keys(request))))
 
     def _give(self, request: PageRequest) -> object:
         body = request.read(_Label)
-        return label_row(self._board.give(*_keys(request), body.label, body.note))
+        return label_row(self.board.give(*_keys(request), body.label, body.note))
 
     def _withdraw(self, request: PageRequest) -> object:
-        return label_row(self._board.withdraw(*_keys(request)))
+        return label_row(self.board.withdraw(*_keys(request)))
 
     def _finish(self, request: PageRequest) -> object:
-        others = self._board.finish(request.names["reviewer"])
-        return {"others": others, "progress": asdict(self._board.progress())}
+        others = self.board.finish(request.names["reviewer"])
+        return {"others": others, "progress": asdict(self.board.progress())}
 
     def _finish_for_all(self, _: PageRequest) -> object:
-        self._board.finalize()
-        return {"others": [], "progress": asdict(self._board.progress())}
+        self.board.finalize()
+        return {"others": [], "progress": asdict(self.board.progress())}
 
 
 def _keys(request: PageRequest) -> tuple[str, str]:

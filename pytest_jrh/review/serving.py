@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -72,18 +72,21 @@ Answer = Callable[[PageRequest], Any]
 Route = tuple[str, str, Answer]
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page over a board: its `html`, the `policy` that names its script and style by their
-    hashes, the (method, address, answer) of what it can ask for, and the `news` since a version,
-    with the present one.
-    """
+class Page(Protocol):
+    """A page over a board, and what it can ask for."""
 
-    board: Board
-    html: str
-    policy: str
-    routes: tuple[Route, ...]
-    news: Callable[[int], tuple[int, Mapping[str, Any]]]
+    @property
+    def board(self) -> Board:
+        """The state that it shows."""
+
+    def shell(self) -> tuple[str, str]:
+        """Its HTML, and the policy that names its script and style by their hashes."""
+
+    def routes(self) -> tuple[Route, ...]:
+        """Every (method, address, answer)."""
+
+    def news(self, since: int) -> tuple[int, Mapping[str, Any]]:
+        """The present version, and what is new since an earlier one."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     closed = threading.Event()
-    app = Guard(_app(page, closed), token=token, port=free_port, policy=page.policy)
+    html, policy = page.shell()
+    app = Guard(_app(page, html, closed), token=token, port=free_port, policy=policy)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -228,14 +232,14 @@ def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
     return sending
 
 
-def _app(page: Page, closed: threading.Event) -> App:
-    """The application of a page, whose streams of events end when it is `closed`."""
+def _app(page: Page, html: str, closed: threading.Event) -> App:
+    """The application of a page that begins as `html`; its streams of events end when `closed`."""
     from starlette.applications import Starlette
     from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
 
     async def shell(_: Request) -> Response:
-        return HTMLResponse(page.html)
+        return HTMLResponse(html)
 
     async def answered(answer: Answer, request: Request) -> Response:
         body = await _body(request)
@@ -262,7 +266,7 @@ def _app(page: Page, closed: threading.Event) -> App:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     routes = [Route("/", shell, methods=["GET"]), Route("/events", events, methods=["GET"])]
-    for method, path, answer in page.routes:
+    for method, path, answer in page.routes():
         routes.append(Route(path, partial(answered, answer), methods=[method]))
     app = Starlette(routes=routes)
     app.router.redirect_slashes = False

@@ -79,7 +79,7 @@ class Sessions(Opened):
         suite = review_suite(self.folder)
         suites = [suite, *(replace(suite, name=name) for name in others)]
         board = ReviewBoard(open_stores(suites))
-        return Session(suite, board, self.serve(Deciding(board, suites).page()))
+        return Session(suite, board, self.serve(Deciding(board, suites)))
 
     def page(self, session: Session, **look: Any) -> Any:
         return self.open(session.server.url, **look)
@@ -89,7 +89,7 @@ class LabelPages(Opened):
     """Pages of blind labelling."""
 
     def start(self, board: LabelBoard) -> str:
-        return self.serve(Labelling(board).page()).url
+        return self.serve(Labelling(board)).url
 
     def page(self, url: str, *, name: str = "ann", **look: Any) -> Any:
         """Open the page, and give the name that it asks for."""

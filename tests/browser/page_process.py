@@ -24,12 +24,12 @@ def decide(folder: Path) -> Page:
     board = ReviewBoard(open_stores([suite]))
     for number in range(4):
         board.add(made_case(number))
-    return Deciding(board, [suite]).page()
+    return Deciding(board, [suite])
 
 
 def label(folder: Path) -> Page:
     suite = blind_suite(folder, sample=6)
-    return Labelling(labelling(suite, all_kinds(12), read_people(suite))).page()
+    return Labelling(labelling(suite, all_kinds(12), read_people(suite)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_jrh.people.labels import blind_votes, read_people
+from pytest_jrh.people import Grounds
+from pytest_jrh.people.labels import read_people
 from pytest_jrh.review import serving as guard
 from tests.browser.material import HOSTILE, hostile_case, made_case
 from tests.browser.opened import LabelPages, page_process
@@ -190,7 +191,7 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     page.wait_for_selector("#banner:has-text('your labels are kept')")
     assert board.finalized
     people = read_people(suite)
-    assert sorted(blind_votes(people).values()) == [(1,)] * 3
+    assert sorted(Grounds(people=people).blind_votes.values()) == [(1,)] * 3
     assert [each.note for each in people if each.note] == ["after all"]
 
 
@@ -237,7 +238,7 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     ann.click("#end button:text-is('End it for everybody')")
     ben.wait_for_selector("#finish:disabled")
     assert board.finalized
-    given = blind_votes(read_people(suite))
+    given = Grounds(people=read_people(suite)).blind_votes
     assert [len(labels) for labels in given.values()] == [2] * total
 
 

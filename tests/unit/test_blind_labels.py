@@ -16,9 +16,10 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import Judgment, Verdict
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, in_order
 from pytest_jrh.people.decisions import open_stores
-from pytest_jrh.people.labels import blind_votes, labels_path, read_people
+from pytest_jrh.people.labels import labels_path, read_people
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import PageRequest, reply
 from pytest_jrh.store.records import case_digest
@@ -165,7 +166,7 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
     for one in board.assigned(ann):
         board.give(ann, one.key, 1, note=" sure ")
     people = read_people(suite)
-    assert blind_votes(people) == {case_digest(case): (1,) for case in cases}
+    assert Grounds(people=people).blind_votes == {case_digest(case): (1,) for case in cases}
     path = labels_path(tmp_path / "cases" / "labels")
     [line] = [json.loads(each) for each in path.read_text("utf-8").splitlines()]
     kept = {"reviewer": "ann", "label": 1, "blind": True, "note": "sure"}
@@ -223,10 +224,10 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     assert board.withdraw(ann, key).is_open
     people = read_people(suite)
     assert [(each.label, each.withdrawn) for each in people] == [(None, True)]
-    assert blind_votes(people) == {}
+    assert Grounds(people=people).blind_votes == {}
     board.give(ann, key, 0)
     # No report was made, so it is blind as before.
-    assert blind_votes(read_people(suite)) == {case_digest(natural(0)): (0,)}
+    assert Grounds(people=read_people(suite)).blind_votes == {case_digest(natural(0)): (0,)}
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_
 def asked(board: LabelBoard, **names: str) -> dict[str, str]:
     """What every address that reads answers, by address; the page and its news included."""
     api = Labelling(board)
-    found = {"/": api.page().html, "/events": json.dumps(api.news(0)[1])}
+    found = {"/": api.shell()[0], "/events": json.dumps(api.news(0)[1])}
     for method, path, answer in api.routes():
         if method == "GET":
             found[path] = json.dumps(reply(answer, PageRequest(names))[1])

@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult, Rejection
 from pytest_jrh.people import Grounds, held_against_people, is_same
-from pytest_jrh.people.labels import PersonLabel, blind_votes, labels_path, read_people
+from pytest_jrh.people.labels import PersonLabel, labels_path, read_people
 from pytest_jrh.reports.grounds import label_sentences, labels_line
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
@@ -162,7 +162,7 @@ def test_labels_that_are_not_blind_correct_nothing() -> None:
 def test_the_last_blind_label_of_each_reviewer_counts() -> None:
     people = [person(1, 0), person(1, 1), replace(person(1, 0), reviewer="bob")]
     people += [replace(person(1, 0), blind=False), person(2, None)]
-    assert blind_votes(people) == {DIGESTS[1]: (1, 0)}
+    assert Grounds(people=tuple(people)).blind_votes == {DIGESTS[1]: (1, 0)}
 
 
 @pytest.mark.parametrize(

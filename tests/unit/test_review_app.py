@@ -54,7 +54,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
     suite = review_suite(tmp_path)
     board = ReviewBoard(open_stores([suite]))
     board.add(made_case())
-    server = serve(Deciding(board, [suite]).page(), port=0)
+    server = serve(Deciding(board, [suite]), port=0)
     try:
         with entered(server.url) as client:
             yield Page(board, server, client, tmp_path)
@@ -269,7 +269,7 @@ def test_a_browser_is_told_what_is_there_and_what_changes(page: Page) -> None:
 
 
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
-    other = serve(Deciding(ReviewBoard({}), []).page(), port=page.server.port)
+    other = serve(Deciding(ReviewBoard({}), []), port=page.server.port)
     try:
         assert other.port != page.server.port
         assert other.url.startswith(f"http://127.0.0.1:{other.port}/?token=")
@@ -298,5 +298,5 @@ def test_stopping_ends_open_streams_and_frees_the_port(page: Page) -> None:
 def test_without_the_extra_a_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "find_spec", lambda _name: None)
     with pytest.raises(InputError, match="starlette and uvicorn") as refused:
-        serve(Deciding(ReviewBoard({}), []).page(), port=0)
+        serve(Deciding(ReviewBoard({}), []), port=0)
     assert "pip install 'pytest-jrh[review]'" in str(refused.value)
