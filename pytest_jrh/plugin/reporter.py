@@ -242,7 +242,7 @@ class Reporter:
             # With -rs or -ra pytest lists every skip with its whole reason.
         )
         notices = [*self._notices(display), *self._problems]
-        lines = ending_lines(self._concluded, display, notices=notices, more=self._unused)
+        lines = ending_lines(self._concluded, display, notices=notices, unused=self._unused)
         if not (self._concluded or notices or self._unused):
             return
         terminalreporter.write_sep("=", "judge reliability")

@@ -116,39 +116,42 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session is not green; all else is written.
     """
     session = _session(runs, settings)
-    outputs = [write_suite_outputs(run, session) for run in runs]
-    unwritten = any(of_suite.failed for of_suite in outputs)
-    problems = [f"{session.unread_base}."] if session.unread_base else []
-    places: dict[str, RecordEntry] = {}
+    problems = []
+    if session.unread_base:
+        problems.append(f"{session.unread_base}.")
+    is_unwritten = False
+    entries: dict[str, RecordEntry] = {}
     files: dict[Path, RecordIndex] = {}
-    for of_suite in outputs:
-        problems += of_suite.problems
-        places |= of_suite.records.entries
-        files |= of_suite.record_files
-    for made_id, entry in places.items():
+    for run in runs:
+        outputs = write_suite_outputs(run, session)
+        is_unwritten = is_unwritten or outputs.failed
+        problems += outputs.problems
+        entries |= outputs.records.entries
+        files |= outputs.record_files
+    for made_id, entry in entries.items():
         # A suite that was written later has moved the records of others in a file of both.
         file = files.get(entry.place.path, RecordIndex())
-        places[made_id] = file.entries.get(made_id, entry)
-    session = replace(session, records=RecordIndex(places))
+        entries[made_id] = file.entries.get(made_id, entry)
+    session = replace(session, records=RecordIndex(entries))
     written: list[Path] = []
     if session.results or settings.stopped:
         page, reports = _pages(runs, session, settings)
         session = replace(session, page=page)
         _remove_old_pages(runs, session)
-        written, missing = write_reports(reports, session)
-        problems += missing
-        unwritten = unwritten or bool(missing)
+        written, failures = write_reports(reports, session)
+        problems += failures
+        is_unwritten = is_unwritten or bool(failures)
         if page not in written:
             session = replace(session, page=None)
     updates, refused = _update_baseline(runs, session, settings)
     problems += refused
     outcomes = {result.outcome for result in session.results}
-    judged = not outcomes or not outcomes.isdisjoint((*MADE, "unlabelled"))
-    if not judged:
+    is_judged = not outcomes or not outcomes.isdisjoint((*MADE, "unlabelled"))
+    if not is_judged:
         problems.append(_NOTHING_JUDGED)
-    if unwritten:
+    if is_unwritten:
         problems.append(_UNWRITTEN)
-    passed = session.passed and judged and not refused and not unwritten
+    passed = session.passed and is_judged and not refused and not is_unwritten
     folders = [*dict.fromkeys(run.suite.results_dir for run in runs)]
     return Concluded(session, passed, written, folders, updates, problems)
 
@@ -156,21 +159,25 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
 def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
     """All that reports are made of, decided about."""
     baseline, folder = settings.baseline, settings.session.folder or Path()
+    base_branch: Baseline | str | None = None
+    if not baseline.updating:
+        base_branch = baseline_there(baseline.path)
     results: list[CaseResult] = []
     decisions = {}
     nodes: dict[str, str] = {}
     commands: dict[str, str] = {}
     rubrics = {}
     extents = {}
-    earlier: dict[str, CaseResult] = {}
-    tolerated: set[str] = set()
+    grounds = {}
+    probed = {}
+    earlier = {}
+    tolerated = set()
     prompt_changes: list[PromptChange] = []
-    there = None if baseline.updating else baseline_there(baseline.path)
     for run in runs:
-        changed = ""
-        if isinstance(there, Baseline) and baseline.content is not None:
-            changed = accepted_by(there, baseline.content, run.name)
-        decision, changes = _decide(run, settings, changed)
+        accepted_by_change = ""
+        if isinstance(base_branch, Baseline) and baseline.content is not None:
+            accepted_by_change = accepted_by(base_branch, baseline.content, run.name)
+        decision, changes = _decide(run, settings, accepted_by_change)
         decisions[run.name] = decision
         prompt_changes += changes
         results += run.results
@@ -185,8 +192,11 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
         extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
+        grounds[run.name] = run.grounds
+        probed[run.name] = run.probed
         if decision.comparison is not None:
-            earlier |= {pair.now.case_id: pair.before for pair in decision.comparison.pairs}
+            for pair in decision.comparison.pairs:
+                earlier[pair.now.case_id] = pair.before
     return replace(
         settings.session,
         results=tuple(results),
@@ -195,20 +205,20 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         commands=commands,
         rubrics=rubrics,
         extents=extents,
-        grounds={run.name: run.grounds for run in runs},
+        grounds=grounds,
         earlier=earlier,
         prompt_changes=prompt_changes,
         tolerated=frozenset(tolerated),
-        unread_base=there if isinstance(there, str) else "",
-        probed={run.name: run.probed for run in runs},
+        unread_base=base_branch if isinstance(base_branch, str) else "",
+        probed=probed,
     )
 
 
 def _decide(
-    run: SuiteRun, settings: EndSettings, changed: str
-) -> tuple[Decision, list[PromptChange]]:
-    """Decide about one suite, whose baseline has been `changed`; with the judges that are others
-    than the baseline's.
+    run: SuiteRun, settings: EndSettings, accepted_by_change: str
+) -> tuple[Decision, Sequence[PromptChange]]:
+    """Decide about one suite, with what a change of its baseline accepts; and the judges that are
+    others than the baseline's.
 
     Where a session was stopped on purpose and nothing decides, what was not reached is nobody's
     loss.
@@ -218,30 +228,31 @@ def _decide(
     if settings.stopped and not is_active(suite.gate, content):
         selected &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, selected)
-    others: set[str] = set()
-    subjects: dict[str, str] = {}
-    changes = content.changes(compare(content, run.results, scope), run.prompts) if content else []
+    changes: Sequence[PromptChange] = ()
+    if content is not None:
+        changes = content.changes(compare(content, run.results, scope), run.prompts)
+    other_models = set()
+    subjects = {}
     for change in changes:
         judge = change.now.judge
         if change.before == change.now.text:
             # The prompt is the same: the model is another one.
-            others.add(judge)
+            other_models.add(judge)
         elif change.before is not None:
             subjects[judge] = f"the new prompt of judge {judge}" if judge else "the new prompt"
-    scales = {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
-    held = Held(
+    held_against = Held(
         content,
         scope,
-        scales,
-        others,
+        {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics},
+        other_models,
         subjects,
         run.left_out,
         accepts=settings.baseline.updating,
         wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
-        changed=changed,
+        changed=accepted_by_change,
         turning="of labels `labels.map` turns it" if suite.labels else "",
     )
-    decision = decide(run.results, suite.gate, held)
+    decision = decide(run.results, suite.gate, held_against)
     # Verdicts that are missing are recorded first: there is one next command.
     if decision.uncompared and "unrecorded" not in decision.unscored.values():
         decision = replace(decision, update_command=settings.update_command(suite))
@@ -291,11 +302,11 @@ def _remove_old_pages(runs: Iterable[SuiteRun], session: Session) -> None:
     """Remove what an earlier session left of suites that ran whole, wherever the page of this one
     is, or without one: it shows what is no longer so.
     """
-    new = None if session.page is None else absolute(session.page)
     for run in runs:
         path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
         is_whole = extent.cases == extent.of and not extent.interrupted
-        if is_whole and absolute(path) != new and not _is_of_others(path):
+        is_new = session.page is not None and absolute(path) == absolute(session.page)
+        if is_whole and not is_new and not _is_of_others(path):
             # A folder that cannot be written has been told of.
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -309,7 +320,10 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
     """
     suite, outputs = run.suite, Outputs(session.redactor)
     by_case = {result.case_id: result for result in run.results}
-    ran = {case: by_case[case] for case in map(case_id, run.specs) if case in by_case}
+    ran: dict[str, CaseResult] = {}
+    for spec in run.specs:
+        if (result := by_case.get(case_id(spec))) is not None:
+            ran[result.case_id] = result
     cases = _MadeCases(run, outputs)
     cases.write(ran)
     results = [*ran.values()]
@@ -391,14 +405,14 @@ class _MadeCases:
             if result.outcome in ("no_case", "unlabelled"):
                 gone.add(made_id)
         for folder in dict.fromkeys(self._folder_of.values()):
-            made = self._of_folder(folder, spooled.made.entries)
+            new_cases = self._of_folder(folder, spooled.made.entries)
             rejected = self._of_folder(folder, spooled.rejected.entries, refused)
             if self._is_written:
                 path = folder / REJECTED_FILE
                 rejected = self._updated(path, rejected, settled, overwrite=True)
             self.rejected |= self._of_folder(folder, rejected.entries, refused).entries
             target = run.suite.frozen or folder / CASES_FILE
-            self.folders[folder] = self._updated(target, made, gone, overwrite=self._renew)
+            self.folders[folder] = self._updated(target, new_cases, gone, overwrite=self._renew)
 
     def _of_folder(
         self, folder: Path, entries: Mapping[str, RecordEntry], picked: Set[str] | None = None
@@ -477,16 +491,16 @@ def _update_baseline(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Update the baseline where that is asked for; what was done, and what went wrong."""
     baseline = settings.baseline
-    known: set[str] = set()
+    case_ids: set[str] = set()
     selected: set[str] = set()
     prompts: list[JudgePrompt] = []
     for run in runs:
-        known |= run.known
+        case_ids |= run.known
         selected |= run.selected
         prompts += run.prompts
         # A line of what was left out on purpose would say for ever what nobody asks.
-        known -= {case_id(spec) for spec in run.left_out}
-    scope = Scope.of(known, selected)
+        case_ids.difference_update(map(case_id, run.left_out))
+    scope = Scope.of(case_ids, selected)
     is_first = baseline.updating and baseline.content is None and not scope.deselected
     try:
         done = baseline.accept(
@@ -517,31 +531,32 @@ def ending_lines(
     *,
     first: Iterable[str] = (),
     notices: Iterable[str] = (),
-    more: Iterable[str] = (),
+    unused: Iterable[str] = (),
 ) -> list[Styled]:
-    """What is printed of a session, a merge or a table: `first` lines, figures and decisions, files
-    that were written, notices, `more` lines such as those about unused cassettes, and in a job of
-    GitHub Actions its annotations; the answer is the last.
+    """What is printed of a session, a merge or a table: `first` lines, updates of the baseline,
+    where the results are, notices, what is `unused` of the recordings, and the lines of reports, of
+    which the answer is the last.
 
     None is a session in which no case has ended. Whatever names are in a line, and wherever it was
     wrapped, GitHub's runner takes none for a command but those of annotations.
     """
     lines: list[Styled] = [*map(Styled, first)]
-    last: list[Styled] = []
+    answer: list[Styled] = []
     if concluded is not None:
         display = replace(display, written=tuple(concluded.written))
         for report in REPORTS:
-            of_report = list(report.lines(concluded.session, display))
-            last += of_report if report.is_for_runner else map(_plain, of_report)
+            for line in report.lines(concluded.session, display):
+                answer.append(line if report.is_for_runner else _plain(line))
         lines += map(Styled, concluded.updates)
         if display.verbosity > 0 and concluded.folders:
             folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
             lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]
-    lines += map(Styled, more)
-    # It parts the answer from what stands above it.
-    blank = [Styled("")] if lines and last and last[0].text else []
-    return [*map(_plain, lines), *blank, *last]
+    lines += map(Styled, unused)
+    if lines and answer and answer[0].text:
+        # It parts the answer from what stands above it.
+        lines.append(Styled(""))
+    return [*map(_plain, lines), *answer]
 
 
 def _plain(line: Styled) -> Styled:
