@@ -36,34 +36,34 @@ class JsonReport(Report):
     suffix = ".json"
 
     def text(self, session: Session) -> str:
-        by_judge = grouped(((result.suite, result.judge), result) for result in session.results)
         panels = {panel.suite: panel_data(panel) for panel in session.panels}
-        suites = {}
+        suites: dict[str, dict[str, Any]] = {}
         for suite in suite_names(session):
-            decision = session.decisions.get(suite)
-            grounds = session.grounds.get(suite, Grounds())
-            figures = {}
-            for (of_suite, judge), results in by_judge.items():
-                if of_suite != suite:
-                    continue
-                counts = shown_counts(session.by_judge.get((suite, judge), ()))
-                figures[judge or "default"] = {
-                    **table_data(tabulate(results, scales(session.rubrics))),
-                    "violations": violation_data(results, grounds) or None,
-                    "shown": [_shown_data(count) for count in counts if count.turns],
-                }
-                if of_judge := session.probabilities.get((suite, judge)):
-                    data = {**probability_data(of_judge), "error": session.error}
-                    figures[judge or "default"]["probabilities"] = data
+            gate = session.decisions.get(suite)
             suites[suite] = {
-                "judges": figures,
+                "judges": {},
                 "panel": panels.get(suite),
-                "gate": None if decision is None else decision_data(decision),
+                "gate": None if gate is None else decision_data(gate),
             }
-        about = {"about": [*session.about]} if session.about else {}
+        by_judge = grouped(((result.suite, result.judge), result) for result in session.results)
+        for (suite, judge), results in by_judge.items():
+            grounds = session.grounds.get(suite, Grounds())
+            counts = shown_counts(session.by_judge.get((suite, judge), ()))
+            figures = {
+                **table_data(tabulate(results, scales(session.rubrics))),
+                "violations": violation_data(results, grounds) or None,
+                "shown": [_shown_data(count) for count in counts if count.turns],
+            }
+            if probabilities := session.probabilities.get((suite, judge)):
+                data = probability_data(probabilities)
+                figures["probabilities"] = {**data, "error": session.error}
+            suites[suite]["judges"][judge or "default"] = figures
         worst = session.decision
-        top = None if worst is None else decision_data(worst)
-        values = {"format": 2, "decision": top, **about, "suites": suites}
+        values: dict[str, Any] = {"format": 2}
+        values["decision"] = None if worst is None else decision_data(worst)
+        if session.about:
+            values["about"] = [*session.about]
+        values["suites"] = suites
         report = session.redactor.value(values)
         return json.dumps(report, indent=2, allow_nan=False) + "\n"
 

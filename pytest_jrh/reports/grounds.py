@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
@@ -16,7 +15,7 @@ from pytest_jrh.people import (
     unmatched,
     wrongly_labelled,
 )
-from pytest_jrh.reports.blocks import Block, Cases, Line
+from pytest_jrh.reports.blocks import Block, Cases, Line, Weight
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
@@ -42,31 +41,29 @@ _ADVICE = "take a verifier of another provider, or label some cases blind (docs:
 def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
     sentences: list[str] = []
+    shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
-        results = _of_suite(session, suite)
-        of = f"{suite}: " if len(session.grounds) > 1 else ""
+        of_suite = session.prefix(suite)
         annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
         if annotators.units:
-            sentences.append(f"{of}Annotators agree in {_agreement_text(annotators, 'run')}.")
-        sentences += _violated(session, suite)
-        sentences += [of + sentence for sentence in _people_sentences(results, grounds)]
-    kin = chain.from_iterable(grounds.shared_models for grounds in session.grounds.values())
-    return [*sentences, *dict.fromkeys(map(shared_model_sentence, kin))]
+            agreed = _agreement_text(annotators, "run")
+            sentences.append(f"{of_suite}Annotators agree in {agreed}.")
+        sentences += violated_sentences(session, suite)
+        for sentence in _people_sentences(_of_suite(session, suite), grounds):
+            sentences.append(f"{of_suite}{sentence}")
+        shared_models += grounds.shared_models
+    return [*sentences, *dict.fromkeys(map(shared_model_sentence, shared_models))]
 
 
-def violated_sentences(session: Session) -> Iterator[str]:
-    """How often the runs are violated, judge by judge, where not all of them have a label."""
-    for suite in session.grounds:
-        yield from _violated(session, suite)
-
-
-def _violated(session: Session, suite: str) -> Iterator[str]:
-    of = f"{suite}: " if len(session.grounds) > 1 else ""
+def violated_sentences(session: Session, suite: str) -> Iterator[str]:
+    """How often the runs of a suite are violated, judge by judge, where not all have a label."""
     for (of_suite, judge), results in session.by_judge.items():
-        by = f"{of}judge {judge}: " if judge else of
         if of_suite == suite:
+            by = session.prefix(suite)
+            if judge:
+                by += f"judge {judge}: "
             for sentence in rate_sentences(results, session.grounds[suite]):
-                yield by + sentence
+                yield f"{by}{sentence}"
 
 
 def _of_suite(session: Session, suite: str) -> list[CaseResult]:
@@ -90,21 +87,22 @@ def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
 
 def wrong_labels(session: Session, suite: str) -> list[Block]:
     """The labels that people found wrong, with whose they are and who said so."""
-    grounds = session.grounds.get(suite)
-    wrong = wrongly_labelled(_of_suite(session, suite), grounds) if grounds is not None else []
+    grounds = session.grounds.get(suite, Grounds())
+    wrong = wrongly_labelled(_of_suite(session, suite), grounds)
     if not wrong:
         return []
-    named = []
+    cases = []
     for result in wrong:
         basis = label_basis(session, result)
         label = score_name(session, result, result.label)
         case = session.named(result.case_id, f"{label} by {basis.text}")
-        rubric = f", {one_line(result.rubric_id)}" if session.has_rubrics else ""
         # What people say is more than what was done to the run.
-        named.append(replace(case, title=f"{run_title(result, with_judge=False)}{rubric}"))
-    labels = counted(len(wrong), "wrong label")
-    title = f"{labels}, say people who did not see the answer."
-    return [Cases(title, tuple(named), "bad", most=3)]
+        title = run_title(result, with_judge=False)
+        if session.has_rubrics:
+            title += f", {one_line(result.rubric_id)}"
+        cases.append(replace(case, title=title))
+    heading = f"{counted(len(wrong), 'wrong label')}, say people who did not see the answer."
+    return [Cases(heading, tuple(cases), "bad", most=3)]
 
 
 def labels_line(session: Session) -> list[Line]:
@@ -118,14 +116,16 @@ def labels_line(session: Session) -> list[Line]:
         text, wrong = _basis_text(counts, grounds), len(wrongly_labelled(results, grounds))
         if not text:
             continue
+        is_checked_enough = counts["blind"] >= FEWEST_LABELS
         if counts["blind"]:
-            needed = f" ({FEWEST_LABELS} needed)" if counts["blind"] < FEWEST_LABELS else ""
+            needed = "" if is_checked_enough else f" ({FEWEST_LABELS} needed)"
             text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"
-        is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
-        if grounds.shared_models and counts["blind"] < FEWEST_LABELS:
-            is_doubtful = True
-        of = f"{one_line(suite)}: " if len(session.grounds) > 1 else ""
-        lines.append(Line("labels", f"{of}{text}", "warning" if is_doubtful else ""))
+        weight: Weight = ""
+        if counts["unverified"] or counts["altered"] or wrong:
+            weight = "warning"
+        if grounds.shared_models and not is_checked_enough:
+            weight = "warning"
+        lines.append(Line("labels", f"{session.prefix(suite)}{text}", weight))
     return lines
 
 
@@ -138,10 +138,10 @@ def _agreement_text(annotators: Agreement, unit: str) -> str:
 
 def shared_model_sentence(shared: SharedModel) -> str:
     """That a judge's model is the verifier's."""
-    judge = f"Judge {shared.judge} and verifier" if shared.judge else "Judge and verifier"
+    judge = f"Judge {shared.judge}".rstrip()
     return (
-        f"{judge} are one model ({shared.model}): errors that both make count as right, so that "
-        f"accuracy may be too high; {_ADVICE}."
+        f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
+        f"right, so that accuracy may be too high; {_ADVICE}."
     )
 
 
@@ -160,7 +160,9 @@ def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[
         if corrected.value is None:
             yield f"{text}not corrected: {corrected.why}."
         else:
-            labels = counted(rate.labelled, "label") + (" drawn at random" if rate.drawn else "")
+            labels = counted(rate.labelled, "label")
+            if rate.drawn:
+                labels += " drawn at random"
             yield (
                 f"{text}corrected by {labels}, {percent(corrected.value)} are (95% interval "
                 f"{range_text(corrected)})."
@@ -182,7 +184,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     if not grounds.people:
         return
     every_result = grounds.with_rejected(results)
-    of_suite = _held_sentences(every_result, grounds)
+    of_suite = list(_held_sentences(every_result, grounds))
     if not of_suite:
         yield "No judged case has a blind label of a person, so no figure is held against people."
     yield from of_suite
@@ -212,22 +214,18 @@ def _rubric_sentences(
         yield f"Too few blind labels for figures by rubric: {', '.join(few)}."
 
 
-def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> list[str]:
+def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
     judges, verifier = held_against_people(results, grounds)
-    sentences = []
     for judge, against in judges.items():
-        sentences.append((f"judge {judge}: " if judge else "") + _against(against))
+        by = f"judge {judge}: " if judge else ""
+        yield f"{by}{_against(against)}"
     if verifier is not None:
         if verifier.false_confirmations.n:
-            rate = _rate(verifier.false_confirmations)
-            sentences.append(f"The verifier confirmed wrong labels in {rate}.")
+            yield f"The verifier confirmed wrong labels in {_rate(verifier.false_confirmations)}."
         if verifier.false_rejections.n:
-            rate = _rate(verifier.false_rejections)
-            sentences.append(f"The verifier rejected right labels in {rate}.")
+            yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
         if verifier.reviewers.units:
-            agreed = _agreement_text(verifier.reviewers, "case")
-            sentences.append(f"Reviewers agree in {agreed}.")
-    return sentences
+            yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
 
 
 def _against(against: AgainstPeople) -> str:
@@ -236,23 +234,26 @@ def _against(against: AgainstPeople) -> str:
         left_out.append(f"{counted(against.unclear, 'case')} without a majority")
     if against.undecidable:
         left_out.append(f"{counted(against.undecidable, 'case')} that nobody can tell")
-    note = f"; {' and '.join(left_out)} left out" if left_out else ""
-    head = f"Against people ({counted(against.labelled, 'blind label')}{note})"
+    text = f"Against people ({counted(against.labelled, 'blind label')}"
+    if left_out:
+        text += f"; {' and '.join(left_out)} left out"
     if against.labelled < FEWEST_LABELS:
-        return f"{head}: too few to correct a figure by; at least {FEWEST_LABELS} are needed."
+        return f"{text}): too few to correct a figure by; at least {FEWEST_LABELS} are needed."
     figures = []
-    missing = set()
+    reasons = set()
     for key, figure in against.figures.items():
         estimate = figure.estimate
         if estimate.value is not None:
-            raw = "" if figure.raw is None else f"; {percent(figure.raw)} by the suite's labels"
-            interval = f"({range_text(estimate)}{raw})"
-            figures.append(f"{_NAMES[key]} {percent(estimate.value)} {interval}")
+            interval = range_text(estimate)
+            if figure.raw is not None:
+                interval += f"; {percent(figure.raw)} by the suite's labels"
+            figures.append(f"{_NAMES[key]} {percent(estimate.value)} ({interval})")
         if estimate.reason:
-            missing.add(estimate.reason)
-    reasons = "; ".join(sorted(missing))
-    why = f" ({reasons})" if reasons else ""
-    return f"{head}: {', '.join(figures)}{why}."
+            reasons.add(estimate.reason)
+    text += f"): {', '.join(figures)}"
+    if reasons:
+        text += f" ({'; '.join(sorted(reasons))})"
+    return f"{text}."
 
 
 def _rate(rate: Estimate) -> str:

@@ -88,8 +88,10 @@ def header_line(origin: SuiteOrigin) -> str:
     for judge in origin.judges:
         name = f"{judge.name}: " if judge.name else ""
         judges.append(f"{name}{judge.label}{_prompt(judge)}{_CHANGES[judge.change]}")
-    cases = _cases(origin)
-    return _line(f"judge {'; '.join(judges)}" + (f"; cases {cases}" if cases else ""))
+    text = f"judge {'; '.join(judges)}"
+    if cases := _cases(origin):
+        text += f"; cases {cases}"
+    return _line(text)
 
 
 def origin_lines(origin: SessionOrigin) -> Iterator[str]:
@@ -98,11 +100,13 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
     for suite in origin.suites:
         of = f" of {suite.suite}" if len(origin.suites) > 1 else ""
         for judge in suite.judges:
-            title = f"judge {judge.name}" if judge.name else "judge"
-            kind = "" if judge.kind == judge.label else f" ({judge.kind})"
-            digest = f" {judge.prompt_digest}" if judge.prompt_digest else ""
-            text = f"{judge.label}{kind}{_prompt(judge)}{digest}{_CHANGES[judge.change]}"
-            yield _line(f"{title}{of}: {text}")
+            text = f"judge {judge.name}".rstrip() + f"{of}: {judge.label}"
+            if judge.kind != judge.label:
+                text += f" ({judge.kind})"
+            text += _prompt(judge)
+            if judge.prompt_digest:
+                text += f" {judge.prompt_digest}"
+            yield _line(f"{text}{_CHANGES[judge.change]}")
         if cases := _cases(suite):
             yield _line(f"cases{of}: {cases}")
         yield _line(f"config{of}: {suite.config} ({suite.config_digest})")
@@ -111,9 +115,11 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
         if suite.baseline:
             yield _line(f"baseline{of}: {suite.baseline} ({suite.baseline_digest or 'new'})")
         versions.update(suite.versions)
-    run = ", ".join(filter(None, [origin.date, origin.commit and f"commit {origin.commit}"]))
+    run = [origin.date] if origin.date else []
+    if origin.commit:
+        run.append(f"commit {origin.commit}")
     if run:
-        yield _line(f"run: {run}")
+        yield _line(f"run: {', '.join(run)}")
     if versions:
         numbers = [f"{name} {number}" for name, number in versions.items()]
         yield _line(f"versions: {', '.join(numbers)}")
@@ -124,9 +130,9 @@ def _line(text: str) -> str:
 
 
 def _prompt(judge: JudgeOrigin) -> str:
-    if not judge.prompt:
-        return ""
-    return ", built-in prompt" if judge.prompt == BUILT_IN else f", {judge.prompt}"
+    if judge.prompt == BUILT_IN:
+        return ", built-in prompt"
+    return f", {judge.prompt}" if judge.prompt else ""
 
 
 def _cases(suite: SuiteOrigin) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from pytest_jrh.core import frozen
@@ -43,9 +43,7 @@ from pytest_jrh.reports.session import (
     Session,
     dollars_text,
     spending_line,
-    suite_names,
 )
-from pytest_jrh.reports.topics import certainty_sentences, gate_cases
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Word
@@ -86,7 +84,7 @@ def said(session: Session, *, bars: bool = False) -> Said:
     table also where nothing is.
     """
     headlines = {suite: _headline(session, suite) for suite in _worst_first(session)}
-    blocks = Said(
+    summary = Said(
         word=session.word,
         headline=_session_headline(session, [*headlines.values()]),
         answer=tuple(_answer(session, headlines, bars=bars)),
@@ -94,7 +92,7 @@ def said(session: Session, *, bars: bool = False) -> Said:
         doubts=tuple(_doubts(session)),
         details=tuple(_details(session)),
     )
-    clean: Said = session.redactor.value(blocks)
+    clean: Said = session.redactor.value(summary)
     return clean
 
 
@@ -108,32 +106,36 @@ def _worst_first(session: Session) -> list[str]:
         decision = session.decisions.get(suite)
         return WORST_FIRST.index(decision.word if decision is not None else "")
 
-    return sorted(dict.fromkeys([*session.decisions, *suite_names(session)]), key=place)
+    return sorted(session.suites, key=place)
 
 
 def _headline(session: Session, suite: str) -> Headline:
     """The word about a suite; of a table that nothing decides about what its judges come to."""
-    of = suite if len({*session.decisions, *suite_names(session)}) > 1 else ""
+    of_several = suite if len(session.suites) > 1 else ""
     decision = session.decisions.get(suite)
     if decision is not None:
-        return Headline(decision.word, decision.headline, of)
-    of_suite = session.sections_of(suite)
-    if len(of_suite) > 1:
-        return Headline("", f"{len(of_suite):,} judges compared", of)
-    total = of_suite[0].total if of_suite else session.table.overall
-    cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
+        return Headline(decision.word, decision.headline, of_several)
+    return Headline("", _table_headline(session, suite), of_several)
+
+
+def _table_headline(session: Session, suite: str) -> str:
+    judged = session.sections_of(suite)
+    if len(judged) > 1:
+        return f"{len(judged):,} judges compared"
+    total = judged[0].total if judged else session.table.overall
     if not total.counts.n:
-        return Headline("", "no case was judged", of)
-    if wrong:
-        share = figures.percent(wrong / total.counts.n)
-        text = f"the judge is wrong in {wrong:,} of {cases} ({share})"
-        name, kappa = total.kappa
-        if kappa.value is not None:
-            interval = figures.range_text(kappa, "number")
-            text += f"; {name} {figures.decimal(kappa.value)} ({interval})"
-        return Headline("", text, of)
-    right = figures.range_text(total.accuracy, digits=0)
-    return Headline("", f"the judge gives the label in all {cases} ({right}% right)", of)
+        return "no case was judged"
+    cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
+    if not wrong:
+        right = figures.range_text(total.accuracy, digits=0)
+        return f"the judge gives the label in all {cases} ({right}% right)"
+    share = figures.percent(wrong / total.counts.n)
+    text = f"the judge is wrong in {wrong:,} of {cases} ({share})"
+    name, kappa = total.kappa
+    if kappa.value is not None:
+        interval = figures.range_text(kappa, "number")
+        text += f"; {name} {figures.decimal(kappa.value)} ({interval})"
+    return text
 
 
 def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
@@ -150,11 +152,10 @@ def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
 
 
 def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) -> Iterator[Block]:
-    interrupted = _interrupted(session)
     for suite, headline in headlines.items():
         yield headline
-        yield from interrupted
-        interrupted = []
+        if suite == next(iter(headlines)):
+            yield from _interrupted(session)
         yield from wrong_labels(session, suite)
         decision = session.decisions.get(suite)
         if decision is not None:
@@ -169,25 +170,31 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
 def _steps(session: Session) -> Iterator[ReadFirst | Line]:
     if cases := tuple(worst_cases(session)):
         yield ReadFirst(cases)
-    for sentence in islice(violated_sentences(session), _MOST_RATES):
+    rates = chain.from_iterable(violated_sentences(session, suite) for suite in session.grounds)
+    for sentence in islice(rates, _MOST_RATES):
         yield Line("violated", sentence)
     yield from labels_line(session)
     yield from next_lines(session)
 
 
-def _interrupted(session: Session) -> list[Block]:
+def _interrupted(session: Session) -> Iterator[Sentence]:
     """What was kept of a session that did not run to its end."""
     extents = session.extents.values()
     if not any(extent.interrupted for extent in extents):
-        return []
+        return
     if session.is_merge:
         missing = sum(len(decision.never_reported) for decision in session.decisions.values())
-        text = f"no shard has a result of {counted(missing, 'case')}"
-        return [Sentence(f"{text}: run the missing ones, and merge all shards again", "warning")]
-    kept, of = sum(extent.cases for extent in extents), sum(extent.of for extent in extents)
-    paid = "" if session.is_table else f" ({dollars_text(session.spending.paid)} so far)"
-    text = f"interrupted: {kept:,} of {counted(of, 'case')} kept; the same command goes on{paid}"
-    return [Sentence(text, "warning")]
+        text = (
+            f"no shard has a result of {counted(missing, 'case')}: run the missing ones, and merge "
+            "all shards again"
+        )
+    else:
+        with_result = sum(extent.cases for extent in extents)
+        cases = counted(sum(extent.of for extent in extents), "case")
+        text = f"interrupted: {with_result:,} of {cases} kept; the same command goes on"
+        if not session.is_table:
+            text += f" ({dollars_text(session.spending.paid)} so far)"
+    yield Sentence(text, "warning")
 
 
 def _probability_table(session: Session) -> Iterator[Table]:
@@ -249,13 +256,13 @@ def _doubts(session: Session) -> Iterator[Block]:
     yield from topics.not_shown_blocks(session)
     yield from topics.contradicted_blocks(session)
     for section in session.sections:
-        of = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
+        judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
         for warning in _warnings(session, section):
-            yield Sentence(f"{of}{warning}", "warning")
+            yield Sentence(f"{judge}{warning}", "warning")
         if flicker := flicker_sentence(section.total):
-            yield Sentence(f"{of}{flicker}")
+            yield Sentence(f"{judge}{flicker}")
     for decision in session.decisions.values():
-        for cases in gate_cases(decision, session):
+        for cases in topics.gate_cases(decision, session):
             if not _is_read_first(cases):
                 yield cases
     yield from topics.review_blocks(session)
@@ -277,12 +284,13 @@ def _warnings(session: Session, section: figures.Section) -> list[str]:
     """The warnings about a judge, but for what the decision has said of it."""
     warnings = figures.all_warnings(section.total, section.rubrics)
     decision = session.decisions.get(section.suite)
-    is_said = False
-    for reason in decision.reasons if decision is not None else ():
-        if reason.kind == "useless" and reason.judge == section.judge:
-            is_said = True
     # Of a part of a suite nobody expects both classes.
-    if is_said or session.is_part:
+    is_left_out = session.is_part
+    if decision is not None:
+        for reason in decision.reasons:
+            if reason.kind == "useless" and reason.judge == section.judge:
+                is_left_out = True
+    if is_left_out:
         of_total = (figures.doubt(section.total), figures.one_class(section.total))
         warnings = [warning for warning in warnings if warning not in of_total]
     return warnings
@@ -293,34 +301,38 @@ def _details(session: Session) -> Iterator[Block]:
     labels, what was shown, and where all of it comes from.
     """
     for suite, decision in session.decisions.items():
-        of = f" about {suite}" if len(session.decisions) > 1 else ""
-        sentences = map(Sentence, certainty_sentences(decision))
-        lists = filter(_is_read_first, gate_cases(decision, session))
-        blocks: list[Block] = [*sentences, *lists]
+        title = "How sure is this?"
+        if len(session.decisions) > 1:
+            title += f" about {suite}"
+        blocks: list[Block] = [*map(Sentence, topics.certainty_sentences(decision))]
+        for cases in topics.gate_cases(decision, session):
+            if _is_read_first(cases):
+                blocks.append(cases)
         if blocks:
-            yield Section(f"How sure is this?{of}", tuple(blocks))
+            yield Section(title, tuple(blocks))
     for section in session.sections:
         table = topics.figures_table(section)
         note = "In parentheses: 95% intervals."
         if len(table.rows) > 1:
             note += f" {ONE_BY_ONE}"
-        blocks = [table, Sentence(note, "muted"), *topics.more_figures(section)]
-        blocks += _odd_cases(session, section)
-        yield Section(f"Figures of {section.label}", tuple(blocks))
+        more_blocks = (*topics.more_figures(section), *_flickering(session, section))
+        yield Section(f"Figures of {section.label}", (table, Sentence(note, "muted"), *more_blocks))
     yield from _calibration(session)
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
     points = [*session.about, *origin_lines(session.origin), *topics.shown_sentences(session)]
-    origin: list[Block] = [Points(tuple(points))] if points else []
+    origin: list[Block] = []
+    if points:
+        origin.append(Points(tuple(points)))
     if not session.is_table:
         origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))
     if origin:
         yield Section("Where these figures come from", tuple(origin))
 
 
-def _odd_cases(session: Session, section: figures.Section) -> Iterator[Block]:
+def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
     flickering = []
     for result in session.by_judge.get((section.suite, section.judge), ()):

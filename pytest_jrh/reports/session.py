@@ -49,10 +49,13 @@ def spending_text(spending: Spending) -> str:
     calls = counted(spending.calls, "call")
     if spending.lost:
         calls += f" ({spending.lost:,} without an answer, which may be billed)"
-    unpriced = f"{spending.unpriced:,} unpriced" if spending.calls and spending.unpriced else ""
-    paid = dollars_text(spending.paid) if spending.paid or not unpriced else ""
-    cost = " and ".join(filter(None, [paid, unpriced]))
-    return f"{calls}, {spending.replayed:,} replayed, {cost}"
+    has_unpriced = spending.calls > 0 and spending.unpriced > 0
+    costs = []
+    if spending.paid or not has_unpriced:
+        costs.append(dollars_text(spending.paid))
+    if has_unpriced:
+        costs.append(f"{spending.unpriced:,} unpriced")
+    return f"{calls}, {spending.replayed:,} replayed, {' and '.join(costs)}"
 
 
 def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
@@ -61,15 +64,18 @@ def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
     Without a duration where it is 0: that of merged results is not known, and the terminal's last
     line has pytest's own.
     """
-    parts = [spending_text(spending)]
+    text = spending_text(spending)
     if spending.replayed and not spending.calls:
-        unpriced = f" and {spending.unpriced:,} unpriced" if spending.unpriced else ""
-        parts[0] += f" ({dollars_text(spending.cost)}{unpriced} recorded)"
-    parts.append(counted(spending.usage.total, "token"))
-    if wall_seconds:
-        is_short = wall_seconds < _MINUTE
-        parts.append(f"{wall_seconds:.1f} s" if is_short else _time(wall_seconds))
-    return ", ".join(parts)
+        recorded = dollars_text(spending.cost)
+        if spending.unpriced:
+            recorded += f" and {spending.unpriced:,} unpriced"
+        text += f" ({recorded} recorded)"
+    text += f", {counted(spending.usage.total, 'token')}"
+    if wall_seconds >= _MINUTE:
+        text += f", {_time(wall_seconds)}"
+    elif wall_seconds:
+        text += f", {wall_seconds:.1f} s"
+    return text
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
@@ -80,8 +86,9 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
     parts = [f"jrh {done:,}/{total:,}"]
     # What cases at work have spent is not known: without one that is done, nothing is said of it.
     if done:
-        unpriced = " and unpriced calls" if spending.unpriced else ""
-        paid = f"{dollars_text(spending.paid)}{unpriced}"
+        paid = dollars_text(spending.paid)
+        if spending.unpriced:
+            paid += " and unpriced calls"
         parts.append(f"{paid}, {counted(spending.calls, 'call')}")
     # Before, the cases that are done are too few to judge the others by.
     if done < total and done >= total * _ESTIMATED_FROM:
@@ -97,7 +104,9 @@ def _time(seconds: float) -> str:
     """A duration as `1:56`, or `2:01:56`."""
     minutes, full_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{full_seconds:02}" if hours else f"{minutes}:{full_seconds:02}"
+    if hours:
+        return f"{hours}:{minutes:02}:{full_seconds:02}"
+    return f"{minutes}:{full_seconds:02}"
 
 
 def dollars_text(amount: float) -> str:
@@ -205,6 +214,15 @@ class Session:
     page: Path | None = None
     error: float = ERROR
     about: Sequence[str] = ()
+
+    @cached_property
+    def suites(self) -> list[str]:
+        """The suites, those without a result among them."""
+        return [*dict.fromkeys([*self.decisions, *suite_names(self)])]
+
+    def prefix(self, suite: str) -> str:
+        """What stands before a sentence about a suite: its name, where there are several."""
+        return f"{one_line(suite)}: " if len(self.suites) > 1 else ""
 
     @cached_property
     def table(self) -> StatisticsTable:
