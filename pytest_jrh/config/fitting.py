@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -14,8 +14,9 @@ from pytest_jrh.config import rand
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import (
     Document,
-    Findings,
     KeyPath,
+    Mistake,
+    dotted,
     listed,
     printable,
     received,
@@ -39,30 +40,35 @@ _OF_A_KEY = "[key]"
 
 
 def fit(document: Document) -> tuple[Config, rand.Converted]:
-    """Return the config, and what was found where it was converted; raises InputError with all that
-    does not fit.
-    """
-    findings = Findings(document, list(document.problems))
+    """Return the config, and how it was converted; raises InputError with all that does not fit."""
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
-        raise InputError([*findings.problems, Problem(message, document.file, 1)])
-    data = _as_written(document)
-    converted = rand.convert(data, findings)
-    findings.written, findings.kind = converted.written_key, converted.kind
+        raise InputError([*document.problems, Problem(message, document.file, 1)])
+    converted = rand.convert(_as_written(document))
+    for key, other in converted.doubled.items():
+        message = f"{dotted(other)} says the same; keep one of them"
+        converted.mistakes.append(Mistake(key, message))
     config = None
     try:
         config = Config.model_validate(converted.data)
     except ValidationError as error:
-        report_misfits(error, Config, (), findings)
-    if config is None or findings.problems:
-        raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
+        converted.mistakes += misfits(error, Config, (), converted.name)
+    problems = [
+        *document.problems,
+        *document.problems_of(converted.mistakes, converted.written_key),
+    ]
+    if config is None or problems:
+        raise InputError(sorted(problems, key=lambda problem: problem.line or 0))
     return config, converted
 
 
-def report_misfits(
-    error: ValidationError, root: type[ConfigSection], place: KeyPath, findings: Findings
-) -> None:
-    """Report all that does not fit of a section `root` that stands at a place."""
+def misfits(
+    error: ValidationError,
+    root: type[ConfigSection],
+    place: KeyPath,
+    name: Callable[[KeyPath], str] = dotted,
+) -> Iterator[Mistake]:
+    """All that does not fit of a section `root` at a place; `name` is what the file calls a key."""
     for detail in error.errors(include_url=False, include_context=False):
         path, value = detail["loc"], detail["input"]
         is_key = path[-1:] == (_OF_A_KEY,)
@@ -72,7 +78,7 @@ def report_misfits(
         hint = None
         match detail["type"]:
             case "extra_forbidden":
-                message, hint = _unknown_key(root, place, path, findings)
+                message, hint = _unknown_key(root, place, path, name)
             case "missing":
                 message = f"is missing; must be {_says(field) or 'given'}"
             case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
@@ -87,7 +93,7 @@ def report_misfits(
             case _:
                 expected = _expected(path, section, field, is_key=is_key)
                 message, hint = received(value, expected), _hint(value, field, expected)
-        findings.add((*place, *path), message, hint)
+        yield Mistake((*place, *path), message, hint)
 
 
 def _as_written(document: Document) -> dict[str, Any]:
@@ -110,7 +116,7 @@ def _copied(value: Any) -> Any:
 
 
 def _unknown_key(
-    root: type[ConfigSection], place: KeyPath, path: KeyPath, findings: Findings
+    root: type[ConfigSection], place: KeyPath, path: KeyPath, name: Callable[[KeyPath], str]
 ) -> tuple[str, str | None]:
     """The message about a key that is not known there, and where it belongs."""
     *around, key = path
@@ -118,12 +124,12 @@ def _unknown_key(
     hint = nearest_hint(str(key), section.model_fields, "key")
     homes = [home for home in _paths_to(str(key), root, ()) if home != path]
     if 0 < len(homes) <= _MOST_HOMES:
-        hint = f"it belongs to {' or '.join(map(findings.name, homes))}"
+        hint = f"it belongs to {' or '.join(map(name, homes))}"
     elif issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
         hint = "keys come from the environment, such as OPENAI_API_KEY; no config holds one"
     where = "the sections of a config are"
     if around:
-        where = f"the keys of {findings.name((*place, *around))} are"
+        where = f"the keys of {name((*place, *around))} are"
     return f"unknown key; {where} {listed(section.model_fields)}", hint
 
 

@@ -1,30 +1,37 @@
 """Load a suite in one pass: a config file, the files that it names, and what comes of them.
 
-A config is converted and fitted, and its files are found; then each part of the suite is made of
-the values that it takes. What is wrong is gathered on the way, and raised at the end.
+A config is converted and fitted, and its files are found and read; then the suite is made of both,
+and checked as a whole. What is wrong is gathered on the way, and raised at the end.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.places import Places
+from pytest_jrh.config.places import (
+    BLIND_LABELS,
+    FROZEN,
+    LOG,
+    NOTE,
+    RUBRICS,
+    Places,
+    prompt_key,
+)
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import AGENT
+from pytest_jrh.config.rand import AGENT, Converted
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
-from pytest_jrh.config.schema import LABEL_SOURCES, CasesSection, Config, LabelSection, PanelJudge
+from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.documents import (
-    Findings,
     KeyPath,
+    Mistake,
     dotted,
     listed,
     read_document,
@@ -32,16 +39,14 @@ from pytest_jrh.core.documents import (
     received,
     shown,
 )
-from pytest_jrh.core.errors import InputError, collecting
-from pytest_jrh.core.ids import CASES_FILE
+from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, Mode
-from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
-from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
+from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
+from pytest_jrh.core.stages import EDITOR, JUDGE, PLANNER, StageSpec
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.judges import code_file, kind_of, misplaced_keys
-from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
-from pytest_jrh.judges.python import PYTHON
+from pytest_jrh.judges import JudgeEntry, judge_entries, misplaced_keys
+from pytest_jrh.judges.judge import JudgeSettings
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
@@ -77,234 +82,134 @@ def load_suite(
     """
     config_file = cwd / path
     file = Places(cwd, rootdir, cwd).name(config_file)
-    config, converted = fit(read_document(config_file, file=file))
-    findings = converted.findings
+    document = read_document(config_file, file=file)
+    config, converted = fit(document)
+    mistakes, problems = converted.mistakes, list[Problem]()
+    kinds = tuple(dict.fromkeys(config.cases.kinds))
+    entries = judge_entries(config.judge, config.judges, own_judge=own_judge)
+    making = config.making_sections()
+    is_frozen = bool(config.cases.frozen) or frozen
+
+    # Where everything is.
     inputs = (*config.suite.log, *filter(None, [config.suite.rubrics]))
     places = Places(cwd, rootdir, config_file.parent).settled(inputs)
-    name = config_file.stem
-    module = config.rand.module or name
-    kinds = tuple(dict.fromkeys(config.cases.kinds))
-    results = places.results(config_file)
-    # RAND's harness has a folder for each test.
-    folder = None if converted.is_rands and places.conventional else results
-    folders = _case_folders(kinds, config.output.dir or folder, module)
-    is_frozen = bool(config.cases.frozen) or frozen
-    is_labelled = not is_frozen and any(KINDS[kind].natural for kind in kinds)
-    frozen_name = _frozen_name(config.cases, folders, findings) if is_frozen else None
-    frozen_file = places.require(frozen_name, findings, ("cases", "frozen"), "the frozen suite")
-    logs = places.logs(config.suite.log, findings, required=not is_frozen)
-    if frozen_file is not None and not logs:
-        logs = (frozen_file,)
-    instruction, key = config.rand.instruction or "", ("rand", "instruction_path")
-    note = places.require(config.rand.instruction_path, findings, key, "the instruction file")
-    if note is not None:
-        with collecting(findings.problems):
-            instruction = read_text(note, places.name(note))
-    key = ("suite", "rubrics")
-    rubric_file = places.require(config.suite.rubrics, findings, key, "the rubric file")
-    mode, rubrics, rubric_ids, of_rubrics = suite_rubrics(
-        rubric_file,
-        places.name(rubric_file or Path()),
-        config.cases.rubrics,
-        config.rand.scale,
+    located = places.locate(config_file, config, converted, entries, making, is_frozen=is_frozen)
+    files = located.files
+
+    # What is in these files.
+    instruction = config.rand.instruction or ""
+    if NOTE in files:
+        with collecting(problems):
+            instruction = read_text(files[NOTE], places.name(files[NOTE]))
+    rubric_document, of_rubrics = None, list[Problem]()
+    if RUBRICS in files:
+        with collecting(of_rubrics):
+            rubric_document = read_document(files[RUBRICS], file=places.name(files[RUBRICS]))
+    mode, rubrics, rubric_ids, problems_of_rubrics = suite_rubrics(
+        rubric_document, str(files.get(RUBRICS)), config.cases.rubrics, config.rand.scale
     )
-    stages = _stages(config, kinds, places, findings)
-    judges = _judges(config, mode, places, findings, own_judge=own_judge)
-    probes = resolve_probes(config, kinds, mode, findings)
-    tests, judged = [], config.rand.judged
-    for kind in kinds:
-        test = SuiteTest(
-            name=kind,
-            objective=KINDS[kind].objective(config.rand.objective),
-            output_dir=places.find_or_new(folders[kind]),
-            evaluate=not judged or kind in judged or KINDS[kind].derived,
-            targets=_targets(kind, config.cases.scores, rubrics),
-        )
-        tests.append(test)
-    labels = () if is_frozen else _labels(config.labels, places, findings)
-    key, role = ("blind", "labels"), "the file of blind labels"
-    blind_labels = places.require(config.blind.labels, findings, key, role)
-    _check(config, mode, rubrics, findings, is_labelled=is_labelled, own_judge=own_judge)
-    known_ids = () if of_rubrics else rubric_ids
-    _check_ids(labels, config.cases.rubrics, rubrics, known_ids, findings)
-    found = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *of_rubrics]
-    if found:
-        raise InputError(found)
-    stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
-    return Suite(
-        name=name,
-        key=places.key(config_file),
+    of_rubrics += problems_of_rubrics
+    probes = resolve_probes(config, kinds, mode, converted)
+
+    # What the config says about all of it, and what in that does not go together.
+    suite = Suite(
+        name=config_file.stem,
+        key=located.key,
         config_file=config_file,
-        module_name=module,
+        module_name=config.rand.module or config_file.stem,
         mode=mode,
         rubrics=rubrics,
-        tests=tuple(tests),
-        judges=judges,
+        tests=_tests(config, rubrics, located.cases),
+        judges=_judges(config, entries, files, places.bases),
         config=config,
-        logs=logs,
-        stages=stages,
-        cassette_dir=places.find_or_new(config.recording.dir or f"inputs/cassettes/{name}"),
-        results_dir=places.find_or_new(config.rand.results or f"{results}{stamp}"),
-        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
-        frozen=frozen_file,
+        logs=located.logs,
+        stages=_stages(config, making, files),
+        cassette_dir=located.cassettes,
+        results_dir=located.results,
+        custom_prompts_dir=located.custom_prompts,
+        frozen=files.get(FROZEN),
         instruction=instruction.strip(),
         untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
-        labels=labels,
-        blind_labels=blind_labels,
+        labels=() if is_frozen else _labels(config.labels, files),
+        blind_labels=files.get(BLIND_LABELS),
         probes=probes,
-        notices=_notices(config, mode, findings, converted.unused),
+        notices=_notices(config, mode, converted, document.file),
     )
-
-
-def _case_folders(kinds: Sequence[str], folder: str | None, module: str) -> dict[str, str]:
-    """The folder of each test's cases: `folder`, else RAND's default of the test.
-
-    A probe has none of its own, and keeps no cases: it has that of the first other test.
-    """
-    makers = [kind for kind in kinds if not KINDS[kind].derived]
-    folders = {}
-    for kind in kinds:
-        maker = makers[0] if makers and KINDS[kind].derived else kind
-        folders[kind] = folder or KINDS[maker].folder(module)
-    return folders
-
-
-def _stages_needed(kinds: Sequence[str]) -> frozenset[str]:
-    """The stages that make cases: none for natural runs, of a probe those that it asks."""
-    if not kinds or any(KINDS[name].is_made for name in kinds):
-        return frozenset(stage.name for stage in MAKING)
-    stages: set[str] = set()
-    for name in kinds:
-        if name in PROBES:
-            stages.update(PROBES[name].calls)
-    return frozenset(stages)
-
-
-def _frozen_name(cases: CasesSection, folders: Mapping[str, str], findings: Findings) -> str | None:
-    """The JSONL that the cases of a frozen suite come from, as the config says or implies it."""
-    if isinstance(cases.frozen, str):
-        return cases.frozen
-    makers = dict.fromkeys(folders[kind] for kind in cases.kinds if not KINDS[kind].derived)
-    if len(makers) > 1:
-        message = (
-            f"the tests keep their cases in different folders ({listed(makers)}), so the "
-            "frozen file is not one"
-        )
-        hint = f"set {findings.name(('output', 'dir'))}, or give the path of the file"
-        findings.add(("cases", "frozen"), message, hint)
-        return None
-    return next((f"{folder}/{CASES_FILE}" for folder in makers), None)
+    mistakes += _check_judges(suite, entries, converted, own_judge=own_judge)
+    mistakes += _check_sections(suite, converted, is_frozen=is_frozen)
+    mistakes += _check_labels(suite, () if of_rubrics else rubric_ids)
+    problems += document.problems_of(mistakes, converted.written_key)
+    problems.sort(key=lambda problem: problem.line or 0)
+    problems += of_rubrics
+    if problems:
+        raise InputError(problems)
+    return suite
 
 
 def _stages(
-    config: Config, kinds: Sequence[str], places: Places, findings: Findings
+    config: Config, making: Mapping[StageSpec, StageSection], files: Mapping[KeyPath, Path]
 ) -> dict[str, StageModel]:
-    """Fill in the stages that make cases, but for those that are off; one without a model takes
-    another's model, server and timeout, and then what `models` says.
+    """Fill in the stages that make cases; one without a model takes another's model, server and
+    timeout, and then what `models` says.
     """
-    editor, needed = config.editor, _stages_needed(kinds)
     stages: dict[str, StageModel] = {}
-    for spec in MAKING:
-        section = editor.stage(spec.name) or StageSection()
-        if spec.name not in needed or isinstance(section, NoVerifier):
-            continue
+    for spec, written in making.items():
+        section = written
         # Its server and time-out belong to a model, and to a summary that says nothing all else.
         names = ["model", "api_base", "timeout"]
         if spec.settings_from_model and section == StageSection():
             names += ["temperature", "system_prompt"]
         source: object = stages.get(spec.model_from)
         if spec is PLANNER and config.rand.cases_model is None:
-            source = editor
+            source = config.editor
         if source is not None and section.model is None:
             section = _filled(section, source, names)
         if section.model is None:
             section = section.model_copy(update={"model": config.rand.cases_model})
         section = _filled(section, config.models, ModelDefaults.model_fields)
-        if section.model is None:
-            message = f"no model for the {spec.name}; set {findings.name(_EDITORS_MODEL)}"
-            findings.once(_EDITORS_MODEL, message)
-        place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
-        stages[spec.name] = _stage(spec.name, section, place, places, findings)
+        stages[spec.name] = _stage(spec.name, section, files.get(prompt_key(spec)))
     return stages
 
 
 def _judges(
-    config: Config, mode: Mode, places: Places, findings: Findings, *, own_judge: bool
+    config: Config,
+    entries: Sequence[JudgeEntry],
+    files: Mapping[KeyPath, Path],
+    folders: Sequence[Path],
 ) -> tuple[JudgeSettings, ...]:
-    """The judges in order, a lone one without a name; those of a panel take over from `judge` what
-    they do not set.
-    """
-    base = config.judge
-    base_place: KeyPath = (JUDGE.name,)
-    base_kind = PYTHON if own_judge else kind_of(base)
-    sections: dict[KeyPath, JudgeStage] = {}
-    for index, panel_judge in enumerate(config.judges):
-        sections["judges", index] = panel_judge
-    judges: dict[str | None, JudgeSettings] = {}
-    for place, entry in (sections or {base_place: base}).items():
-        name = entry.name if isinstance(entry, PanelJudge) else None
-        if name in judges:
-            message = f"duplicate name {shown(name)}; judge names must be unique"
-            findings.add((*place, "name"), message)
-        kind, section = PYTHON if own_judge else kind_of(entry), entry
-        if entry is not base:
+    """Fill in the judges; their code may name files in the `folders`."""
+    judges = []
+    for entry in entries:
+        section, kind = entry.section, entry.kind
+        if section is not entry.base:
             # A server is that of a model, and a map that of the values of a kind of judge.
-            tied = set() if entry.model is None else {"model", "api_base", "rate_limit"}
-            tied |= set() if kind is base_kind else {"score_map", "threshold"}
-            section = _filled(entry, base, JudgeStage.model_fields.keys() - tied)
+            tied = set() if section.model is None else {"model", "api_base", "rate_limit"}
+            tied |= set() if entry.is_of_base_kind else {"score_map", "threshold"}
+            section = _filled(section, entry.base, JudgeStage.model_fields.keys() - tied)
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": config.rand.judge_model})
-            if section.model is None:
-                message = f"no model for the judge; set {findings.name(_JUDGES_MODEL)}"
-                findings.once(_JUDGES_MODEL, message)
-        if section.score_map is not None:
-            owner = base_place if entry.score_map is None else place
-            _check_score_map(section, kind, mode, (*owner, "score_map"), findings)
-        has_use = kind.keys is not None and mode == "binary" and not section.score_map
-        if section.threshold is not None and not has_use:
-            message = "is for code that judges a binary suite, without score_map"
-            findings.add((*place, "threshold"), message)
-        owner = base_place if entry.prompt_path is None else place
-        stage = _stage(JUDGE.name, section, owner, places, findings)
+        prompt_file = files.get((*entry.owner_of("prompt_path"), "prompt_path"))
+        stage = _stage(JUDGE.name, section, prompt_file)
         values: dict[str, Any] = {
             "prompt_path": stage.prompt_path,
             # One that runs code is sent no images.
             "images": section.images if kind.keys is None else None,
         }
-        if not own_judge:
-            for key, message, hint in misplaced_keys(entry, kind):
-                findings.add((*place, key), message, hint)
-            if (code := code_file(entry, kind)) is not None:
-                path = places.require(code, findings, (*place, kind.key), "the judge's file")
-                values[kind.key] = f"{path}{getattr(entry, kind.key).removeprefix(code)}"
+        if entry.code_file is not None:
+            function = getattr(entry.section, kind.key).removeprefix(entry.code_file)
+            values[kind.key] = f"{files.get((*entry.place, kind.key))}{function}"
         section = section.model_copy(update=values)
-        judges[name] = JudgeSettings(name, stage, kind.key, section, tuple(places.bases))
-    return tuple(judges.values())
+        judges.append(JudgeSettings(entry.name, stage, kind.key, section, tuple(folders)))
+    return tuple(judges)
 
 
-def _stage(
-    name: str, section: StageSection, place: KeyPath, places: Places, findings: Findings
-) -> StageModel:
-    """A stage, or a judge, from its section at a place."""
+def _stage(name: str, section: StageSection, prompt_file: Path | None) -> StageModel:
+    """A stage, or a judge, from its section."""
     values = {field: getattr(section, field) for field in StageSection.model_fields}
     values["model"] = section.model or ""
-    key = (*place, "prompt_path")
-    path = places.require(section.prompt_path, findings, key, "the prompt file")
-    values["prompt_path"] = None if path is None else str(path)
+    values["prompt_path"] = None if prompt_file is None else str(prompt_file)
     return StageModel(stage=name, **values)
-
-
-def _check_score_map(
-    section: JudgeStage, kind: JudgeKind, mode: Mode, key: KeyPath, findings: Findings
-) -> None:
-    if kind.keys is None and section.prompt_path is None:
-        message = "needs a prompt that asks for these values; the built-in one asks for scores"
-        findings.add(key, message, "set prompt_path beside it")
-    for value, score in (section.score_map or {}).items():
-        if mode == "binary" and score not in BINARY.scores:
-            expected = "1 (violated) or 0 (satisfied), because the suite is binary"
-            findings.add((*key, value), received(score, expected))
 
 
 def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> SectionT:
@@ -313,68 +218,112 @@ def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> Secti
     return settings.model_copy(update={name: getattr(defaults, name) for name in unset})
 
 
-def _targets(
-    kind: str, scores: Sequence[int], rubrics: Sequence[Rubric]
-) -> dict[str, tuple[int | None, ...]]:
-    """The scores that a test's cases are made for, by rubric id."""
-    return {rubric.id: KINDS[kind].targets(rubric.scale, scores) for rubric in rubrics}
+def _tests(
+    config: Config, rubrics: Sequence[Rubric], folders: Mapping[str, Path]
+) -> tuple[SuiteTest, ...]:
+    """The tests, each with the folder of its cases."""
+    tests, judged = [], config.rand.judged
+    for kind, folder in folders.items():
+        targets = {}
+        for rubric in rubrics:
+            targets[rubric.id] = KINDS[kind].targets(rubric.scale, config.cases.scores)
+        test = SuiteTest(
+            name=kind,
+            objective=KINDS[kind].objective(config.rand.objective),
+            output_dir=folder,
+            evaluate=not judged or kind in judged or KINDS[kind].derived,
+            targets=targets,
+        )
+        tests.append(test)
+    return tuple(tests)
 
 
 def _labels(
-    sections: Sequence[LabelSection], places: Places, findings: Findings
+    sections: Sequence[LabelSection], files: Mapping[KeyPath, Path]
 ) -> tuple[LabelSection, ...]:
     """The sources of labels with their files located."""
     labels = []
     for index, section in enumerate(sections):
-        key: KeyPath = ("labels", index)
-        sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
-        if len(sources) != 1:
-            mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
-            findings.add(key, f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
-        path = places.require(section.path, findings, (*key, "path"), "the label file")
-        located = None if path is None else str(path)
-        labels.append(section.model_copy(update={"path": located}))
+        file = files.get(("labels", index, "path"))
+        labels.append(section.model_copy(update={"path": None if file is None else str(file)}))
     return tuple(labels)
 
 
-def _check(
-    config: Config,
-    mode: Mode,
-    rubrics: Sequence[Rubric],
-    findings: Findings,
-    *,
-    is_labelled: bool,
-    own_judge: bool,
-) -> None:
+def _check_judges(
+    suite: Suite, entries: Sequence[JudgeEntry], converted: Converted, *, own_judge: bool
+) -> Iterator[Mistake]:
+    """Refuse stages and judges without a model, and keys of judges that do not go together."""
+    for name, stage in suite.stages.items():
+        if not stage.model:
+            message = f"no model for the {name}; set {converted.name(_EDITORS_MODEL)}"
+            yield Mistake(_EDITORS_MODEL, message)
+            break
+    if own_judge and suite.config.judges:
+        message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
+        hint = "name the functions of a panel in the config: {name: ..., python: ...}"
+        yield Mistake(("judges",), message, hint)
+    names: set[str | None] = set()
+    for entry, judge in zip(entries, suite.judges, strict=True):
+        section, kind = judge.section, entry.kind
+        if entry.name in names:
+            message = f"duplicate name {shown(entry.name)}; judge names must be unique"
+            yield Mistake((*entry.place, "name"), message)
+        names.add(entry.name)
+        if kind.asks_model and not judge.stage.model:
+            message = f"no model for the judge; set {converted.name(_JUDGES_MODEL)}"
+            yield Mistake(_JUDGES_MODEL, message)
+        if section.score_map is not None:
+            yield from _check_score_map(section.score_map, entry, suite.mode)
+        has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
+        if section.threshold is not None and not has_use:
+            message = "is for code that judges a binary suite, without score_map"
+            yield Mistake((*entry.place, "threshold"), message)
+        for key, message, hint in () if own_judge else misplaced_keys(entry.section, kind):
+            yield Mistake((*entry.place, key), message, hint)
+
+
+def _check_score_map(
+    score_map: Mapping[str, int], entry: JudgeEntry, mode: Mode
+) -> Iterator[Mistake]:
+    key = (*entry.owner_of("score_map"), "score_map")
+    if entry.kind.keys is None and entry.prompt_path is None:
+        message = "needs a prompt that asks for these values; the built-in one asks for scores"
+        yield Mistake(key, message, "set prompt_path beside it")
+    for value, score in score_map.items():
+        if mode == "binary" and score not in BINARY.scores:
+            expected = "1 (violated) or 0 (satisfied), because the suite is binary"
+            yield Mistake((*key, value), received(score, expected))
+
+
+def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> Iterator[Mistake]:
     """Refuse what is missing, and keys that do not go with each other, such as a limit of recall
     for a scale.
     """
-    kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
-    key: KeyPath = ("suite", "rubrics")
+    config, mode = suite.config, suite.mode
+    kinds, key_of_kinds = config.cases.kinds, converted.name(_KINDS)
+    if not config.suite.log and not is_frozen:
+        yield Mistake(LOG, f"no log is named; set {converted.name(LOG)}")
     if not config.suite.rubrics:
-        findings.add(key, f"no rubrics are named; set {findings.name(key)}")
+        yield Mistake(RUBRICS, f"no rubrics are named; set {converted.name(RUBRICS)}")
     if not kinds:
-        names = map(findings.kind, KINDS)
-        findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(names)}")
-    for rubric in rubrics if mode == "ordinal" else ():
-        outside = [str(score) for score in config.cases.scores if score not in rubric.scale.scores]
+        names = " and ".join(map(converted.kind, KINDS))
+        yield Mistake(_KINDS, f"no test is to be run; must be a list of {names}")
+    for rubric in suite.rubrics if mode == "ordinal" else ():
+        offered = rubric.scale.scores
+        outside = [str(score) for score in config.cases.scores if score not in offered]
         if rubric.score_levels and outside:
             message = (
                 f"got {listed(outside, 8)}; the scores of the rubric "
-                f"{shown(rubric.id)} go from {rubric.scale.scores[0]} to {rubric.scale.scores[-1]}"
+                f"{shown(rubric.id)} go from {offered[0]} to {offered[-1]}"
             )
-            findings.add(("cases", "scores"), message)
-    if is_labelled and not config.labels:
-        natural = [kind for kind in kinds if KINDS[kind].natural]
+            yield Mistake(("cases", "scores"), message)
+    natural = [kind for kind in kinds if KINDS[kind].natural]
+    if natural and not is_frozen and not config.labels:
         message = (
             f"is missing, and {listed(natural)} is in {key_of_kinds}; must be a mapping "
             "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
         )
-        findings.add(("labels",), message)
-    if own_judge and config.judges:
-        message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
-        hint = "name the functions of a panel in the config: {name: ..., python: ...}"
-        findings.add(("judges",), message, hint)
+        yield Mistake(("labels",), message)
     gate = config.gate
     # The gate would pass without what its rules are about.
     needed_by: dict[KeyPath, str] = {("gate", "probes", probe): probe for probe in gate.probes}
@@ -382,64 +331,63 @@ def _check(
         needed_by["rand", "judged", index] = kind
     for key, kind in needed_by.items():
         if kinds and kind not in kinds:
-            name, of_suite = findings.kind(kind), listed(map(findings.kind, kinds))
+            name, of_suite = converted.kind(kind), listed(map(converted.kind, kinds))
             message = f"got {shown(name)}, which is not in {key_of_kinds} ({of_suite})"
-            findings.add(key, message, f"add {name} to {key_of_kinds}")
+            yield Mistake(key, message, f"add {name} to {key_of_kinds}")
     limits, needed, instead = ["max_error"], "ordinal", "set gate.min_accuracy"
     if mode == "ordinal":
         limits, needed, instead = ["min_recall", "max_false_alarms"], "binary", "set gate.max_error"
     for limit in limits:
         if getattr(gate, limit) is not None:
             message = f"is about {needed} judges, and this suite is {mode}"
-            findings.add(("gate", limit), message, instead)
+            yield Mistake(("gate", limit), message, instead)
 
 
-def _check_ids(
-    labels: Sequence[LabelSection],
-    targeted: Sequence[str],
-    rubrics: Sequence[Rubric],
-    known_ids: Sequence[str],
-    findings: Findings,
-) -> None:
-    """Refuse ids of rubrics that are not there: `known_ids` are those of the rubric file, empty
-    where it has mistakes.
+def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
+    """Refuse labels that are nowhere or in two places, and ids of rubrics that are not there:
+    `known_ids` are those of the rubric file, empty where it has mistakes.
     """
-
-    def check(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -> None:
-        if choices and rubric_id not in choices:
-            message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
-            findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
-
-    ids = [rubric.id for rubric in rubrics]
-    for index, rubric_id in enumerate(targeted):
-        check(("cases", "rubrics", index), rubric_id.strip(), known_ids, "ids in the rubric file")
-    for index, section in enumerate(labels):
-        key: KeyPath = ("labels", index, "rubric_id")
+    ids = [rubric.id for rubric in suite.rubrics]
+    for index, rubric_id in enumerate(suite.config.cases.rubrics):
+        key: KeyPath = ("cases", "rubrics", index)
+        yield from _check_id(key, rubric_id.strip(), known_ids, "ids in the rubric file")
+    for index, section in enumerate(suite.labels):
+        written = suite.config.labels[index]
+        sources = [name for name in LABEL_SOURCES if getattr(written, name) is not None]
+        if len(sources) != 1:
+            mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
+            yield Mistake(("labels", index), f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
+        key = ("labels", index, "rubric_id")
         if section.rubric_id is not None:
-            check(key, section.rubric_id, ids, "suite's rubrics")
+            yield from _check_id(key, section.rubric_id, ids, "suite's rubrics")
         elif section.source != "path" and len(ids) > 1:
             message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
-            findings.add(key, message)
+            yield Mistake(key, message)
 
 
-def _notices(
-    config: Config, mode: Mode, findings: Findings, unused: Sequence[KeyPath]
-) -> tuple[str, ...]:
+def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -> Iterator[Mistake]:
+    if choices and rubric_id not in choices:
+        message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
+        yield Mistake(key, message, nearest_hint(rubric_id, choices, "id"))
+
+
+def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
-    kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
+    kinds, key_of_kinds = config.cases.kinds, converted.name(_KINDS)
     sentences = []
-    if unused:
-        sentences.append(f"not used by agentic tests: {', '.join(map(dotted, unused))}")
+    if converted.unused:
+        unused = ", ".join(map(dotted, converted.unused))
+        sentences.append(f"not used by agentic tests: {unused}")
     for probe in config.probes:
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
     if mode == "binary" and config.cases.scores:
-        scores = findings.name(("cases", "scores"))
+        scores = converted.name(("cases", "scores"))
         sentences.append(f"{scores} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
         sentences.append("labels.unlabelled has no effect in an ordinal suite")
     if config.rand.table == "xlsx":
-        table = findings.name(("rand", "table"))
+        table = converted.name(("rand", "table"))
         sentences.append(f"{table} is xlsx; tables are CSV, which spreadsheets open, too")
     metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
@@ -447,4 +395,4 @@ def _notices(
             f"metric is {metric}, but scikit-learn is not installed, so it is not computed "
             "(pip install 'pytest-jrh[sklearn]')"
         )
-    return tuple(f"{findings.document.file}: {sentence}" for sentence in sentences)
+    return tuple(f"{file}: {sentence}" for sentence in sentences)

@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import Findings, KeyPath, printable, shown
+from pytest_jrh.core.documents import KeyPath, Mistake, listed, printable, shown
 from pytest_jrh.core.files import exists, relative_path
-from pytest_jrh.core.ids import node_part, short_digest
+from pytest_jrh.core.ids import CASES_FILE, node_part, short_digest
+from pytest_jrh.core.sections import StageSection
+from pytest_jrh.core.stages import EDITOR, StageSpec
 from pytest_jrh.core.text import nearest
+from pytest_jrh.judges import JudgeEntry
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.rand import Converted
+    from pytest_jrh.config.schema import CasesSection, Config
 
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
+
+
+FROZEN: KeyPath = ("cases", "frozen")
+LOG: KeyPath = ("suite", "log")
+NOTE: KeyPath = ("rand", "instruction_path")
+RUBRICS: KeyPath = ("suite", "rubrics")
+BLIND_LABELS: KeyPath = ("blind", "labels")
+
+
+@frozen
+class Located:
+    """Where everything of a suite is: `files` are those that its config names, by key, and `cases`
+    the folders of its tests.
+
+    `key` is the config file's name in every clone of the project; empty where it is outside.
+    """
+
+    key: str
+    logs: tuple[Path, ...]
+    files: Mapping[KeyPath, Path]
+    cases: Mapping[str, Path]
+    cassettes: Path
+    results: Path
+    custom_prompts: Path
 
 
 @frozen
@@ -51,20 +84,53 @@ class Places:
             return replace(self, home=self.config_dir.parents[1])
         return replace(self, home=self.config_dir)
 
-    def find(self, relative: str) -> Path | None:
+    def locate(
+        self,
+        config_file: Path,
+        config: Config,
+        converted: Converted,
+        entries: Sequence[JudgeEntry],
+        making: Mapping[StageSpec, StageSection],
+        *,
+        is_frozen: bool,
+    ) -> Located:
+        """Find all that a suite reads, and where what it writes goes; what is not there is one of
+        the config's mistakes. `entries` are its judges, and `making` the stages that make cases.
+        """
+        kinds = tuple(dict.fromkeys(config.cases.kinds))
+        name = config_file.stem
+        module = config.rand.module or name
+        results = self._results(config_file)
+        stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
+        # RAND's harness has a folder for each test.
+        folder = None if converted.is_rands and self.conventional else results
+        folders = _case_folders(kinds, config.output.dir or folder, module)
+        frozen_name = _frozen_name(config.cases, folders, converted) if is_frozen else None
+        named_files = _named_files(config, entries, making, frozen_name, is_frozen=is_frozen)
+        files = self._files(named_files, converted.mistakes)
+        logs = self._logs(config.suite.log, converted.mistakes, required=not is_frozen)
+        if not logs and FROZEN in files:
+            logs = (files[FROZEN],)
+        is_inside = config_file.is_relative_to(self.home)
+        return Located(
+            key=config_file.relative_to(self.home).as_posix() if is_inside else "",
+            logs=logs,
+            files=files,
+            cases={kind: self._find_or_new(folders[kind]) for kind in kinds},
+            cassettes=self._find_or_new(config.recording.dir or f"inputs/cassettes/{name}"),
+            results=self._find_or_new(config.rand.results or f"{results}{stamp}"),
+            custom_prompts=self._find_or_new(f"inputs/custom_prompts/{module}"),
+        )
+
+    def _find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""
         return next((base / relative for base in self.bases if exists(base / relative)), None)
 
-    def find_or_new(self, relative: str) -> Path:
+    def _find_or_new(self, relative: str) -> Path:
         """Return the first place where `relative` exists, else where it is made."""
-        return self.find(relative) or self.home / relative
+        return self._find(relative) or self.home / relative
 
-    def key(self, config_file: Path) -> str:
-        """The config file's name in every clone of the project; empty where it is outside."""
-        is_inside = config_file.is_relative_to(self.home)
-        return config_file.relative_to(self.home).as_posix() if is_inside else ""
-
-    def results(self, config_file: Path) -> str:
+    def _results(self, config_file: Path) -> str:
         """Name a suite's results folder: `outputs/NAME` for `inputs/configs`, else a folder that
         mirrors the config's place, such as `outputs/examples/prompt/NAME`.
         """
@@ -82,50 +148,53 @@ class Places:
         """Name a file relative to the starting folder where it is inside."""
         return str(relative_path(path, self.cwd))
 
-    def require(
-        self, relative: str | None, findings: Findings, key: KeyPath, role: str
-    ) -> Path | None:
-        """Return the file at `relative`, where one is named, or report at `key` where it was looked
-        for.
-        """
-        if relative is None:
-            return None
-        path = self.find(relative)
-        if path is None:
-            self._report_missing(relative, findings, key, role)
-        elif path.is_dir():
-            findings.add(key, f"{role} {shown(relative)} is a folder, not a file")
-            return None
-        return path
+    def _files(
+        self, named: Mapping[KeyPath, tuple[str | None, str]], mistakes: list[Mistake]
+    ) -> dict[KeyPath, Path]:
+        """Find files that a config names by key, each given with what it is; None names none."""
+        files: dict[KeyPath, Path] = {}
+        for key, (relative, role) in named.items():
+            if relative is None:
+                continue
+            path = self._find(relative)
+            if path is None:
+                mistakes.append(self._missing(relative, key, role))
+            elif path.is_dir():
+                message = f"{role} {shown(relative)} is a folder, not a file"
+                mistakes.append(Mistake(key, message))
+            else:
+                files[key] = path
+        return files
 
-    def logs(self, names: Sequence[str], findings: Findings, *, required: bool) -> tuple[Path, ...]:
+    def _logs(
+        self, names: Sequence[str], mistakes: list[Mistake], *, required: bool
+    ) -> tuple[Path, ...]:
         """Find the logs, which may be absent where the suite is frozen."""
-        key: KeyPath = ("suite", "log")
-        if not names and required:
-            findings.add(key, f"no log is named; set {findings.name(key)}")
         logs: dict[Path, None] = {}
         for index, relative in enumerate(names):
-            place = (*key, index) if len(names) > 1 else key
-            path = self.find(relative)
+            place = (*LOG, index) if len(names) > 1 else LOG
+            path = self._find(relative)
             if path is not None or not required:
-                logs[path or self.find_or_new(relative)] = None
+                logs[path or self._find_or_new(relative)] = None
             elif is_glob(relative) and not remote_hint(relative):
-                logs.update(dict.fromkeys(self._matching(relative, findings, place)))
+                logs.update(dict.fromkeys(self._matching(relative, mistakes, place)))
             else:
-                self._report_missing(relative, findings, place, "the log")
+                mistakes.append(self._missing(relative, place, "the log"))
         return tuple(logs)
 
-    def _matching(self, pattern: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
+    def _matching(self, pattern: str, mistakes: list[Mistake], key: KeyPath) -> tuple[Path, ...]:
         """What a glob matches in the first place where it matches anything."""
         try:
             matches = (matching(base, pattern) for base in self.bases)
             first = next((paths for paths in matches if paths), ())
         except ValueError as error:
-            findings.add(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
+            mistakes.append(
+                Mistake(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
+            )
             return ()
         if not first:
             looked = "; ".join(printable(str(base), 300) for base in self.bases)
-            findings.add(key, f"the glob {shown(pattern)} matches nothing in {looked}")
+            mistakes.append(Mistake(key, f"the glob {shown(pattern)} matches nothing in {looked}"))
         return first
 
     @property
@@ -133,10 +202,11 @@ class Places:
         """The folders themselves, without repetition."""
         return list(dict.fromkeys((self.cwd, self.rootdir, self.config_dir)))
 
-    def _report_missing(self, relative: str, findings: Findings, key: KeyPath, role: str) -> None:
+    def _missing(self, relative: str, key: KeyPath, role: str) -> Mistake:
+        """The mistake of a file that is nowhere, with where it was looked for."""
         if remote := remote_hint(relative):
-            findings.add(key, f"{role} {shown(relative)} is not a file on this machine", remote)
-            return
+            message = f"{role} {shown(relative)} is not a file on this machine"
+            return Mistake(key, message, remote)
         paths, hint = [base / relative for base in self.bases], None
         for path in paths:
             try:
@@ -147,7 +217,72 @@ class Places:
                 hint = f"{printable(self.name(path.parent / close), 300)} is there"
                 break
         looked = "; ".join(printable(str(path), 300) for path in paths)
-        findings.add(key, f"{role} {shown(relative)} does not exist; looked for {looked}", hint)
+        message = f"{role} {shown(relative)} does not exist; looked for {looked}"
+        return Mistake(key, message, hint)
+
+
+def _case_folders(kinds: Sequence[str], folder: str | None, module: str) -> dict[str, str]:
+    """The folder of each test's cases: `folder`, else RAND's default of the test.
+
+    A probe has none of its own, and keeps no cases: it has that of the first other test.
+    """
+    makers = [kind for kind in kinds if not KINDS[kind].derived]
+    folders = {}
+    for kind in kinds:
+        maker = makers[0] if makers and KINDS[kind].derived else kind
+        folders[kind] = folder or KINDS[maker].folder(module)
+    return folders
+
+
+def _frozen_name(
+    cases: CasesSection, folders: Mapping[str, str], converted: Converted
+) -> str | None:
+    """The JSONL that the cases of a frozen suite come from, as the config says or implies it."""
+    if isinstance(cases.frozen, str):
+        return cases.frozen
+    makers = dict.fromkeys(folders[kind] for kind in cases.kinds if not KINDS[kind].derived)
+    if len(makers) > 1:
+        message = (
+            f"the tests keep their cases in different folders ({listed(makers)}), so the "
+            "frozen file is not one"
+        )
+        hint = f"set {converted.name(('output', 'dir'))}, or give the path of the file"
+        converted.mistakes.append(Mistake(FROZEN, message, hint))
+        return None
+    return next((f"{folder}/{CASES_FILE}" for folder in makers), None)
+
+
+def _named_files(
+    config: Config,
+    entries: Sequence[JudgeEntry],
+    making: Mapping[StageSpec, StageSection],
+    frozen_name: str | None,
+    *,
+    is_frozen: bool,
+) -> dict[KeyPath, tuple[str | None, str]]:
+    """The files that a config names by key, each with what it is; None where it names none."""
+    named: dict[KeyPath, tuple[str | None, str]] = {
+        FROZEN: (frozen_name, "the frozen suite"),
+        NOTE: (config.rand.instruction_path, "the instruction file"),
+        RUBRICS: (config.suite.rubrics, "the rubric file"),
+    }
+    for spec, section in making.items():
+        named[prompt_key(spec)] = (section.prompt_path, "the prompt file")
+    for entry in entries:
+        owner = entry.owner_of("prompt_path")
+        named[*owner, "prompt_path"] = (entry.prompt_path, "the prompt file")
+        named[*entry.place, entry.kind.key] = (entry.code_file, "the judge's file")
+    if not is_frozen:
+        for index, labels in enumerate(config.labels):
+            named["labels", index, "path"] = (labels.path, "the label file")
+    named[BLIND_LABELS] = (config.blind.labels, "the file of blind labels")
+    return named
+
+
+def prompt_key(spec: StageSpec) -> KeyPath:
+    """Where a config names the prompt of a stage that makes cases."""
+    place = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
+    return (*place, "prompt_path")
 
 
 def is_glob(name: str) -> bool:

@@ -17,10 +17,11 @@ from typing import TypeVar
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
+from pytest_jrh.config.rand import Converted
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.documents import Findings, KeyPath, listed, shown
+from pytest_jrh.core.documents import KeyPath, Mistake, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Label, LabelKey, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
@@ -118,7 +119,7 @@ _TESTS: KeyPath = ("cases", "kinds")
 
 
 def resolve_probes(
-    config: Config, kinds: Sequence[str], mode: Mode, findings: Findings
+    config: Config, kinds: Sequence[str], mode: Mode, converted: Converted
 ) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
     all_settings = {}
@@ -130,22 +131,24 @@ def resolve_probes(
         bases = [test for test in kinds if test in changeable]
         if not bases:
             message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
-            findings.add(
-                (*_TESTS, index), message, f"add {' or '.join(map(findings.kind, changeable))}"
+            converted.mistakes.append(
+                Mistake(
+                    (*_TESTS, index), message, f"add {' or '.join(map(converted.kind, changeable))}"
+                )
             )
         elif mode == "ordinal" and probe.binary_only:
             message = f"{name} is for binary suites: on a scale it has no case"
-            findings.add((*_TESTS, index), message, f"remove {name}")
+            converted.mistakes.append(Mistake((*_TESTS, index), message, f"remove {name}"))
         section = config.probes.get(name, ProbeSection.model_construct())
         for place, test in enumerate(section.of):
             if test not in bases and bases:
-                names_of_bases = listed(map(findings.kind, bases))
-                test_name = findings.kind(test)
+                names_of_bases = listed(map(converted.kind, bases))
+                test_name = converted.kind(test)
                 message = (
                     f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
                 )
-                hint = f"add {test_name} to {findings.name(_TESTS)}"
-                findings.add(("probes", name, "of", place), message, hint)
+                hint = f"add {test_name} to {converted.name(_TESTS)}"
+                converted.mistakes.append(Mistake(("probes", name, "of", place), message, hint))
         settings = ProbeSettings(
             of=section.of or tuple(bases),
             names=() if section.variants == ("all",) else section.variants,
@@ -158,7 +161,9 @@ def resolve_probes(
             if part not in names:
                 message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
                 close = nearest_hint(part, names, "name")
-                findings.add(("probes", name, "variants", place), message, close)
+                converted.mistakes.append(
+                    Mistake(("probes", name, "variants", place), message, close)
+                )
         number = len(chosen(probe, settings))
         if not section.variants:
             number = min(number, probe.per_case)

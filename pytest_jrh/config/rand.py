@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received
+from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
@@ -139,17 +139,18 @@ _FILES: dict[str, KeyPath] = {
 
 @dataclass
 class Converted:
-    """A config in our words: `data`, where each of its keys was `written`, and the `unused` keys of
-    the file.
+    """A config in our words: `data`, where each of its keys was `written`, the `unused` keys of the
+    file, and the `mistakes` in it that were found so far.
     """
 
-    findings: Findings
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any]
+    sections: frozenset[str]
+    """Those of the file."""
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
-
-    sections: frozenset[str] = frozenset()
-    """Those of the file."""
+    doubled: dict[KeyPath, KeyPath] = field(default_factory=dict)
+    """Keys of the file that say what another one says."""
+    mistakes: list[Mistake] = field(default_factory=list)
 
     def put(
         self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
@@ -169,8 +170,7 @@ class Converted:
             # A section in parts, such as the editor's and, in it, the planner's.
             value = {**value, **before}
         elif before is not None:
-            other = dotted(self.written.get(ours, ours))
-            self.findings.add(written, f"{other} says the same; keep one of them")
+            self.doubled[written] = self.written.get(ours, ours)
             return
         parent[ours[-1]] = value
         self.written[ours] = written
@@ -179,6 +179,10 @@ class Converted:
     def is_rands(self) -> bool:
         """Whether the file is in RAND's words."""
         return not self.sections.isdisjoint(SECTIONS)
+
+    def name(self, ours: KeyPath) -> str:
+        """What the file calls a key."""
+        return dotted(self.written_key(ours))
 
     def kind(self, name: str) -> str:
         """What the file calls a kind of test."""
@@ -195,22 +199,21 @@ class Converted:
         return ours
 
 
-def convert(data: dict[str, Any], findings: Findings) -> Converted:
+def convert(data: dict[str, Any]) -> Converted:
     """Convert what is in the words of RAND's files, which is taken out of the data."""
-    sections = frozenset(data)
+    converted = Converted(data, frozenset(data))
     values = {path: _taken(data, path) for path in _KNOWN}
     for section in SECTIONS:
         if (rest := data.pop(section, None)) is not None:
-            _refuse_unknown((section,), rest, findings)
-    unused = [path for path in UNUSED if values[path] is not None]
-    converted = Converted(findings, data, unused=unused, sections=sections)
+            _refuse_unknown((section,), rest, converted.mistakes)
+    converted.unused += [path for path in UNUSED if values[path] is not None]
     for path in (_KINDS, _JUDGED):
-        values[path] = _keys_of_kinds(path, values[path], findings)
+        values[path] = _keys_of_kinds(path, values[path], converted.mistakes)
     probes = values[_PROBES]
     for name, section in probes.items() if isinstance(probes, dict) else ():
         if isinstance(section, dict):
             path = (*_PROBES, name, "of")
-            section["of"] = _keys_of_kinds(path, section.get("of"), findings)
+            section["of"] = _keys_of_kinds(path, section.get("of"), converted.mistakes)
     for written, ours in ROWS:
         converted.put(written, ours, values[written])
     for written, ours in FALLBACKS:
@@ -221,18 +224,22 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
     if values[_DEBUG] is not None or ("rand", "table") in converted.written:
         converted.put(_DEBUG, ("output", "rand"), value=True, is_fallback=True)
     if values[_AGGREGATION] not in (None, "majority_vote"):
-        findings.add(_AGGREGATION, received(values[_AGGREGATION], "majority_vote or null"))
+        converted.mistakes.append(
+            Mistake(_AGGREGATION, received(values[_AGGREGATION], "majority_vote or null"))
+        )
     return converted
 
 
-def _keys_of_kinds(path: KeyPath, names: Any, findings: Findings) -> Any:
+def _keys_of_kinds(path: KeyPath, names: Any, mistakes: list[Mistake]) -> Any:
     """What we call the kinds of tests in a list of RAND's names; others are refused here."""
     if names is None:
         return None
     known = tuple(KINDS)
     if not isinstance(names, list):
         hint = f"write [{printable(names)}]" if isinstance(names, str) else None
-        findings.add(path, received(names, f"a list of tests ({', '.join(known)})"), hint)
+        mistakes.append(
+            Mistake(path, received(names, f"a list of tests ({', '.join(known)})"), hint)
+        )
         return None
     keys = []
     for index, name in enumerate(names):
@@ -240,7 +247,7 @@ def _keys_of_kinds(path: KeyPath, names: Any, findings: Findings) -> Any:
             keys.append(KINDS[name].key)
         else:
             message = received(name, " or ".join(known))
-            findings.add((*path, index), message, nearest_hint(str(name), known))
+            mistakes.append(Mistake((*path, index), message, nearest_hint(str(name), known)))
     return keys
 
 
@@ -254,21 +261,23 @@ def _taken(data: dict[str, Any], path: KeyPath) -> Any:
     return parent.pop(path[-1], None)
 
 
-def _refuse_unknown(path: KeyPath, value: Any, findings: Findings) -> None:
+def _refuse_unknown(path: KeyPath, value: Any, mistakes: list[Mistake]) -> None:
     """Refuse what is left of a section of RAND's: keys that nobody has."""
     depth = len(path)
     known_here = [known for known in _KNOWN if known[:depth] == path and len(known) > depth]
     names = tuple(dict.fromkeys(str(known[depth]) for known in known_here))
     if not isinstance(value, dict):
-        findings.add(path, received(value, f"a mapping with the keys {', '.join(names)}"))
+        mistakes.append(
+            Mistake(path, received(value, f"a mapping with the keys {', '.join(names)}"))
+        )
         return
     for name, item in value.items():
         place = (*path, name)
         if name in names and item is not None:
-            _refuse_unknown(place, item, findings)
+            _refuse_unknown(place, item, mistakes)
         elif name not in names:
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
-            findings.add(place, message, nearest_hint(str(name), names, "key"))
+            mistakes.append(Mistake(place, message, nearest_hint(str(name), names, "key")))
 
 
 def _panel(converted: Converted, values: dict[KeyPath, Any]) -> None:
@@ -284,15 +293,16 @@ def _panel(converted: Converted, values: dict[KeyPath, Any]) -> None:
             converted.unused.append((*path, "preprocess_columns_map"))
         if (of_judge := entry.pop("template", None)) not in (None, template):
             expected = f"the suite's, {template}: every judge of a panel takes that one"
-            converted.findings.add((*path, "template"), received(of_judge, expected))
+            converted.mistakes.append(Mistake((*path, "template"), received(of_judge, expected)))
 
 
 def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
     """Place what RAND's files name in the folder of their module."""
-    findings = converted.findings
     names = values[_PARAM_FILES] or {}
     if not isinstance(names, dict):
-        findings.add(_PARAM_FILES, received(names, "a mapping of names to file names"))
+        converted.mistakes.append(
+            Mistake(_PARAM_FILES, received(names, "a mapping of names to file names"))
+        )
         names = {}
     files: list[tuple[KeyPath, Any, KeyPath]] = [
         (_DATASET_NAME, values[_DATASET_NAME], ("suite", "log"))
@@ -313,7 +323,7 @@ def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
             converted.put(written, ours, path, is_fallback=True)
         elif module is None and ours not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
-            findings.once(("admin", "module_name"), message)
+            converted.mistakes.append(Mistake(("admin", "module_name"), message))
     note = values[_PARAMS]
     text = note.get("instruction") if isinstance(note, dict) else None
     if isinstance(text, str) and ("rand", "instruction_path") not in converted.written:
@@ -328,7 +338,7 @@ def _scale(converted: Converted, values: dict[KeyPath, Any]) -> None:
         return
     if not isinstance(template, str) or template not in _SCALES:
         expected = "agent_judge (binary) or agent_autograder (ordinal)"
-        converted.findings.add(written, received(template, expected))
+        converted.mistakes.append(Mistake(written, received(template, expected)))
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":

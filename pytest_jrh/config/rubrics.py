@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import (
-    Findings,
+    Document,
     KeyPath,
+    Mistake,
     listed,
     read_document,
     received,
@@ -46,34 +47,40 @@ def read_rubrics(path: Path, file: str) -> tuple[list[Rubric], list[Problem]]:
         document = read_document(path, file=file)
     except InputError as error:
         return [], list(error.problems)
-    findings = Findings(document, list(document.problems))
-    entries, prefix = _entries(findings)
+    return _rubrics_of(document, str(path))
+
+
+def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
+    mistakes: list[Mistake] = []
+    entries, prefix = _entries(document.data, mistakes)
     rubrics: dict[str, Rubric] = {}
     for index, entry in enumerate(entries):
         place = (*prefix, index)
-        rubric = _rubric(entry, place, str(path), findings)
+        rubric = _rubric(entry, place, path, document, mistakes)
         if rubric is None:
             continue
         if rubric.id in rubrics:
             lines = f"in lines {rubrics[rubric.id].line} and {rubric.line}"
             hint = "ids must be unique: they name cases and recordings"
-            findings.add((*place, "id"), f"duplicate id {shown(rubric.id)}, {lines}", hint)
+            mistakes.append(
+                Mistake((*place, "id"), f"duplicate id {shown(rubric.id)}, {lines}", hint)
+            )
         rubrics.setdefault(rubric.id, rubric)
-    return list(rubrics.values()), findings.problems
+    return list(rubrics.values()), [*document.problems, *document.problems_of(mistakes)]
 
 
 def suite_rubrics(
-    path: Path | None,
-    file: str,
+    document: Document | None,
+    path: str,
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
 ) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
     """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
-    without `target_ids` all rubrics of the file.
+    without `target_ids` all rubrics of the file. `Rubric.file` is the path as given.
 
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
-    rubrics, problems = read_rubrics(path, file) if path is not None else ([], [])
+    rubrics, problems = _rubrics_of(document, path) if document is not None else ([], [])
     wanted = {target_id.strip() for target_id in target_ids}
     targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
@@ -96,6 +103,7 @@ def suite_rubrics(
             message = "has no score_levels, so it has no place in an ordinal suite"
             hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
         message = f"the rubric {shown(rubric.id)} {message}"
+        file = None if document is None else document.file
         problems.append(Problem(message, file, rubric.line, "score_levels", hint))
     return mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems
 
@@ -112,8 +120,7 @@ def read_head(path: Path) -> str:
     return "" if b"\x00" in head else head.decode("utf-8-sig", errors="replace")
 
 
-def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
-    data = findings.document.data
+def _entries(data: Any, mistakes: list[Mistake]) -> tuple[list[Any], KeyPath]:
     prefix: KeyPath = ()
     if isinstance(data, dict):
         prefix = ("rubrics",)
@@ -122,25 +129,33 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
             hint = f"rename {misspelled} to rubrics" if misspelled else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
-            findings.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
+            mistakes.append(
+                Mistake((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
+            )
             return [], prefix
         data = data["rubrics"]
     if not isinstance(data, list):
-        findings.add(prefix, received(data, "a list of rubrics, each with an id and instructions"))
+        mistakes.append(
+            Mistake(prefix, received(data, "a list of rubrics, each with an id and instructions"))
+        )
         return [], prefix
     if not data:
-        findings.add(prefix, "the list of rubrics is empty; there is nothing to judge by")
+        mistakes.append(
+            Mistake(prefix, "the list of rubrics is empty; there is nothing to judge by")
+        )
     return data, prefix
 
 
-def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric | None:
+def _rubric(
+    entry: Any, path: KeyPath, file: str, document: Document, mistakes: list[Mistake]
+) -> Rubric | None:
     # Loaded here, since sessions without a suite only ask what files look like.
     from pydantic import ValidationError
 
-    from pytest_jrh.config.fitting import report_misfits
+    from pytest_jrh.config.fitting import misfits
     from pytest_jrh.config.schema import RubricEntry
 
-    before = len(findings.problems)
+    before = len(mistakes)
     if isinstance(entry, dict):
         # Other keys are a user's own business, unless they are meant to be ours.
         names = RubricEntry.model_fields
@@ -148,38 +163,40 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
             close = None if name in names else nearest_hint(name, names, "key", cutoff=0.8)
             if close is not None:
                 message = f"unknown key; the keys here are {listed(names)}"
-                findings.add((*path, name), message, close)
-        if (text := findings.document.texts.get((*path, "id"))) is not None:
+                mistakes.append(Mistake((*path, name), message, close))
+        if (text := document.texts.get((*path, "id"))) is not None:
             entry = {**entry, "id": text}
     try:
         section = RubricEntry.model_validate(entry)
     except ValidationError as error:
-        report_misfits(error, RubricEntry, path, findings)
+        mistakes += misfits(error, RubricEntry, path)
         return None
     instructions = section.instructions or section.instruction
     if instructions is None:
-        findings.add((*path, "instructions"), "is missing; must be the text of the criterion")
+        mistakes.append(
+            Mistake((*path, "instructions"), "is missing; must be the text of the criterion")
+        )
     elif section.instructions is not None and section.instruction is not None:
         message = "the rubric has both instructions and instruction"
-        findings.add((*path, "instruction"), message, "keep one of them")
+        mistakes.append(Mistake((*path, "instruction"), message, "keep one of them"))
     elif instructions.lstrip().startswith(PLACEHOLDER):
-        findings.add((*path, "instructions"), _LEFT_AS_IS)
-    levels = _levels(section, (*path, "score_levels"), findings)
-    if len(findings.problems) > before or instructions is None:
+        mistakes.append(Mistake((*path, "instructions"), _LEFT_AS_IS))
+    levels = _levels(section, (*path, "score_levels"), mistakes)
+    if len(mistakes) > before or instructions is None:
         return None
     skips = section.probes.skip if section.probes is not None else ()
-    line = findings.document.line(path)
+    line = document.line(path)
     return Rubric(section.id, instructions, levels, file, line, skips)
 
 
-def _levels(section: RubricEntry, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, ...]:
+def _levels(section: RubricEntry, path: KeyPath, mistakes: list[Mistake]) -> tuple[ScoreLevel, ...]:
     """The levels of a scale, ascending, which must be without gaps."""
     for index, level in enumerate(section.score_levels):
         if level.label.lstrip().startswith(PLACEHOLDER):
-            findings.add((*path, index, "label"), _LEFT_AS_IS)
+            mistakes.append(Mistake((*path, index, "label"), _LEFT_AS_IS))
     levels = sorted(section.score_levels, key=lambda level: level.score)
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
         message = f"the scores are {listed(map(str, scores), 8)}; must be each once, without gaps"
-        findings.add(path, message)
+        mistakes.append(Mistake(path, message))
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

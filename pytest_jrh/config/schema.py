@@ -19,7 +19,7 @@ from pydantic.config import JsonDict
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
-from pytest_jrh.cases.tests import BY_KEY
+from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import EditsOf
 from pytest_jrh.core.runs import DEFAULT_SEED
@@ -31,6 +31,7 @@ from pytest_jrh.core.sections import (
     InputFormat,
     JudgeStage,
     ModelDefaults,
+    NoVerifier,
     PathText,
     Runs,
     Several,
@@ -41,7 +42,7 @@ from pytest_jrh.core.sections import (
     VerifierSection,
     Whole,
 )
-from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.core.stages import EDITOR, MAKING, StageSpec
 from pytest_jrh.judges import with_own_keys
 
 SCALE = f"binary, ordinal, or the lowest and the highest of 2 to {LONGEST_SCALE} scores, as [1, 5]"
@@ -449,6 +450,24 @@ class Config(ConfigSection):
     """Where cases and results are kept."""
     rand: RandSection = RandSection.model_construct()
     """What only RAND's files say."""
+
+    def making_sections(self) -> dict[StageSpec, StageSection]:
+        """The sections of the stages that make cases, but for those that are off: for natural runs
+        there is none, and for a probe those that it asks.
+        """
+        kinds = self.cases.kinds
+        asked: set[str] = set()
+        for name in kinds:
+            if name in PROBES:
+                asked.update(PROBES[name].calls)
+        all_are_asked = not kinds or any(KINDS[name].is_made for name in kinds)
+        sections: dict[StageSpec, StageSection] = {}
+        for spec in MAKING:
+            section = self.editor.stage(spec.name) or StageSection()
+            is_asked = all_are_asked or spec.name in asked
+            if is_asked and not isinstance(section, NoVerifier):
+                sections[spec] = section
+        return sections
 
 
 _UNBLANK = Annotated[str, Field(pattern=r"\S"), Takes("text")]

@@ -1,5 +1,5 @@
-"""Reads YAML and JSON files as plain data, with the line of every key, and reports the mistakes of
-a document, each once, with places and received values.
+"""Reads YAML and JSON files as plain data, with the line of every key, and names the places of the
+mistakes in a document, each once.
 
 Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. JSON is
 read as the standard has it: what Python's reader lets pass would be lost or changed later.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -135,6 +135,19 @@ class Document:
             if path[:end] in self._nodes.lines:
                 return self._nodes.lines[path[:end]]
         return 1
+
+    def problems_of(
+        self, mistakes: Iterable[Mistake], written: Callable[[KeyPath], KeyPath] = tuple
+    ) -> list[Problem]:
+        """The mistakes with their places, each once; `written` says where a key is in the file,
+        which may have other words than its readers.
+        """
+        problems: dict[Problem, None] = {}
+        for mistake in mistakes:
+            key = written(mistake.key)
+            line, name = self.line(key), dotted(key) or None
+            problems[Problem(mistake.message, self.file, line, name, mistake.hint)] = None
+        return list(problems)
 
 
 def read_document(path: Path, *, file: str | None = None) -> Document:
@@ -273,6 +286,14 @@ def syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
         mark, message = error.context_mark, "a quote or a bracket is not closed, or a comma missing"
     line = mark.line + 1 if mark else None
     return Problem(f"is not valid YAML: {printable(message, 160)}", file, line)
+
+
+class Mistake(NamedTuple):
+    """A value of a document that cannot be used: where it is, why, and what to do."""
+
+    key: KeyPath
+    message: str
+    hint: str | None = None
 
 
 class _Nodes:
@@ -434,32 +455,3 @@ def parsed_lines(
             if not line.is_ended:
                 return
             raise InputError(misfit(error, what, str(path), line.number, hint)) from None
-
-
-@dataclass(slots=True)
-class Findings:
-    """The mistakes found in one document so far."""
-
-    document: Document
-    problems: list[Problem] = field(default_factory=list)
-    written: Callable[[KeyPath], KeyPath] = lambda path: path
-    """Where a key is in the file, which may have other words than its readers."""
-    kind: Callable[[str], str] = str
-    """What the file calls a kind of test."""
-
-    def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Report the value at `path`, once."""
-        path = self.written(path)
-        line, key = self.document.line(path), dotted(path) or None
-        problem = Problem(message, self.document.file, line, key, hint)
-        if problem not in self.problems:
-            self.problems.append(problem)
-
-    def name(self, path: KeyPath) -> str:
-        """What the file calls a key."""
-        return dotted(self.written(path))
-
-    def once(self, path: KeyPath, message: str) -> None:
-        """Report the value at `path`, where nothing is reported of it yet."""
-        if all(problem.key != self.name(path) for problem in self.problems):
-            self.add(path, message)

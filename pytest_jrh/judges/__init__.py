@@ -1,9 +1,13 @@
-"""The kinds of judges, in one table."""
+"""The kinds of judges, in one table, and the judges of a config by their kinds."""
 
 from __future__ import annotations
 
-from pytest_jrh.core.documents import listed
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_jrh.core.documents import KeyPath, listed
 from pytest_jrh.core.sections import JudgeStage
+from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.judge import PROMPT, JudgeKind
 from pytest_jrh.judges.python import PYTHON
@@ -29,12 +33,57 @@ def kind_of(section: JudgeStage) -> JudgeKind:
     return JUDGES[kinds[0]] if kinds else PROMPT
 
 
-def code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
+def _code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
     """The Python file that a section names, of a kind of judge that may be in one."""
     if not kind.behind_file:
         return None
     file: str = (getattr(section, kind.key) or "").rpartition(kind.behind_file)[0]
     return file if file.endswith(".py") else None
+
+
+class JudgeEntry(NamedTuple):
+    """A judge at its place in the config; one of a panel takes over from `base`, the section
+    `judge`, what it does not set. `code_file` is the Python file that it names.
+    """
+
+    place: KeyPath
+    section: JudgeStage
+    base: JudgeStage
+    kind: JudgeKind
+    is_of_base_kind: bool
+    code_file: str | None
+
+    @property
+    def name(self) -> str | None:
+        """Its name in the panel; a lone judge has none."""
+        name: str | None = getattr(self.section, "name", None)
+        return name
+
+    @property
+    def prompt_path(self) -> str | None:
+        """The prompt file that it names, or takes over."""
+        return self.section.prompt_path or self.base.prompt_path
+
+    def owner_of(self, key: str) -> KeyPath:
+        """The section in which one of its keys is set."""
+        return (JUDGE.name,) if getattr(self.section, key) is None else self.place
+
+
+def judge_entries(
+    base: JudgeStage, panel: Sequence[JudgeStage], *, own_judge: bool
+) -> list[JudgeEntry]:
+    """The judges of a config in order; with `own_judge` a project's code supplies them."""
+    sections: dict[KeyPath, JudgeStage] = {}
+    for index, panel_judge in enumerate(panel):
+        sections["judges", index] = panel_judge
+    entries = []
+    for place, section in (sections or {(JUDGE.name,): base}).items():
+        kind, base_kind, file = PYTHON, PYTHON, None
+        if not own_judge:
+            kind, base_kind = kind_of(section), kind_of(base)
+            file = _code_file(section, kind)
+        entries.append(JudgeEntry(place, section, base, kind, kind is base_kind, file))
+    return entries
 
 
 def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> list[tuple[str, str, str]]:

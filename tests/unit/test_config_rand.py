@@ -54,7 +54,7 @@ def test_each_key_of_rands_is_one_of_ours_and_a_mistake_names_what_was_written(
 def test_a_key_without_meaning_is_named_and_changes_nothing(tmp_path: Path, path: KeyPath) -> None:
     found = fitted(tmp_path, nested(path, {"any": [1]}))
     assert found.unused == [path]
-    assert not found.findings.problems
+    assert not found.mistakes
 
 
 def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> None:

@@ -14,7 +14,7 @@ from pytest_jrh.config import rand
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.rubrics import read_rubrics
-from pytest_jrh.core.documents import Findings, read_document
+from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
 from tests.support.suites import SuiteFiles, merged, write_suite
 from tools import schema as json_schema
@@ -64,7 +64,7 @@ def test_what_the_loader_takes_the_schema_takes(
     assert not problems(config_schema, data)
     path = suite.folder / "changed.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    assert not fit(read_document(path))[1].findings.problems
+    assert not fit(read_document(path))[1].mistakes
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -99,5 +99,5 @@ def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_pa
 
 def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:
     document = read_document(suite.config)
-    own_words = rand.convert(document.data, Findings(document)).data
+    own_words = rand.convert(document.data).data
     return merged(own_words, overrides)

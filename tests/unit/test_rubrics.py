@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.rubrics import load_rubrics, read_rubrics, suite_rubrics
+from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel
@@ -28,7 +29,12 @@ def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:
 def problems_of(
     folder: Path, text: str, name: str = "rubric.yml", scale: Any = "binary"
 ) -> Sequence[Problem]:
-    return suite_rubrics(written(folder, text, name), name, (), scale)[-1]
+    path = written(folder, text, name)
+    try:
+        document = read_document(path, file=name)
+    except InputError as error:
+        return error.problems
+    return suite_rubrics(document, str(path), (), scale)[-1]
 
 
 def only_problem(folder: Path, text: str, name: str = "rubric.yml", scale: Any = None) -> Problem:
