@@ -25,7 +25,7 @@ from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.text import counted
 from pytest_jrh.people.board import LabelBoard
-from pytest_jrh.people.labels import LabelBook, LabelTable
+from pytest_jrh.people.labels import LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import form_of, is_conversations, open_sources, tables, verdicts
@@ -60,7 +60,9 @@ def label_file(path: Path, options: Namespace) -> int:
     redact = Redactor(secrets_of(os.environ)).text
     board = LabelBoard(
         {"": BlindSection(sample=options.sample or len(cases), overlap=1.0)},
-        LabelBook(labels.people(), labels.write, redact=redact),
+        labels.people(),
+        labels.write,
+        redact=redact,
         reviewer=options.reviewer or None,
     )
     for case in cases:
@@ -69,8 +71,10 @@ def label_file(path: Path, options: Namespace) -> int:
     board.announce([""])
     board.end("")
     server = serve(Labelling(board))
-    number, others = labels.counts()
-    of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
+    number, number_of_others = labels.counts()
+    of_others = ""
+    if number_of_others:
+        of_others = f"; it keeps {number_of_others:,} of other cases or questions"
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
         f"without a text: {without_text:,}\n"
@@ -175,12 +179,12 @@ def _cases(items: Collection[_Item], rubric_text: str, file: str) -> list[Case]:
     return cases
 
 
-def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:
+def _rubrics(value: str, known_ids: Collection[str]) -> Sequence[Rubric]:
     """The rubrics of a file, or that of a text, before which its id may stand; without either, or
-    with an id alone, those of the `known` ids.
+    with an id alone, those of the `known_ids`.
     """
-    if not value or value in known:
-        return [Rubric(id_, id_) for id_ in known if value in ("", id_)]
+    if not value or value in known_ids:
+        return [Rubric(id_, id_) for id_ in known_ids if value in ("", id_)]
     path, text = Path(value), value
     suffix = path.suffix.lower()
     if suffix in (".yml", ".yaml", ".json"):
@@ -188,9 +192,9 @@ def _rubrics(value: str, known: Collection[str]) -> Sequence[Rubric]:
     if suffix in (".txt", ".md") or exists(path):
         text = read_text(path, value).strip()
     id_, _, instructions = text.partition(":")
-    if instructions[:1].isspace() and (id_ in known or len(id_.split()) == 1):
+    if instructions[:1].isspace() and (id_ in known_ids or len(id_.split()) == 1):
         return [Rubric(id_, instructions.strip())]
-    return [Rubric("".join(known) if len(known) == 1 else "", text)]
+    return [Rubric("".join(known_ids) if len(known_ids) == 1 else "", text)]
 
 
 def _case(item: _Item, rubric: Rubric) -> Case:

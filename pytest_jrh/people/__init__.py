@@ -173,10 +173,10 @@ def wrongly_labelled(results: Iterable[CaseResult], grounds: Grounds) -> list[Ca
     """The cases whose label most of the people who looked at them blind give otherwise, each once
     of a panel.
     """
-    people = grounds.blind_votes
-    made: dict[str, CaseResult] = {}
+    votes_by_case = grounds.blind_votes
+    wrong: dict[str, CaseResult] = {}
     for result in results:
-        votes = people.get(result.case_digest, ()) if not result.spec.derived else ()
+        votes = votes_by_case.get(result.case_digest, ()) if not result.spec.derived else ()
         if votes and result.label is not None and majority(votes) not in (None, result.label):
-            made.setdefault(made_case_id(result), result)
-    return list(made.values())
+            wrong.setdefault(made_case_id(result), result)
+    return list(wrong.values())

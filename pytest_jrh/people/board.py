@@ -25,7 +25,7 @@ from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Judgment
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.text import counted, name_problem
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.people.decisions import (
     CallEdit,
     Decision,
@@ -35,7 +35,7 @@ from pytest_jrh.people.decisions import (
     is_editable,
     with_edits,
 )
-from pytest_jrh.people.labels import LabelBook, PersonLabel
+from pytest_jrh.people.labels import PersonLabel, WriteLabel
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.records import case_digest
 
@@ -148,9 +148,10 @@ class Board(ABC):
     def progress(self) -> Progress:
         """How far it is."""
         with self._lock:
-            shown, done = self._shown_and_done()
             ended = len(self._announced & self._ended)
-            return Progress(len(self._announced), ended, shown, done, self.finalized)
+            return Progress(
+                len(self._announced), ended, *self._shown_and_done(), finalized=self.finalized
+            )
 
     @property
     def finalized(self) -> bool:
@@ -168,11 +169,12 @@ class Board(ABC):
 
     def line(self) -> str:
         """What a terminal shows meanwhile."""
-        now = self.progress()
-        made = ""
-        if now.ended < now.total:
-            made = f"{now.ended:,} of {counted(now.total, 'case')} made | "
-        return f"jrh: {made}{now.shown:,} to {self.task}, {now.done:,} done | Finish goes on"
+        progress = self.progress()
+        making = ""
+        if progress.ended < progress.total:
+            making = f"{progress.ended:,} of {counted(progress.total, 'case')} made | "
+        to_do = f"{progress.shown:,} to {self.task}, {progress.done:,} done"
+        return f"jrh: {making}{to_do} | Finish goes on"
 
 
 @frozen
@@ -232,7 +234,7 @@ class ReviewBoard(Board):
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
         """Keep what the judge in the case's spec decided."""
         with self._lock:
-            entry = self._entries.get(short_digest(generation_id(case.spec), KEY_LENGTH))
+            entry = self._entries.get(ReviewCase.of(case).key)
             if entry is not None:
                 judged = {**entry.judged, case.spec.judge or "": judgment}
                 self._put(replace(entry, judged=judged))
@@ -340,9 +342,9 @@ class ReviewBoard(Board):
             return self.version, tuple(map(self._decided, changed))
 
     def _shown_and_done(self) -> tuple[int, int]:
-        shown = [entry for entry in self._entries.values() if not entry.rejected]
-        decided = [entry for entry in shown if self._decided(entry).decision is not None]
-        return len(shown), len(decided)
+        open_to_decide = [entry for entry in self._entries.values() if not entry.rejected]
+        decided = [entry for entry in open_to_decide if self._decided(entry).decision is not None]
+        return len(open_to_decide), len(decided)
 
     def _to_decide(self, key: str, digest: str) -> tuple[ReviewCase, Decision]:
         """A case to decide about, and the decision that is to be changed."""
@@ -446,7 +448,8 @@ _LATE = "without a label when the reviewer finished"
 class LabelBoard(Board):
     """The cases of some suites on their way to people's labels; no case waits for one.
 
-    `settings` are those of each suite, and `book` keeps the labels; `reviewer` is the only one who
+    `settings` are those of each suite. `people` are the labels that the files hold already, and
+    `write` adds to them; `redact` is applied to what people type. `reviewer` is the only one who
     labels, where the command line names one. Reviewers and cases go by keys that are drawn at
     random, the same case by another one for each reviewer.
 
@@ -459,14 +462,21 @@ class LabelBoard(Board):
     def __init__(
         self,
         settings: Mapping[str, BlindSection],
-        book: LabelBook,
+        people: Iterable[PersonLabel],
+        write: WriteLabel,
         *,
+        redact: Callable[[str], str],
         reviewer: str | None = None,
     ) -> None:
         super().__init__()
         self._settings = settings
-        self._book = book
+        self._write = write
+        self._redact = redact
         self.reviewer = reviewer
+        # What each person said of a case since he or she last took it back, by the case's digest.
+        self._labels: dict[str, dict[str, list[PersonLabel]]] = {}
+        for label in people:
+            self._count(label)
         # A digest of what a reviewer may not know would say it to whoever can compute it.
         self._secret = secrets.token_bytes(32)
         self._drawn: set[str] = set()
@@ -522,7 +532,7 @@ class LabelBoard(Board):
             cases = []
             for assigned in self._numbered(self._names[reviewer]):
                 digest = assigned.entry.digest
-                is_anyones = digest in self._shared or not self._book.labelled_by(digest)
+                is_anyones = digest in self._shared or not self._is_labelled(digest)
                 if is_anyones or not assigned.is_open:
                     cases.append(assigned)
             return cases
@@ -574,20 +584,40 @@ class LabelBoard(Board):
                     self._keep(assigned, name, None, note=_LATE, withdrawn=True)
             self._finished.add(name)
             self.version += 1
-            others = sorted(set(self._names.values()) - self._finished)
-        if not others:
+            unfinished = sorted(set(self._names.values()) - self._finished)
+        if not unfinished:
             self.finalize()
-        return tuple(others)
+        return tuple(unfinished)
 
-    def _keep(self, assigned: Assigned, name: str, label: int | None, **more: Any) -> None:
-        """Keep what the reviewer of this name says of a case."""
+    def _keep(
+        self, assigned: Assigned, name: str, label: int | None, *, note: str = "", **flags: Any
+    ) -> None:
+        """Keep what the reviewer of this name says of a case, on the disk first."""
         entry = assigned.entry
-        self._book.keep(entry.case, PersonLabel(entry.digest, name, label, **more))
+        note = self._redact(storable(note.strip())[0])
+        person_label = PersonLabel(entry.digest, name, label, note=note, **flags)
+        self._write(entry.case, person_label)
+        self._count(person_label)
         self.version += 1
 
+    def _count(self, label: PersonLabel) -> None:
+        by_reviewer = self._labels.setdefault(label.case_digest, {})
+        if label.withdrawn:
+            by_reviewer.pop(label.reviewer, None)
+        by_reviewer.setdefault(label.reviewer, []).append(label)
+
+    def _is_labelled(self, digest: str) -> bool:
+        """Whether anybody has labelled a case."""
+        by_reviewer = self._labels.get(digest, {})
+        return any(not labels[-1].withdrawn for labels in by_reviewer.values())
+
+    def _has_blind(self, digest: str) -> bool:
+        """Whether anybody has labelled a case blind."""
+        by_reviewer = self._labels.get(digest, {})
+        return any(label.blind for labels in by_reviewer.values() for label in labels)
+
     def _shown_and_done(self) -> tuple[int, int]:
-        labelled = [digest for digest in self._drawn if self._book.labelled_by(digest)]
-        return len(self._drawn), len(labelled)
+        return len(self._drawn), sum(map(self._is_labelled, self._drawn))
 
     def _draw(self) -> None:
         """Draw of each suite a sample of the cases that are judged, as no other label counts for a
@@ -599,7 +629,7 @@ class LabelBoard(Board):
             settings = self._settings[suite]
             rejected = {entry.digest for entry in entries if entry.rejected}
             judged = {entry.digest for entry in entries} - rejected
-            labelled = frozenset(filter(self._book.has_blind, judged | rejected))
+            labelled = frozenset(filter(self._has_blind, judged | rejected))
             of_rejected = settings.sample
             if judged:
                 of_rejected = round(len(rejected) * min(1.0, settings.sample / len(judged)))
@@ -616,7 +646,8 @@ class LabelBoard(Board):
             self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)
         has_finished = name in self._finished
         for number, digest in enumerate(self._orders.get(name, ()), 1):
-            label = self._book.of(digest, name)
+            labels = self._labels.get(digest, {}).get(name)
+            label = labels[-1] if labels else None
             # What was labelled in an earlier session is in a report of it.
             is_unseen = label is None or (digest, name) in self._given
             yield Assigned(
@@ -668,14 +699,15 @@ class ReviewDesk:
         """
         if not self._shows(case.spec):
             return False
-        shown: Case | None = case
-        if self.page is not self.board:
-            try:
-                shown = self.as_decided(case)
-            except NoVerdictCase:
-                shown = None
-        self.page.end(generation_id(case.spec), shown)
-        return self.page is self.board and not self.page.finalized
+        case_id = generation_id(case.spec)
+        if self.page is self.board:
+            self.page.end(case_id, case)
+            return not self.page.finalized
+        try:
+            self.page.end(case_id, self.as_decided(case))
+        except NoVerdictCase:
+            self.page.end(case_id)
+        return False
 
     def decision(self, case: Case) -> tuple[HumanReview, Decision | None]:
         """What people decided about this very version of a case, in a word and in full."""

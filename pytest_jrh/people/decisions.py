@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -104,28 +103,27 @@ class DecisionStore:
     """The decisions of one file, one a line; of several about a case the last one counts.
 
     Loading raises `InputError` for a line that is no decision; a last line that a killed process
-    left unfinished is ignored, and gone with the next decision. `redactor` takes secrets out of
-    what people type.
+    left unfinished is ignored, and replaced by the next decision. `redactor` takes secrets out of
+    what people type. Of several threads one at a time may use it.
     """
 
     def __init__(self, path: Path, redactor: Redactor = NO_SECRETS) -> None:
-        self.path = path
+        self._path = path
         self._redactor = redactor
-        self._decisions = _load(path)
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._decisions)
+        self._decisions: dict[str, Decision] = {}
+        for _, decision in parsed_lines(path, _parsed, "this line is not a decision", _ANEW):
+            if isinstance(decision, Decision):
+                self._decisions[decision.case_id] = decision
+            else:
+                self._decisions.pop(decision.case_id, None)
 
     def get(self, case_id: str) -> Decision | None:
         """The last decision about a case, whichever version of it it was about."""
-        with self._lock:
-            return self._decisions.get(case_id)
+        return self._decisions.get(case_id)
 
     def snapshot(self) -> dict[str, Decision]:
         """The decisions of this moment, by case id."""
-        with self._lock:
-            return dict(self._decisions)
+        return dict(self._decisions)
 
     def append(self, decision: Decision) -> Decision:
         """Put a decision on the disk before it counts; gives it as stored.
@@ -135,21 +133,18 @@ class DecisionStore:
         record = storable(decision.model_dump(mode="json", exclude_defaults=True))[0]
         clean = self._redactor.value(record)
         stored = Decision.model_validate(clean, strict=False)
-        with self._lock:
-            self._append(clean)
-            self._decisions[stored.case_id] = stored
+        self._append(clean)
+        self._decisions[stored.case_id] = stored
         return stored
 
     def withdraw(self, case_id: str) -> None:
         """Take the decision about a case back; nothing is written where there is none."""
-        with self._lock:
-            if case_id in self._decisions:
-                self._append({"case_id": case_id, "action": "withdrawn"})
-                del self._decisions[case_id]
+        if case_id in self._decisions:
+            self._append({"case_id": case_id, "action": "withdrawn"})
+            del self._decisions[case_id]
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        line = encoded(json.dumps(record, ensure_ascii=False))
-        append_line(self.path, line)
+        append_line(self._path, encoded(json.dumps(record, ensure_ascii=False)))
 
 
 def open_stores(
@@ -260,17 +255,6 @@ def holds_acts(case: Case) -> bool:
 def is_editable(messages: Sequence[Message], index: int) -> bool:
     """Whether a person may change the text of this turn: assistant turns alone, as the editor."""
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
-
-
-def _load(path: Path) -> dict[str, Decision]:
-    """Read the last decision about each case."""
-    decisions: dict[str, Decision] = {}
-    for _, decision in parsed_lines(path, _parsed, "this line is not a decision", _ANEW):
-        if isinstance(decision, Decision):
-            decisions[decision.case_id] = decision
-        else:
-            decisions.pop(decision.case_id, None)
-    return decisions
 
 
 def _parsed(line: bytes) -> Decision | _Withdrawn:

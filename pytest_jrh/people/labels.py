@@ -30,7 +30,6 @@ from pytest_jrh.core.files import append_line, atomic_write, exists, relative_pa
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
@@ -134,9 +133,9 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
-        what = "scorers" if settings.scorer else "fields"
-        known = f"the {what} are {listed(known_names)}" if known_names else f"no run has {what}"
-        message = f"got {shown(name)}, which no run has; {known}"
+        nouns = "scorers" if settings.scorer else "fields"
+        hint = f"the {nouns} are {listed(known_names)}" if known_names else f"no run has {nouns}"
+        message = f"got {shown(name)}, which no run has; {hint}"
         return JoinedLabels(problems=[Problem(message, key=place)])
     if not settings.map and not joiner.ordinal:
         if problem := _unclear(place, rows):
@@ -329,13 +328,13 @@ class Joiner:
                 problem = Problem(str(error), file, row.line, str(error.path[0]), error.hint)
                 joined.problems.append(problem)
         for key, votes in votes_by_key.items():
-            given = [(value, row) for value, row in votes.values() if value is not None]
-            counts = Counter(value for value, _ in given)
+            values = [(value, row) for value, row in votes.values() if value is not None]
+            counts = Counter(value for value, _ in values)
             # Who cannot tell has voted, too: a majority of the others alone is none of all.
-            if counts and len(given) < len(votes) and 2 * max(counts.values()) <= len(votes):
+            if counts and len(values) < len(votes) and 2 * max(counts.values()) <= len(votes):
                 left_out[_UNDECIDED] += 1
-            elif given:
-                joined.labels[key] = _label(given, settings.labelled_by, kept_file or file)
+            elif values:
+                joined.labels[key] = _label(values, settings.labelled_by, kept_file or file)
         if left_out[_REWORDED] and not votes_by_key:
             message = "each label is of another wording of its rubric"
             hint = "label again, or where the meaning is the same, empty its column rubric_digest"
@@ -491,62 +490,13 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
                 raise InputError(message, str(path), number, "label")
             if label.withdrawn:
                 person = label.case_digest, label.reviewer
-                labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
+                labels = [said for said in labels if (said.case_digest, said.reviewer) != person]
             labels.append(label)
     return tuple(labels)
 
 
 WriteLabel: TypeAlias = Callable[[Case, PersonLabel], None]
 """Writes down what a person says of a case; raises `OSError` as it comes."""
-
-
-class LabelBook:
-    """The labels of the cases on a page, on the disk before they count.
-
-    `people` are those that the files hold already, and `write` adds to them; `redact` is applied to
-    what people type. Of several threads one at a time may use it.
-    """
-
-    def __init__(
-        self, people: Iterable[PersonLabel], write: WriteLabel, *, redact: Callable[[str], str]
-    ) -> None:
-        self._write = write
-        self._redact = redact
-        # What each person said of a case since he or she last took it back, by the case's digest.
-        self._labels: dict[str, dict[str, list[PersonLabel]]] = {}
-        for label in people:
-            self._count(label)
-
-    def of(self, digest: str, reviewer: str) -> PersonLabel | None:
-        """What a reviewer said last of a case; None where he or she never said anything."""
-        labels = self._labels.get(digest, {}).get(reviewer)
-        return labels[-1] if labels else None
-
-    def labelled_by(self, digest: str) -> frozenset[str]:
-        """Who has labelled a case."""
-        people = self._labels.get(digest, {})
-        return frozenset(name for name, labels in people.items() if not labels[-1].withdrawn)
-
-    def has_blind(self, digest: str) -> bool:
-        """Whether anybody has labelled a case blind."""
-        for labels in self._labels.get(digest, {}).values():
-            if any(label.blind for label in labels):
-                return True
-        return False
-
-    def keep(self, case: Case, label: PersonLabel) -> None:
-        """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
-        changed then.
-        """
-        label = replace(label, note=self._redact(storable(label.note.strip())[0]))
-        self._write(case, label)
-        self._count(label)
-
-    def _count(self, label: PersonLabel) -> None:
-        people = self._labels.setdefault(label.case_digest, {})
-        if label.withdrawn:
-            people.pop(label.reviewer, None)
-        people.setdefault(label.reviewer, []).append(label)
 
 
 _MERGED_BY_LINE = "labels.jsonl merge=union\n"

@@ -35,7 +35,7 @@ from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
 from pytest_jrh.people.decisions import Decision, has_decisions, open_stores
-from pytest_jrh.people.labels import LabelBook, PersonLabel, write_beside_cases
+from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.failures import FailureText, disagreement_text, unscored_text
 from pytest_jrh.reports.session import progress_line
@@ -442,8 +442,8 @@ class Reviewing:
 
             reviewer, redact = self._session.options.reviewer, self._session.redactor.text
             settings = {suite.name: suite.config.blind for suite in suites}
-            book = LabelBook(people, write_beside_cases(suites), redact=redact)
-            self._labels = LabelBoard(settings, book, reviewer=reviewer)
+            write = write_beside_cases(suites)
+            self._labels = LabelBoard(settings, people, write, redact=redact, reviewer=reviewer)
         desk = self.desk
         assert desk is not None
         for suite in suites:

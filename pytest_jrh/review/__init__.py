@@ -94,53 +94,53 @@ class ReviewedCases(SessionCases):
     """Cases to decide about, as the report lays them out; `people` gave labels blind."""
 
     def __init__(self, cases: Iterable[Reviewed], people: Sequence[PersonLabel] = ()) -> None:
-        self.reviewed = {one.entry.case_id: one for one in cases}
+        self.reviewed: dict[str, Reviewed] = {}
         results: list[CaseResult] = []
         rubrics = {}
-        grounds: dict[str, Grounds] = {}
-        for one in self.reviewed.values():
-            case = one.case
-            results += _results(one)
+        grounds = {}
+        for reviewed in cases:
+            self.reviewed[reviewed.entry.case_id] = reviewed
+            results += _results(reviewed)
+            case = reviewed.case
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
-            if case.spec.suite not in grounds:
-                is_ordered = case.scale.is_ordered
-                grounds[case.spec.suite] = Grounds(ordinal=is_ordered, people=tuple(people))
+            grounds[case.spec.suite] = Grounds(case.scale.is_ordered, people=tuple(people))
         super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
-        one = self.reviewed[made_case_id(result)]
-        return one.case, case_turns(one.case)
+        case = self.reviewed[made_case_id(result)].case
+        return case, case_turns(case)
 
-    def row(self, made: str) -> JsonValues:
+    def row(self, made_id: str) -> JsonValues:
         """A case as one entry of the list of those to decide about."""
-        one = self.reviewed[made]
-        action = one.decision.action if one.decision else ""
+        reviewed = self.reviewed[made_id]
+        entry, decision = reviewed.entry, reviewed.decision
         return {
-            **super().row(made),
-            "digest": one.entry.digest,
-            "decision": "rejected by the verifier" if one.entry.rejected else one.word,
-            "action": action,
-            "note": one.decision.note if one.decision else "",
-            "label": one.case.expected,
-            "made_label": one.entry.case.expected,
+            **super().row(made_id),
+            "digest": entry.digest,
+            "decision": "rejected by the verifier" if entry.rejected else reviewed.word,
+            "action": decision.action if decision else "",
+            "note": decision.note if decision else "",
+            "label": reviewed.case.expected,
+            "made_label": entry.case.expected,
         }
 
-    def body(self, made: str) -> JsonValues:
+    def body(self, made_id: str) -> JsonValues:
         """All else of it: how it was made, and what judges and people say of it."""
-        one = self.reviewed[made]
-        case, no_case = one.case, one.entry.case.outcome.no_case
-        closed, editable = "", []
+        reviewed = self.reviewed[made_id]
+        case, no_case = reviewed.case, reviewed.entry.case.outcome.no_case
+        closed = ""
+        editable = [
+            index for index in range(len(case.messages)) if is_editable(case.messages, index)
+        ]
         if no_case is not None:
             closed = _REJECTED.format(no_case)
-        else:
-            places = range(len(case.messages))
-            editable = [index for index in places if is_editable(case.messages, index)]
+            editable = []
         return {
-            **super().body(made),
+            **super().body(made_id),
             "labels": _labels(case),
             "editable": editable,
             "closed": closed,
-            "void": one.void.action if one.void else "",
+            "void": reviewed.void.action if reviewed.void else "",
         }
 
 
@@ -185,14 +185,14 @@ def _rubric_key(case: Case) -> str:
 def bare_body(assigned: Assigned) -> JsonValues:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    what = "Which level of" if case.scale.is_ordered else "Does the run violate"
+    asks = "Which level of" if case.scale.is_ordered else "Does the run violate"
     return {
         "turns": bare_turns(case.messages),
         "voices": [],
         "facts": [],
         "commands": [],
         "labels": _labels(case),
-        "question": f"{what} {case.rubric.id}?",
+        "question": f"{asks} {case.rubric.id}?",
     }
 
 
@@ -264,34 +264,31 @@ class Deciding:
     def news(self, since: int) -> tuple[int, JsonValues]:
         """The present version, and what is new since an earlier one."""
         version, changed = self.board.changes(since)
-        cases = self._cases(*changed)
+        cases = ReviewedCases(changed, self._people)
         return version, {
             "all": since < 0,
-            "rows": [printable(cases.row(made)) for made in cases.reviewed],
+            "rows": [printable(cases.row(made_id)) for made_id in cases.reviewed],
             "rubrics": printable(cases.rubrics()),
             "progress": asdict(self.board.progress()),
         }
 
-    def _cases(self, *reviewed: Reviewed) -> ReviewedCases:
-        return ReviewedCases(reviewed, self._people)
-
     def _row(self, reviewed: Reviewed) -> object:
-        return printable(self._cases(reviewed).row(reviewed.entry.case_id))
+        return printable(ReviewedCases([reviewed], self._people).row(reviewed.entry.case_id))
 
     def _case(self, request: PageRequest) -> object:
         reviewed = self.board.get(request.names["key"])
-        return printable(self._cases(reviewed).body(reviewed.entry.case_id))
+        return printable(ReviewedCases([reviewed], self._people).body(reviewed.entry.case_id))
 
     def _turn(self, request: PageRequest) -> object:
         """A turn to be edited: its text and calls, and those before all edits."""
         case, index = self.board.get(request.names["key"]).case, request.names["index"]
         if not is_editable(case.messages, index):
             raise LookupError(index)
-        now = before = _turn_texts(case, case.messages, index)
+        edited = before = _turn_texts(case, case.messages, index)
         for pair in turn_pairs(case.run.messages, case.messages):
             if pair.new == index and pair.old is not None:
                 before = _turn_texts(case, case.run.messages, pair.old)
-        return {**now, "before": before}
+        return {**edited, "before": before}
 
     def _decide(self, request: PageRequest) -> object:
         body, key = request.read(_Decision), request.names["key"]
@@ -357,19 +354,20 @@ class AgentTemplate:
         """As JSON values: `text` is what is used now, from `file` where that is an override, and
         `default` what is used without one.
         """
-        default, stage, text = self._default(), STAGES[self.stage], None
-        if exists(self._override):
+        stage, test = STAGES[self.stage], self.test.name
+        text = default = self._default().source
+        is_overridden = exists(self._override)
+        if is_overridden:
             text = read_text(self._override, str(self._override))
-        module, test = self.suite.module_name, self.test.name
         return {
             "key": self.key,
             "suite": self.suite.name,
             "test": test,
             "stage": self.stage,
-            "file": f"inputs/custom_prompts/{module}/{test}/{self.stage}.md",
-            "default": default.source,
-            "text": default.source if text is None else text,
-            "overridden": text is not None,
+            "file": f"inputs/custom_prompts/{self.suite.module_name}/{test}/{self.stage}.md",
+            "default": default,
+            "text": text,
+            "overridden": is_overridden,
             "variables": sorted(stage.variables),
             "required": sorted(stage.required),
         }

@@ -15,7 +15,7 @@ from pytest_jrh.core.runs import Label
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
-from pytest_jrh.people.labels import LabelBook, write_beside_cases
+from pytest_jrh.people.labels import write_beside_cases
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
@@ -104,8 +104,9 @@ def labelling(
     redact: Callable[[str], str] = str,
 ) -> LabelBoard:
     """The board of a session that has made these cases."""
-    book = LabelBook(people, write_beside_cases([suite]), redact=redact)
-    board = LabelBoard({suite.name: suite.config.blind}, book, reviewer=reviewer)
+    settings = {suite.name: suite.config.blind}
+    write = write_beside_cases([suite])
+    board = LabelBoard(settings, people, write, redact=redact, reviewer=reviewer)
     made = list(cases)
     board.announce({generation_id(case.spec) for case in made})
     for case in made:

@@ -93,14 +93,15 @@ def test_a_stored_case_that_is_edited_again_has_an_edit_more() -> None:
 
 
 def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None:
-    store = DecisionStore(tmp_path / "decisions.jsonl", Redactor(["s3cret"]))
+    path = tmp_path / "decisions.jsonl"
+    store = DecisionStore(path, Redactor(["s3cret"]))
     secret = CallEdit(tool="s3cret", arguments={"key": ["s3cret"], "s3cret": 1}, result="s3cret")
     store.append(decision(TurnEdit(message_index=1, content="", calls=(secret,))))
-    (turn,) = DecisionStore(store.path).snapshot()["id"].turns
+    (turn,) = DecisionStore(path).snapshot()["id"].turns
     arguments = {"key": [REDACTED], REDACTED: 1}
     assert turn.calls == (CallEdit(tool=REDACTED, arguments=arguments, result=REDACTED),)
     store.append(decision(TurnEdit(message_index=1, content="so")))
-    assert b"calls" not in store.path.read_bytes().splitlines()[-1]
+    assert b"calls" not in path.read_bytes().splitlines()[-1]
 
 
 def test_a_call_of_another_tool_has_its_result_and_none_of_the_old_reasoning() -> None:

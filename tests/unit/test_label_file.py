@@ -23,7 +23,7 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
-from pytest_jrh.people.labels import LabelBook, LabelTable, PersonLabel
+from pytest_jrh.people.labels import LabelTable, PersonLabel
 from pytest_jrh.review.serving import Page
 from pytest_jrh.sources import tables
 from pytest_jrh.store.records import case_digest
@@ -262,20 +262,14 @@ def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
     assert {result.run_id: result.label for result in results} == labels
 
 
-def labels_of(cases: Sequence[Case]) -> LabelBook:
-    """The labels of these cases, kept as the command keeps them."""
-    table = LabelTable(Path("labels.csv"), cases, "")
-    return LabelBook(table.people(), table.write, redact=str)
-
-
 def test_a_note_is_read_as_it_was_written() -> None:
     [case] = label_here(table(1), *POLITE)
     notes = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
-    book = labels_of([case])
+    labels = LabelTable(Path("labels.csv"), [case], "")
     for number, note in enumerate(notes):
         said = PersonLabel(case_digest(case), f"=ann {number}", 0, blind=True, note=note)
-        book.keep(case, said)
-    first, *others = LabelTable(Path("labels.csv"), [case], "").rows()
+        labels.write(case, said)
+    first, *others = labels.rows()
     assert [row.note for row in others] == [tables.as_text(note) for note in notes]
     assert [row.annotator for row in others] == [f"=ann {number}" for number in range(len(notes))]
     assert {row.digest for row in others} == {first.digest}
@@ -351,9 +345,9 @@ def test_no_label_is_lost_where_several_commands_write() -> None:
     cases, names = label_here(table(25), *POLITE), ["ben", "cay", "dan"]
 
     def label_all(name: str) -> None:
-        book = labels_of(cases)
+        labels = LabelTable(Path("labels.csv"), cases, "")
         for case in cases:
-            book.keep(case, PersonLabel(case_digest(case), name, 0, blind=True))
+            labels.write(case, PersonLabel(case_digest(case), name, 0, blind=True))
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(label_all, names))
