@@ -262,9 +262,8 @@ def _doubts(session: Session) -> Iterator[Block]:
         if flicker := flicker_sentence(section.total):
             yield Sentence(f"{judge}{flicker}")
     for decision in session.decisions.values():
-        for cases in topics.gate_cases(decision, session):
-            if not _is_read_first(cases):
-                yield cases
+        _, other_lists = topics.gate_cases(session, decision)
+        yield from other_lists
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session)
@@ -273,11 +272,6 @@ def _doubts(session: Session) -> Iterator[Block]:
     for panel in session.panels:
         of = f" of {one_line(panel.suite)}" if len(session.panels) > 1 else ""
         yield Sentence(f"panel{of}: {topics.majority_sentence(panel)}")
-
-
-def _is_read_first(cases: Cases) -> bool:
-    """Whether cases are among those to read first, or pytest names them."""
-    return cases.title in ("regressions", "unscored") or cases.title.startswith("disagreements")
 
 
 def _warnings(session: Session, section: figures.Section) -> list[str]:
@@ -305,9 +299,8 @@ def _details(session: Session) -> Iterator[Block]:
         if len(session.decisions) > 1:
             title += f" about {suite}"
         blocks: list[Block] = [*map(Sentence, topics.certainty_sentences(decision))]
-        for cases in topics.gate_cases(decision, session):
-            if _is_read_first(cases):
-                blocks.append(cases)
+        read_first, _ = topics.gate_cases(session, decision)
+        blocks += read_first
         if blocks:
             yield Section(title, tuple(blocks))
     for section in session.sections:

@@ -31,13 +31,7 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
 from pytest_jrh.stats.changes import LEVEL, SetChange
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import (
-    decimal,
-    left_out,
-    range_text,
-    reasons,
-)
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.figures import decimal, range_text
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.panels import Panel, made_case_id
 from pytest_jrh.stats.statistics import reasoning_disagrees
@@ -87,40 +81,45 @@ def _set_name(change: SetChange) -> str:
     return f"{name} by {one_line(change.judge)}" if change.judge else name
 
 
-def gate_cases(decision: Decision, session: Session) -> list[Cases]:
-    """The cases that changed, count against a limit, or are missing; no list is empty."""
+def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[Cases]]:
+    """The cases that changed, count against a limit, or are missing: first the lists that the cases
+    to read first come from, or whose cases pytest names, then the others. No list is empty.
+    """
     remarks = dict.fromkeys(decision.flickered, "by flicker: the judge has not changed")
     remarks |= decision.unscored
-    new, others = [], []
+    disagreements = "disagreements"
+    new, not_comparable = [], []
     if decision.comparison is not None:
+        disagreements = "disagreements not in the baseline"
         named_above = {*decision.never_reported, *decision.unscored, *decision.new_wrong}
-        for case, why in decision.comparison.not_comparable.items():
-            if case in named_above:
+        for case_id, reason in decision.comparison.not_comparable.items():
+            if case_id in named_above:
                 continue
-            if why == NOT_IN_BASELINE:
-                new.append(case)
+            if reason == NOT_IN_BASELINE:
+                new.append(case_id)
             else:
-                others.append(case)
-                remarks[case] = why
+                not_comparable.append(case_id)
+                remarks[case_id] = reason
     # Where nothing decides, or an update accepts them, wrong verdicts are no news.
     is_news = decision.active and not decision.accepted
-    against = "" if decision.comparison is None else " not in the baseline"
-    lists: tuple[tuple[str, Iterable[str], Weight], ...] = (
-        ("regressions", decision.regressions, "bad"),
-        ("fixes", decision.fixes, "good"),
-        ("accepted into the baseline, though wrong", decision.accepted, "warning"),
-        (f"disagreements{against}", decision.new_wrong if is_news else (), "bad"),
-        ("never reported", decision.never_reported, "bad"),
-        ("unscored", decision.unscored, "bad"),
-        ("new since the baseline", new, "muted"),
-        ("not comparable with the baseline", others, "warning"),
-    )
-    blocks = []
-    for title, cases, weight in lists:
-        named = tuple(session.named(case, remarks.get(case, "")) for case in cases)
-        if named:
-            blocks.append(Cases(title, named, weight))
-    return blocks
+
+    def cases(title: str, case_ids: Iterable[str], weight: Weight) -> list[Cases]:
+        named = tuple(session.named(case_id, remarks.get(case_id, "")) for case_id in case_ids)
+        return [Cases(title, named, weight)] if named else []
+
+    read_first = [
+        *cases("regressions", decision.regressions, "bad"),
+        *cases(disagreements, decision.new_wrong if is_news else (), "bad"),
+        *cases("unscored", decision.unscored, "bad"),
+    ]
+    other_lists = [
+        *cases("fixes", decision.fixes, "good"),
+        *cases("accepted into the baseline, though wrong", decision.accepted, "warning"),
+        *cases("never reported", decision.never_reported, "bad"),
+        *cases("new since the baseline", new, "muted"),
+        *cases("not comparable with the baseline", not_comparable, "warning"),
+    ]
+    return read_first, other_lists
 
 
 def figures_table(section: figures.Section) -> Table:
@@ -137,7 +136,7 @@ def figures_table(section: figures.Section) -> Table:
 def left_out_blocks(session: Session) -> list[Block]:
     """What the figures leave out, how much of each, and why there is no case."""
     parts = []
-    for kind, number in left_out(session.results):
+    for kind, number in figures.left_out(session.results):
         # Of these the decision speaks.
         if kind != "unscored" or not session.decisions:
             parts.append(f"{number:,} {kind}")
@@ -163,7 +162,6 @@ def panel_blocks(session: Session) -> list[Block]:
     """How the judges of each panel agree, and the cases on which they are split."""
     sections: list[Block] = []
     for panel in session.panels:
-        blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         pairs = []
         for pair in panel.pairs:
             agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
@@ -172,11 +170,11 @@ def panel_blocks(session: Session) -> list[Block]:
                 Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
             )
             pairs.append(Row(" / ".join(pair.judges), cells))
+        blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         blocks.append(Table("judges", ("agree", "kappa"), tuple(pairs)))
         if panel.without_majority:
-            split_cases = panel.without_majority.items()
-            named = [session.named(case, reason) for case, reason in split_cases]
-            blocks.append(Cases("without a majority", tuple(named)))
+            cases = [session.named(*split_case) for split_case in panel.without_majority.items()]
+            blocks.append(Cases("without a majority", tuple(cases)))
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
     return sections
@@ -192,7 +190,7 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
         titles = tuple(f"judge gave {label}" for label in matrix.labels)
         yield Table("right answer", titles, tuple(rows))
     missing = []
-    for title, reason, names in reasons(section):
+    for title, reason, names in figures.reasons(section):
         missing.append(f"{title}: {reason} ({', '.join(names)})")
     if missing:
         yield Points(tuple(missing))
@@ -207,7 +205,7 @@ def majority_sentence(panel: Panel) -> str:
     return f"{text}, none in {undecided:,}" if undecided else text
 
 
-_WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
+_DECISIONS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
 
 
 def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -218,73 +216,69 @@ def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
     """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
-    reworded = _made_once(result for result in results if result.extra.reworded)
-    unreviewed = (result for result in reworded if not result.is_accepted)
-    return grouped(((result.spec.suite, result.spec.rubric_id), result) for result in unreviewed)
+    reworded: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in _made_once(result for result in results if result.extra.reworded):
+        if not result.is_accepted:
+            reworded.setdefault((result.suite, result.rubric_id), []).append(result)
+    return reworded
 
 
-def altered_cases(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """The cases that were changed on the disk, and that nobody has reviewed since."""
-    altered = _made_once(result for result in results if result.extra.altered)
-    return [result for result in altered if not result.is_accepted]
-
-
-def unsettled_blocks(session: Session) -> list[Block]:
-    """The models that are others than before, and all labels to look at again."""
-
-    def cases(sentence: str, results: Iterable[CaseResult]) -> Cases:
-        names = tuple(session.named(result.case_id) for result in results)
-        return Cases(sentence, names, "warning")
-
-    blocks: list[Block] = [Sentence(text, "warning") for text in session.model_changes]
-    for (suite, rubric), reworded in reworded_rubrics(session.results).items():
-        sentence = (
-            f"{counted(len(reworded), 'case')} of the rubric {rubric!r} (suite {suite}) had "
-            "another text of the rubric when made: labels stand for that text, verdicts for the "
-            "present one. Review them with --jrh-review."
-        )
-        blocks.append(cases(sentence, reworded))
-    if altered := altered_cases(session.results):
-        sentence = (
-            f"{counted(len(altered), 'case')} changed on the disk after being made (the record no "
-            "longer fits its case_digest), and nobody has confirmed the label since. Restore the "
-            "file, or review the cases with --jrh-review."
-        )
-        blocks.append(cases(sentence, altered))
-    for equal in contradicting_cases(session.results):
-        labels = " and ".join(map(str, _labels(equal)))
-        sentence = (
-            f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
-            f"labels ({labels}): not all can be right. Review them with --jrh-review."
-        )
-        blocks.append(cases(sentence, equal))
-    return blocks
-
-
-def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
+def contradicting_cases(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
-    known = _made_once(result for result in results if result.extra.content)
-    made = (result for result in known if result.outcome in MADE)
-    equal = grouped(((result.spec.suite, result.extra.content), result) for result in made)
-    return [tuple(cases) for cases in equal.values() if len(_labels(cases)) > 1]
+    equal: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in _made_once(result for result in results if result.extra.content):
+        if result.outcome in MADE:
+            equal.setdefault((result.suite, result.extra.content), []).append(result)
+    return [cases for cases in equal.values() if len(_labels(cases)) > 1]
 
 
 def _labels(cases: Iterable[CaseResult]) -> list[int]:
     return sorted({result.label or 0 for result in cases})
 
 
-def review_blocks(session: Session) -> list[Block]:
+def unsettled_blocks(session: Session) -> Iterator[Block]:
+    """The models that are others than before, and all labels to look at again."""
+    for text in session.model_changes:
+        yield Sentence(text, "warning")
+    for (suite, rubric), reworded in reworded_rubrics(session.results).items():
+        text = (
+            f"{counted(len(reworded), 'case')} of the rubric {rubric!r} (suite {suite}) had "
+            "another text of the rubric when made: labels stand for that text, verdicts for the "
+            "present one. Review them with --jrh-review."
+        )
+        yield _warning_cases(session, text, reworded)
+    altered = _made_once(result for result in session.results if result.extra.altered)
+    altered = [result for result in altered if not result.is_accepted]
+    if altered:
+        text = (
+            f"{counted(len(altered), 'case')} changed on the disk after being made (the record no "
+            "longer fits its case_digest), and nobody has confirmed the label since. Restore the "
+            "file, or review the cases with --jrh-review."
+        )
+        yield _warning_cases(session, text, altered)
+    for equal in contradicting_cases(session.results):
+        labels = " and ".join(map(str, _labels(equal)))
+        text = (
+            f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
+            f"labels ({labels}): not all can be right. Review them with --jrh-review."
+        )
+        yield _warning_cases(session, text, equal)
+
+
+def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) -> Cases:
+    return Cases(title, tuple(session.named(result.case_id) for result in results), "warning")
+
+
+def review_blocks(session: Session) -> Iterator[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
-    blocks: list[Block] = []
     reviewed = _made_once(result for result in session.results if result.extra.review)
     counts = Counter(result.extra.review for result in reviewed)
-    if decided := ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]):
-        blocks.append(Sentence(f"Reviewed by people: {decided}."))
-    void = [session.named(result.case_id) for result in reviewed if result.extra.review == "void"]
+    if decided := ", ".join(f"{counts[word]:,} {word}" for word in _DECISIONS if counts[word]):
+        yield Sentence(f"Reviewed by people: {decided}.")
+    void = [result for result in reviewed if result.extra.review == "void"]
     if void:
         title = "decisions that are void, as the case was made in another way since"
-        blocks.append(Cases(title, tuple(void), "warning"))
-    return blocks
+        yield _warning_cases(session, title, void)
 
 
 _MOST_TURNS = 8
@@ -316,10 +310,10 @@ class ShownCount:
 def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     """Count the edited turns that a judge was shown, and all turns of cases without edits."""
     counts = []
-    missed = sum(map(bool, map(_missed, results)))
+    missed = sum(bool(_missed(result)) for result in results)
     for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
-        turns = not_shown = unknown = 0
-        unseen, cut_by_server, cuts = [], [], set()
+        turns = not_shown = unknown = missed_unseen = right_by_luck = 0
+        cases, cut_by_server, cuts = [], [], set()
         for result in results:
             shown = result.extra.shown
             if shown is None or shown.is_whole != is_whole:
@@ -328,24 +322,25 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
             not_shown += len(shown.missing)
             unknown += shown.unknown
             if shown.missing:
-                unseen.append(result)
+                cases.append(result.case_id)
                 cuts.add(shown.cut)
+                missed_unseen += bool(_missed(result))
+                right_by_luck += result.outcome == "agree" and not is_whole
             if shown.read:
                 cut_by_server.append(result.case_id)
-        counts.append(
-            ShownCount(
-                name,
-                turns,
-                not_shown,
-                unknown,
-                cases=tuple(result.case_id for result in unseen),
-                missed=missed,
-                missed_unseen=sum(map(bool, map(_missed, unseen))),
-                right_by_luck=0 if is_whole else sum(case.outcome == "agree" for case in unseen),
-                cut=cuts.pop() if len(cuts) == 1 else 0,
-                cut_by_server=tuple(cut_by_server),
-            )
+        count = ShownCount(
+            name,
+            turns,
+            not_shown,
+            unknown,
+            tuple(cases),
+            missed,
+            missed_unseen,
+            right_by_luck,
+            cut=cuts.pop() if len(cuts) == 1 else 0,
+            cut_by_server=tuple(cut_by_server),
         )
+        counts.append(count)
     return counts
 
 
@@ -361,38 +356,41 @@ def not_shown_text(result: CaseResult) -> str:
     if shown.is_whole:
         return f"not shown {len(shown.missing):,} of {counted(shown.turns, 'turn')}"
     turns = listed((f"[{index}]" for index in shown.missing), _MOST_TURNS)
-    return f"not shown {turns}{': right by luck' if result.outcome == 'agree' else ''}"
+    luck = ": right by luck" if result.outcome == "agree" else ""
+    return f"not shown {turns}{luck}"
 
 
-def not_shown_blocks(session: Session) -> list[Block]:
+def not_shown_blocks(session: Session) -> Iterator[Cases]:
     """What judges were not shown, by judge, and the cases; none where they were shown all."""
-    blocks: list[Block] = []
     for subject, results in _by_judge(session):
         for count in shown_counts(results):
             if count.cut_by_server:
-                cases = [session.results_by_id[case] for case in count.cut_by_server]
-                named = [session.named(case.case_id, not_shown_text(case)) for case in cases]
-                title = (
+                text = (
                     f"{subject} has a server that read far fewer tokens than it was sent: it cut "
-                    f"the prompt of {counted(len(cases), 'case')}. A larger window is set by "
-                    "`params`, such as {num_ctx: 32768} for Ollama."
+                    f"the prompt of {counted(len(count.cut_by_server), 'case')}. A larger window "
+                    "is set by `params`, such as {num_ctx: 32768} for Ollama."
                 )
-                blocks.append(Cases(title, tuple(named), "warning"))
+                yield _unseen_cases(session, text, count.cut_by_server)
             if not count.cases:
                 continue
-            unseen = [session.results_by_id[case] for case in count.cases]
-            named = [session.named(case.case_id, not_shown_text(case)) for case in unseen]
-            cut = f": it cuts at {count.cut:,} characters" if count.cut else ""
-            fates = []
+            effects = []
             if count.missed_unseen:
                 [missed] = {_missed(result) for result in results} - {""}
-                fates.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
+                effects.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
             if count.right_by_luck:
-                fates.append(f"{count.right_by_luck:,} right by luck")
-            cost = ", ".join(fates) or counted(len(named), "case")
-            title = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
-            blocks.append(Cases(f"{title} ({cost}){cut}.", tuple(named), "warning"))
-    return blocks
+                effects.append(f"{count.right_by_luck:,} right by luck")
+            text = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
+            text += f" ({', '.join(effects) or counted(len(count.cases), 'case')})"
+            if count.cut:
+                text += f": it cuts at {count.cut:,} characters"
+            yield _unseen_cases(session, f"{text}.", count.cases)
+
+
+def _unseen_cases(session: Session, title: str, case_ids: Iterable[str]) -> Cases:
+    cases = []
+    for case_id in case_ids:
+        cases.append(session.named(case_id, not_shown_text(session.results_by_id[case_id])))
+    return Cases(title, tuple(cases), "warning")
 
 
 def _missed(result: CaseResult) -> str:
@@ -401,28 +399,25 @@ def _missed(result: CaseResult) -> str:
     return of_class.unseen if of_class is not None and result.outcome == "disagree" else ""
 
 
-def contradicted_blocks(session: Session) -> list[Block]:
+def contradicted_blocks(session: Session) -> Iterator[Cases]:
     """The verdicts whose reasoning ends in another one, by judge."""
-    blocks: list[Block] = []
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        named = []
-        for result in session.by_judge.get((section.suite, section.judge), ()):
-            if reasoning_disagrees(result):
-                named.append(session.named(result.case_id))
-        if named:
+        results = session.by_judge.get((section.suite, section.judge), ())
+        contradicted = list(filter(reasoning_disagrees, results))
+        if contradicted:
             title = f"{judge}verdicts against their own reasoning"
-            blocks.append(Cases(title, tuple(named), "warning"))
-    return blocks
+            yield _warning_cases(session, title, contradicted)
 
 
 def shown_sentences(session: Session) -> Iterator[str]:
     """Of how many turns each judge was shown, and of how many nobody can tell."""
     for subject, results in _by_judge(session):
         for count in shown_counts(results):
-            known = count.turns - count.unknown
-            if known:
-                yield f"{subject} was shown {known - count.not_shown:,} of {known:,} {count.name}."
+            known_turns = count.turns - count.unknown
+            if known_turns:
+                shown = known_turns - count.not_shown
+                yield f"{subject} was shown {shown:,} of {known_turns:,} {count.name}."
             if count.unknown:
                 reason = "is not recorded, or cannot be read"
                 if count.cut_by_server:
@@ -435,9 +430,8 @@ def shown_sentences(session: Session) -> Iterator[str]:
 
 def _by_judge(session: Session) -> Iterator[tuple[str, Sequence[CaseResult]]]:
     """The results by what their judge is called in a sentence."""
-    several_suites = len({suite for suite, _ in session.by_judge}) > 1
     for (suite, judge), results in session.by_judge.items():
-        subject = f"The judge {one_line(judge)}" if judge else "The judge"
-        if several_suites:
+        subject = f"The judge {one_line(judge)}".rstrip()
+        if len(session.suites) > 1:
             subject += f" of {one_line(suite)}"
         yield subject, results
