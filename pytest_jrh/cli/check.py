@@ -10,10 +10,10 @@ import shutil
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import REPORT_SUFFIXES
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted, log_line, wrapped
 
@@ -160,7 +160,7 @@ def check_file(options: argparse.Namespace) -> int:
     return 0 if checked.passed and not problems else 1
 
 
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
+def _settings(options: argparse.Namespace) -> Json:
     """The settings of `check_table` that the options name."""
     from pytest_jrh.cli.checking import CheckSettings
 
@@ -171,7 +171,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
             raise _mistake(f"--{name.replace('_', '-')}", f"has no meaning without --{needed}")
     if options.one and options.scale:
         raise _mistake("--one", "has no meaning with --scale")
-    meanings: dict[str, dict[str, Any]] = {}
+    meanings: dict[str, Json] = {}
     for name in ("map", "one"):
         meanings[name] = {}
         for word, value in values[name]:

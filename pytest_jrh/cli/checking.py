@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import NATURAL, CaseSpec
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.results import CaseResult, Extra
@@ -72,7 +72,7 @@ class CheckSettings:
     repeat: str = ""
     judge: str = ""
     labels: str | Path = ""
-    map: Mapping[str, Any] = field(default_factory=dict)
+    map: Fields = field(default_factory=dict)
     one: str | Mapping[str, str] = ""
     scale: tuple[int, int] | None = None
     threshold: float | None = None
@@ -148,7 +148,7 @@ class CheckedTable:
         return {name: reliability(by_judge[name]) for name in names}
 
 
-def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any) -> CheckedTable:
+def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> CheckedTable:
     """Check the verdicts of a table against its labels.
 
     `rows` is a file, of any form that `check` reads, or rows as mappings. The settings are those of

@@ -14,9 +14,8 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from pytest_jrh.core.documents import listed, printable
+from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
 from pytest_jrh.core.runs import AgentRun, Preprocessor
 from pytest_jrh.core.text import nearest_hint
@@ -34,14 +33,14 @@ _BLOCK_COMMENT = re.compile(r"""\s*(/\*|<!--|\"\"\"|''')""")
 _BLOCK_END = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''"}
 
 
-def drop_tool_messages(run: dict[str, Any]) -> None:
+def drop_tool_messages(run: Json) -> None:
     """Drop tools' messages, counted as `tool_messages_removed`; the assistant's calls stay."""
     messages = [message for message in run["messages"] if message.get("role") != "tool"]
     run["metadata"]["tool_messages_removed"] = len(run["messages"]) - len(messages)
     run["messages"] = messages
 
 
-def strip_tool_call_outputs(run: dict[str, Any]) -> None:
+def strip_tool_call_outputs(run: Json) -> None:
     """Empty what tools returned, also inside assistant messages; counted as
     `tool_call_outputs_stripped`, and 0 `tool_output_messages_removed`.
     """
@@ -58,7 +57,7 @@ def strip_tool_call_outputs(run: dict[str, Any]) -> None:
     run["metadata"]["tool_output_messages_removed"] = 0
 
 
-def drop_reasoning_traces(run: dict[str, Any]) -> None:
+def drop_reasoning_traces(run: Json) -> None:
     """Drop the reasoning blocks of every message. Counted as `reasoning_traces_removed`."""
     removed = 0
     for message in run["messages"]:
@@ -70,7 +69,7 @@ def drop_reasoning_traces(run: dict[str, Any]) -> None:
     run["metadata"]["reasoning_traces_removed"] = removed
 
 
-def keep_assistant_comment_lines(run: dict[str, Any]) -> None:
+def keep_assistant_comment_lines(run: Json) -> None:
     """Keep of the assistant's text only the lines that are comments, for agents that narrate in
     code.
 
@@ -92,7 +91,7 @@ def keep_assistant_comment_lines(run: dict[str, Any]) -> None:
     run["metadata"]["assistant_lines_removed"] = removed
 
 
-BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = {
+BUILT_IN: Mapping[str, Callable[[Json], None]] = {
     function.__name__: function
     for function in (
         drop_tool_messages,
@@ -149,7 +148,7 @@ def apply(
     """Run preprocessors in order on a copy of the run; raises Unscored (`input_error`)."""
     if not preprocessors:
         return run
-    state: dict[str, Any] = {key: getattr(run, key) for key in _KEYS}
+    state: Json = {key: getattr(run, key) for key in _KEYS}
     state |= {
         "messages": copy.deepcopy(list(run.messages)),
         "metadata": copy.deepcopy(dict(run.metadata)),
@@ -185,7 +184,7 @@ def apply(
     )
 
 
-def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object) -> str | None:
+def _step(state: Json, preprocessor: Preprocessor, raw_sample: object) -> str | None:
     """Apply one preprocessor to the run's dict, and say what is wrong with what it returned."""
     extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
     result: object = preprocessor(state, **extra)
@@ -200,7 +199,7 @@ def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object)
     return None
 
 
-def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
+def _mistake(state: Fields, run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
     if set(state) != set(_KEYS):
         return f"left the keys {listed(map(str, state))}; a run has {listed(_KEYS)}"
@@ -221,7 +220,7 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
     return None
 
 
-def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _blocks(message: Fields) -> list[Json]:
     content = message.get("content")
     return content if isinstance(content, list) else []
 

@@ -14,7 +14,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,8 @@ from pytest_jrh.core.transcript import storable
 KeyPath: TypeAlias = "tuple[str | int, ...]"
 Json: TypeAlias = "dict[str, Any]"
 """An object of JSON."""
+Fields: TypeAlias = "Mapping[str, Any]"
+"""The same, only to be read."""
 _Line = TypeVar("_Line")
 
 _LONGEST_VALUE = 80

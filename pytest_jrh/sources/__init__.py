@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
-from pytest_jrh.core.documents import LONGEST_HEAD, listed, other_kind, printable
+from pytest_jrh.core.documents import LONGEST_HEAD, Json, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
@@ -267,7 +267,7 @@ class Joined(Source):
         several have, followed by the names of their files.
         """
         names = self._names()
-        aliases: dict[str, Any] = dict(self._full_names)
+        aliases: Json = dict(self._full_names)
         for number, source in self._all():
             for alias, (run_id, epoch) in source.aliases().items():
                 key = None

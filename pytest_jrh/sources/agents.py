@@ -365,7 +365,7 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
 def _joined_turns(messages: Sequence[_Message]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
     turns: list[Json] = []
-    parts_by_id: dict[str, dict[str, Any]] = {}
+    parts_by_id: dict[str, Json] = {}
     for _, message in messages:
         content, message_id = message["content"], message.get("id")
         if not isinstance(message_id, str):

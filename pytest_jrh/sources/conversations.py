@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_jrh.core.documents import (
     DamagedError,
+    Json,
     KeyPath,
     check_depth,
     inside,
@@ -215,7 +216,7 @@ class _Reader:
             raise DamagedError(f"has the epoch {shown(epoch)}; must be an integer >= 0")
         return epoch
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> Json:
         """The metadata: an object as it is, any other value under its own name."""
         pointers = self._pointers.metadata
         if pointers is None:
@@ -358,7 +359,7 @@ def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
     return items
 
 
-def _part_of_log(value: dict[str, Any], key: str) -> tuple[dict[str, Any], KeyPath]:
+def _part_of_log(value: Json, key: str) -> tuple[Json, KeyPath]:
     """What a proxy's log has under the key, or the results of a batch in a `body` there."""
     path: KeyPath = ()
     for name in (key, "body"):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import SchemaValidator, to_json
 from pydantic_core import core_schema as form
 
-from pytest_jrh.core.documents import DamagedError, printable, shown
+from pytest_jrh.core.documents import DamagedError, Fields, Json, printable, shown
 from pytest_jrh.core.runs import AgentRun, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
@@ -61,8 +61,8 @@ class EvalLog(Source):
     def _prepare(self) -> None:
         # A `.json` log has no archive: its rows are the samples themselves.
         self._zip: zipfile.ZipFile | None = None
-        self._header: dict[str, Any] = {}
-        self._rows: dict[Key, dict[str, Any]] = {}
+        self._header: Json = {}
+        self._rows: dict[Key, Json] = {}
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -77,7 +77,7 @@ class EvalLog(Source):
 
     def fields(self) -> Iterator[RunFields]:
         for key in self._opened():
-            sample: dict[str, Any] = {}
+            sample: Json = {}
             # What is damaged has nothing, as its cases will say.
             with contextlib.suppress(DamagedError):
                 sample = self._stored(key)
@@ -141,7 +141,7 @@ class EvalLog(Source):
         self._unshown[run_id, epoch] = unshown_in(run.messages)
         return run, raw if with_raw else None
 
-    def _as_inspect_reads(self, data: dict[str, Any]) -> EvalSample:
+    def _as_inspect_reads(self, data: Json) -> EvalSample:
         from inspect_ai.log import EvalSample, resolve_sample_attachments
 
         # The context that Inspect's own readers give: a message without an id is not given a random
@@ -151,7 +151,7 @@ class EvalLog(Source):
             raise DamagedError(f"its attachments would be {too_big}")
         return resolve_sample_attachments(sample, True)  # noqa: FBT003
 
-    def _stored(self, key: Key) -> dict[str, Any]:
+    def _stored(self, key: Key) -> Json:
         # So long nobody closes the archive.
         with self._lock:
             row = self._opened().get(key)
@@ -164,7 +164,7 @@ class EvalLog(Source):
             raise DamagedError(f"the sample must be a JSON object, and is {shown(sample)}")
         return sample
 
-    def _opened(self) -> dict[Key, dict[str, Any]]:
+    def _opened(self) -> dict[Key, Json]:
         """The summaries of the samples, by storable id and epoch.
 
         What a file is, is said by what is in it, not by what it is called.
@@ -217,7 +217,7 @@ class EvalLog(Source):
             # Each compression has errors of its own.
             raise DamagedError(f"{name}: {error or type(error).__name__}", _HINT) from error
 
-    def _by_key(self, found: Any) -> dict[Key, dict[str, Any]]:
+    def _by_key(self, found: Any) -> dict[Key, Json]:
         if not isinstance(self._header, dict) or not isinstance(self._header.get("eval"), dict):
             raise DamagedError(
                 "it has no header with `eval`",
@@ -231,7 +231,7 @@ class EvalLog(Source):
             raise refused(self.path, message, hint)
         if not isinstance(found, list):
             raise DamagedError(f"its samples are {shown(found)}; must be a list")
-        rows: dict[Key, dict[str, Any]] = {}
+        rows: dict[Key, Json] = {}
         for number, row in enumerate(found, start=1):
             name, epoch = (row.get("id"), row.get("epoch")) if isinstance(row, dict) else (None, 0)
             if type(name) not in (int, str) or type(epoch) is not int:
@@ -247,7 +247,7 @@ class EvalLog(Source):
         return rows
 
 
-def _skip(row: Mapping[str, Any]) -> Skip | None:
+def _skip(row: Fields) -> Skip | None:
     messages, error = row.get("messages"), row.get("error")
     count = len(messages) if isinstance(messages, list) else row.get("message_count")
     if count != 0:
@@ -259,7 +259,7 @@ def _skip(row: Mapping[str, Any]) -> Skip | None:
     return Skip("no_messages", f"{why}: {printable(str(cause), _LONGEST_CAUSE)}")
 
 
-def is_plain(sample: Mapping[str, Any]) -> bool:
+def is_plain(sample: Fields) -> bool:
     """Whether Inspect would read these fields of a stored sample as they stand there."""
     try:
         _plain().validate_python(sample, strict=True)
@@ -270,13 +270,13 @@ def is_plain(sample: Mapping[str, Any]) -> bool:
     return _REFERENCE.search(text) is None and _NO_NUMBER.search(text) is None
 
 
-def _attached_size(sample: Mapping[str, Any], attachments: Mapping[str, str]) -> int:
+def _attached_size(sample: Fields, attachments: Mapping[str, str]) -> int:
     """Count the characters that come in once each reference is replaced by its attachment."""
     names = (json.loads(b'"' + name + b'"') for name in _REFERENCE.findall(_as_json(sample)))
     return sum(len(attachments.get(name, "")) for name in names)
 
 
-def _as_json(sample: Mapping[str, Any]) -> bytes:
+def _as_json(sample: Fields) -> bytes:
     return to_json([sample.get("input"), sample.get("messages")], inf_nan_mode="constants")
 
 

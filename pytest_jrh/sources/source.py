@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, shown
+from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed, printable, shown
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, Preprocessor, RunSummary
@@ -69,7 +69,7 @@ class RunFields(NamedTuple):
     """What a run has beside its messages: its metadata, and what scorers gave it by their names."""
 
     key: Key
-    metadata: Mapping[str, Any]
+    metadata: Fields
     scores: Mapping[str, Any] = {}
 
 
@@ -91,8 +91,8 @@ class Conversation:
     system: Any = None
     input: str | None = None
     target: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    scores: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Fields = field(default_factory=dict)
+    scores: Fields = field(default_factory=dict)
     no_messages: str = ""
     notices: Sequence[str] = ()
     is_request: bool = False
@@ -298,9 +298,7 @@ def top_field(cluster_key: str) -> str:
     return names_in(as_pointer(cluster_key))[0]
 
 
-def clusters_by(
-    cluster_key: str, runs: Iterable[tuple[Key, Mapping[str, Any]]]
-) -> dict[Key, str | None]:
+def clusters_by(cluster_key: str, runs: Iterable[tuple[Key, Fields]]) -> dict[Key, str | None]:
     """The cluster of each run, by a field of its metadata or a JSON pointer into it.
 
     None where a run has none. Raises InputError where no run has it, or the value is no text,
@@ -424,9 +422,9 @@ class Head:
         return read_head(self.path).lstrip()
 
     @cached_property
-    def lines(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[Json]:
         """The first objects of JSON lines that are no conversations; none of another file."""
-        values: list[dict[str, Any]] = []
+        values: list[Json] = []
         if not self.is_lines:
             return values
         with (

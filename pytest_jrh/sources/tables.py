@@ -11,12 +11,21 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Fields,
+    listed,
+    parsed,
+    printable,
+    read_text,
+    received,
+    shown,
+)
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted
@@ -24,6 +33,7 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results
 
+_Rows: TypeAlias = Iterable[tuple[int, Fields]]
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
@@ -59,7 +69,7 @@ class Table:
             return [""] * len(self.lines)
         return [as_text(value) for value in self.columns[column]]
 
-    def rows(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, str]]]:
+    def rows(self, columns: Fields) -> Iterator[tuple[int, dict[str, str]]]:
         """The texts of each row by the roles of their columns, behind its line."""
         texts = {role: self.texts(name) for role, name in columns.items()}
         for row, line in enumerate(self.lines):
@@ -67,8 +77,8 @@ class Table:
 
     def named(self, names: str) -> list[str]:
         """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
-        known = names.split()
-        return [name for name in self.columns if _BLANKS.sub("_", as_word(name)) in known]
+        known_names = names.split()
+        return [name for name in self.columns if _BLANKS.sub("_", as_word(name)) in known_names]
 
     def problem(
         self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None
@@ -76,7 +86,9 @@ class Table:
         """What is wrong with a line of the table."""
         if self.path is not None and line is not None:
             # Without a key it is about all columns.
-            key, line = (f"{self.path}[{line - 1}].{key}" if key else None), None
+            if key:
+                key = f"{self.path}[{line - 1}].{key}"
+            line = None
         return Problem(message, self.file, line, key, hint)
 
 
@@ -103,41 +115,60 @@ def read_table(path: Path, file: str) -> Table:
     is_whole = start.partition("\n")[0].rstrip().endswith("}")
     is_document = start.startswith("[") or (start.startswith("{") and not is_whole)
     if is_document or start.startswith("{"):
-        read = list(_json_rows(text, file, problems, is_document=is_document))
+        rows: _Rows = list(_json_rows(text, file, problems, is_document=is_document))
     else:
-        read = list(_csv_rows(text, file, problems))
+        rows = list(_csv_rows(text, file, problems))
     if problems:
         raise InputError(first_problems(problems, file))
-    values = [value for _, value in read]
-    lines = [] if is_document else [line for line, _ in read]
-    if results := read_results(values, lines if values[1:] else []):
+    lines, values = [], []
+    for line, value in rows:
+        lines.append(line)
+        values.append(value)
+    if is_document or len(values) == 1:
+        # The entries of one document are in a list of it.
+        lines = []
+    if results := read_results(values, lines):
         return Table(file, (), {}, results=results)
     if not values:
         raise InputError("has no row below the names of the columns", file)
-    return replace(table_of(read, file), path="" if is_document else None)
+    table = table_of(rows, file)
+    if is_document:
+        return replace(table, path="")
+    return table
 
 
-def with_rows(table: Table, named: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
+def with_rows(table: Table, roles: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
     """The table of what is `needed`: "label", "verdict" or both. Results of another tool become its
-    rows, of the metrics `named` behind their roles; raises `InputError` where there are no scores.
+    rows, of the metrics that are named behind their `roles`; raises `InputError` where there are no
+    scores.
     """
     results = table.results
     if results is None:
         return table
-    places, notices = results.rows(named, needed)
-    if not places:
+    entries, notices = results.rows(roles, needed)
+    if not entries:
         raise results.without_labels(table.file)
-    rows = [(results.lines[place] if results.lines else place + 1, row) for place, row in places]
-    path = None if results.lines else results.path
+    path: str | None = results.path
+    rows = [(index + 1, row) for index, row in entries]
+    if results.lines:
+        path = None
+        rows = [(results.lines[index], row) for index, row in entries]
     return replace(table_of(rows, table.file), path=path, results=results, notices=tuple(notices))
 
 
-def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:
+def table_of(rows: _Rows, file: str) -> Table:
     """The table of rows with their numbers."""
-    numbered = [(line, storable(dict(row))[0]) for line, row in rows]
-    names = dict.fromkeys(chain.from_iterable(row for _, row in numbered))
-    columns = {name.strip(): [row.get(name) for _, row in numbered] for name in names}
-    return Table(file, [line for line, _ in numbered], columns)
+    lines, clean_rows = [], []
+    names: dict[str, None] = {}
+    for line, row in rows:
+        clean, _ = storable(dict(row))
+        names |= dict.fromkeys(clean)
+        lines.append(line)
+        clean_rows.append(clean)
+    columns = {}
+    for name in names:
+        columns[name.strip()] = [row.get(name) for row in clean_rows]
+    return Table(file, lines, columns)
 
 
 def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
@@ -168,8 +199,13 @@ def _csv_rows(
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                texts = [cell.removeprefix("'") if _GUARDED.match(cell) else cell for cell in cells]
-                yield line, {name: text for name, text in zip_longest(names, texts) if name}
+                row: dict[str, str | None] = {}
+                for name, cell in zip_longest(names, cells):
+                    if name:
+                        row[name] = cell
+                    if name and cell and _GUARDED.match(cell):
+                        row[name] = cell.removeprefix("'")
+                yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
@@ -178,30 +214,34 @@ def _csv_rows(
 
 def guarded(text: str) -> str:
     """A text as a cell that no spreadsheet takes for a formula; what reads it gives it back."""
-    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if is_formula else text
+    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        return f"'{text}"
+    return text
 
 
 def _json_rows(
     text: str, file: str, problems: list[Problem], *, is_document: bool
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+) -> Iterator[tuple[int, Fields]]:
     """The objects of JSON lines with their lines, or those of a document, numbered."""
-    for line, row in enumerate([text] if is_document else text.split("\n"), 1):
-        if not row.strip():
+    parts = [text] if is_document else text.split("\n")
+    for line, part in enumerate(parts, 1):
+        if not part.strip():
             continue
         try:
-            value = parsed(row)
+            values = parsed(part)
         except DamagedError as error:
             problems.append(Problem(str(error), file, error.line if is_document else line))
             continue
-        values = value if is_document and isinstance(value, list) else [value]
-        for number, inner in enumerate(values, line):
-            if isinstance(inner, dict):
-                yield number, inner
-            else:
-                message = f"got {shown(inner)}; must be a JSON object"
-                key = f"[{number - 1}]" if is_document else None
-                problems.append(Problem(message, file, None if key else line, key))
+        if not is_document or not isinstance(values, list):
+            values = [values]
+        for number, value in enumerate(values, line):
+            if isinstance(value, dict):
+                yield number, value
+                continue
+            problem = Problem(f"got {shown(value)}; must be a JSON object", file, line)
+            if is_document:
+                problem = replace(problem, line=None, key=f"[{number - 1}]")
+            problems.append(problem)
 
 
 BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
@@ -225,18 +265,21 @@ def label_value(raw: object, scale: Scale) -> int:
         if part is not None and part[1] == highest:
             number = part[0]
         expected = f"a score from {lowest} to {highest}"
-        score = number if number in scores else None
+        score = None
+        if number in scores:
+            score = number
     else:
         *first_words, last_word = scale.label_words
         expected = f"{', '.join(first_words)} or {last_word}"
         score = scale.label_words.get(as_word(raw))
     if score is not None:
         return score
-    got = f"got {shown(raw)}" if as_text(raw) else "the label is empty"
-    raise NoLabelError(f"{got}; must be {expected}")
+    if not as_text(raw):
+        raise NoLabelError(f"the label is empty; must be {expected}")
+    raise NoLabelError(received(raw, expected))
 
 
-def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
+def mapped(raw: object, mapping: Fields) -> Any:
     """What a `map` makes of a value; a number is found however it is written.
 
     Raises `NoLabelError` for one that is not in it.
@@ -252,7 +295,9 @@ def as_text(raw: object) -> str:
     """A value as the key of a mapping in YAML would be written."""
     if raw is None or (isinstance(raw, float) and math.isnan(raw)):
         return ""
-    return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
+    if isinstance(raw, bool):
+        return str(raw).lower()
+    return str(raw).strip()
 
 
 def as_seen(raw: object) -> str:
@@ -263,19 +308,25 @@ def as_seen(raw: object) -> str:
 def as_word(raw: object) -> str:
     """A value in small letters, and a whole number without a decimal point."""
     number = whole_number(raw)
-    return as_seen(raw).casefold() if number is None else str(number)
+    if number is None:
+        return as_seen(raw).casefold()
+    return str(number)
 
 
 def whole_number(raw: object) -> int | None:
     """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
     number = _WHOLE.fullmatch(as_seen(raw))
-    return int(number[1]) if number else None
+    if number is None:
+        return None
+    return int(number[1])
 
 
 def part_of(raw: object) -> tuple[int, int] | None:
     """`7/10` as its score and the end of its scale; None where a value is no such part."""
     part = _PART.fullmatch(as_seen(raw))
-    return (int(part[1]), int(part[2])) if part else None
+    if part is None:
+        return None
+    return int(part[1]), int(part[2])
 
 
 ROLES: Mapping[str, str] = {
