@@ -1,5 +1,5 @@
-"""Files of the tools in which verdicts of judges and labels of people already are, one form a
-module: what recognizes a file, and what reads its entries.
+"""Files of the tools in which verdicts of judges and labels of people already are, one form a tool:
+what recognizes a file, and what reads its entries.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_jrh.core import frozen
-from pytest_jrh.sources.results import deepeval, langfuse, langsmith, mlflow, promptfoo
+from pytest_jrh.sources.results import platforms, test_runs
 from pytest_jrh.sources.results.scores import Entry, Results, mapping, mappings
 
 
@@ -25,11 +25,16 @@ class Form:
 
 
 FORMS = (
-    Form("promptfoo", ["results.results"], promptfoo.is_entry, promptfoo.read),
-    Form("DeepEval", deepeval.LISTS, deepeval.is_entry, deepeval.read),
-    Form("Langfuse", ["data"], langfuse.is_entry, langfuse.read),
-    Form("MLflow", ["traces"], mlflow.is_entry, mlflow.read),
-    Form("LangSmith", ["feedback"], langsmith.is_entry, langsmith.read),
+    Form(
+        "promptfoo",
+        ["results.results"],
+        test_runs.is_promptfoo_result,
+        test_runs.read_promptfoo,
+    ),
+    Form("DeepEval", test_runs.DEEPEVAL_LISTS, test_runs.is_deepeval_case, test_runs.read_deepeval),
+    Form("Langfuse", ["data"], platforms.is_langfuse_score, platforms.read_langfuse),
+    Form("MLflow", ["traces"], platforms.is_mlflow_trace, platforms.read_mlflow),
+    Form("LangSmith", ["feedback"], platforms.is_langsmith_feedback, platforms.read_langsmith),
 )
 
 

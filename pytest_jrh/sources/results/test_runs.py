@@ -1,10 +1,4 @@
-"""promptfoo's results: `promptfoo eval -o results.json` (or `.jsonl`), and with grades of people in
-its viewer `promptfoo export eval ID -o results.json`. Version 3, as promptfoo 0.121 writes it.
-
-An assertion that a model judges is a verdict, under its metric or its type; one of another type may
-be a judge's own code, which an option names. The type `human` is a grade of the whole output. A
-grader that fails is a failed assertion there (`graderError`).
-"""
+"""Tools that run tests of outputs, and let models judge these."""
 
 from __future__ import annotations
 
@@ -43,14 +37,22 @@ _FAILED = re.compile(
 )
 
 
-def is_entry(entry: Entry) -> bool:
+def is_promptfoo_result(entry: Entry) -> bool:
     """Whether it is the result of a test."""
     is_result = "vars" in entry and bool({"gradingResult", "testIdx"} & entry.keys())
     return is_result or {"Status", "Score", "Grader Reason"} <= entry.keys()
 
 
-def read(entries: Sequence[Entry], results: Results) -> None:
-    """Add the verdicts and grades of outputs."""
+def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
+    """Add the verdicts of promptfoo's results, and the grades of people.
+
+    `promptfoo eval -o results.json` (or `.jsonl`), and with grades of people in its viewer
+    `promptfoo export eval ID -o results.json`. Version 3, as promptfoo 0.121 writes it.
+
+    An assertion that a model judges is a verdict, under its metric or its type; one of another type
+    may be a judge's own code, which an option names. The type `human` is a grade of the whole
+    output. A grader that fails is a failed assertion there (`graderError`).
+    """
     outputs: dict[int, Entry] = {}
     tests: dict[tuple[str, str], set[int]] = {}
     for index, entry in enumerate(entries):
@@ -129,7 +131,7 @@ def _judged(entry: Entry, part: Entry, name: str, **where: Any) -> Score:
         scorer=text(provider) or text_in(mapping(provider), "id"),
         reasoning=reason,
         number=part.get("score"),
-        fields=_fields(entry) | {"rubric_text": text_in(assertion, "value")},
+        fields=_output_fields(entry) | {"rubric_text": text_in(assertion, "value")},
     )
 
 
@@ -147,12 +149,12 @@ def _cases(outputs: Collection[Entry], results: Results) -> Iterable[tuple[str, 
                 name = str(case_id)
         shared.append(clusters.setdefault(json.dumps(variables) if variables else name, name))
         names.append(f"{name}, output {entry['promptIdx'] + 1}" if has_several else name)
-        fields = _fields(entry)
+        fields = _output_fields(entry)
         texts.append([variables, fields["input"], fields["output"]])
     return zip(outputs_apart(names, texts, results), shared, strict=True)
 
 
-def _fields(entry: Entry) -> Json:
+def _output_fields(entry: Entry) -> Json:
     """What was asked and answered, and what the test says beside."""
     response = mapping(entry.get("response")).get("output")
     return {
@@ -160,4 +162,79 @@ def _fields(entry: Entry) -> Json:
         "output": response if isinstance(response, str) else json.dumps(response),
         **plain_fields("vars", entry["vars"]),
         **plain_fields("metadata", mapping(entry.get("testCase")).get("metadata")),
+    }
+
+
+_LISTS = ("testCases", "conversationalTestCases", "test_results")
+DEEPEVAL_LISTS = (*_LISTS, *(f"testRunData.{name}" for name in _LISTS))
+_METRICS = ("metricsData", "metrics_data")
+
+
+def is_deepeval_case(entry: Entry) -> bool:
+    """Whether it is a test case."""
+    return bool(entry.keys() & {*_METRICS})
+
+
+def read_deepeval(entries: Sequence[Entry], results: Results) -> None:
+    """Add the verdicts of DeepEval's test runs.
+
+    `.deepeval/.latest_run_full.json`, which each run overwrites, the files of
+    `DEEPEVAL_RESULTS_FOLDER`, and what `evaluate()` returns, as JSON. As DeepEval 4.3 writes them.
+
+    Each metric with a model that evaluates is a verdict, passed or not at its own threshold. One
+    that failed counts there as not passed; its `error` tells it apart. No label of a person is in
+    such a file, but what `metadata` of a test case says, as a column of that name.
+    """
+    cases: list[tuple[int, list[Entry]]] = []
+    names, outputs = [], []
+    for index, entry in enumerate(entries):
+        metrics = []
+        for key in _METRICS:
+            metrics += mappings(entry.get(key))
+        name = text_in(entry, "name")
+        if not metrics:
+            results.left_out["test cases without a metric" if name else UNKNOWN] += 1
+            continue
+        cases.append((index, metrics))
+        names.append(name or "test case")
+        outputs.append(_case_fields(entry))
+    names = outputs_apart(names, outputs, results)
+    for name, fields, (index, metrics) in zip(names, outputs, cases, strict=True):
+        scores = []
+        for metric in metrics:
+            model = text_in(metric, "evaluationModel", "evaluation_model")
+            score = Score(
+                index=index,
+                case=name,
+                metric=text_in(metric, "name"),
+                value=_metric_verdict(metric),
+                # A metric of one's own may ask a model and not say so.
+                by="judge" if model else "other",
+                scorer=model,
+                reasoning=text_in(metric, "reason"),
+                number=metric.get("score"),
+                fields=fields,
+            )
+            scores.append(score)
+        results.add(scores)
+
+
+def _metric_verdict(metric: Entry) -> str | None:
+    """Whether a metric was passed; None where it failed, or gave no score."""
+    score, passed = metric.get("score"), metric.get("success")
+    is_scored = isinstance(score, int | float) and isinstance(passed, bool)
+    return BINARY.words[not passed] if is_scored and not metric.get("error") else None
+
+
+def _case_fields(entry: Entry) -> Json:
+    """What was asked and answered; of a conversation all turns are the answer."""
+    turns = []
+    for turn in mappings(entry.get("turns")):
+        turns.append(f"{turn.get('role')}: {turn.get('content')}")
+    answer = entry.get("actualOutput") or entry.get("actual_output")
+    metadata = entry.get("metadata") or entry.get("additionalMetadata")
+    return {
+        "input": text_in(entry, "input"),
+        "output": text(answer) or "\n\n".join(turns),
+        **plain_fields("metadata", metadata),
     }
