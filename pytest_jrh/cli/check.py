@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.config.options import REPORT_SUFFIXES
 from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.scales import ONES
 from pytest_jrh.core.text import counted, log_line, wrapped
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument(
         "--one",
-        metavar="violated|passed",
+        metavar="|".join(ONES),
         type=_meaning_of_one,
         action="append",
         default=[],
@@ -196,8 +197,9 @@ def _meaning(text: str) -> tuple[str, str]:
 
 def _meaning_of_one(text: str) -> tuple[str, str]:
     column, _, meaning = text.rpartition("=")
-    if meaning not in ("violated", "passed"):
-        message = f"got {shown(text)}; must be violated or passed, or COL=violated or COL=passed"
+    if meaning not in ONES:
+        meanings = [*ONES, *(f"COL={one}" for one in ONES)]
+        message = f"got {shown(text)}; must be {' or '.join(meanings)}"
         raise argparse.ArgumentTypeError(message)
     return column, meaning
 

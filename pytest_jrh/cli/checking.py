@@ -54,9 +54,9 @@ class CheckSettings:
     """How a table is read, and what it is held against.
 
     The first name columns, `verdict` one or several. `labels` is the file with what people said,
-    where that is another one. `map` gives scores for words, `one` says what 1 means ("violated" or
-    "passed"), of all columns or by their names, whatever these say, and `scale` is the lowest and
-    the highest score of an ordinal table, else None. From a `threshold` on a verdict, a number from
+    where that is another one. `map` gives scores for words, `one` says what 1 means (`ONES`), of
+    all columns or by their names, whatever these say, and `scale` is the lowest and the highest
+    score of levels, None without any. From a `threshold` on a verdict, a number from
     0 to 1, is a 1; `error` is how much may be wrong of what a judge decides alone. `baseline` is a
     column, a judge of a table in long form, or a file; empty for none, and then the others decide
     nothing. What is UNCLEAR passes or fails as `unclear` says; where it says nothing, what is
@@ -310,7 +310,7 @@ def _session(
         decisions=decisions,
         nodes=nodes,
         rubrics=rubrics,
-        grounds={suite.name: Grounds(table.values.scale.is_ordered, column=suite.label_column)},
+        grounds={suite.name: Grounds(column=suite.label_column)},
         earlier=lines,
         error=settings.error,
         is_table=True,

@@ -24,7 +24,7 @@ from pytest_jrh.core.documents import DamagedError, listed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED, RunSummary
-from pytest_jrh.core.scales import BINARY, Mode
+from pytest_jrh.core.scales import BINARY, ORDINAL, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
@@ -56,8 +56,8 @@ class LabelFile:
         if {whole_number(row.label) for row in self.rows} == {0, 1}:
             # They mean the opposite in other people's tables.
             return (
-                "# map: {1: satisfied, 0: violated}   # where 1 is right",
-                "Its labels are 0 and 1, and 1 is violated: where it is right, set map in "
+                f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right",
+                f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in "
                 f"{config}.",
             )
         words: dict[str, None] = {}
@@ -69,9 +69,9 @@ class LabelFile:
             return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
         quoted = listed((json.dumps(word, ensure_ascii=False) for word in words), _MOST_WORDS)
         return (
-            f"# map: {{}}   # what {quoted} mean: 1 is violated, 0 satisfied",
+            f"# map: {{}}   # what {quoted} mean: 1 is {_FAIL}, 0 {_PASS}",
             f"Its labels are words ({listed(words, _MOST_WORDS)}): say in {config} which are "
-            "violated, by `map`.",
+            f"{_FAIL}, by `map`.",
         )
 
 
@@ -271,12 +271,13 @@ _CONFIGS = "inputs/configs"
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
 _CONFIG_SCHEMA, _RUBRICS_SCHEMA = (f"{_CONFIGS}/.jrh-{name}" for name in _SCHEMAS)
+_PASS, _FAIL = BINARY.words[0], BINARY.words[1]
 _BINARY = {
     "negative": "violate a rubric",
     "positive": "satisfy it",
     "perturbation": "runs edited to violate a rubric: the judge should answer 1",
     "positives": "runs that satisfy it, repaired where needed: the judge should answer 0",
-    "what": "each is satisfied or violated by a transcript",
+    "what": f"each is {_PASS} or {_FAIL} by a transcript",
     "scores": "Here `score` is 1 for a violation and 0 for none.",
 }
 _ORDINAL = {
@@ -344,7 +345,7 @@ def start_suite(
     if label_file is not None:
         _refuse_strangers(label_file, runs.names, log)
     log_place = place_log(log, folder, name, runs.files)
-    mode: Mode = "ordinal" if ordinal else "binary"
+    mode = ORDINAL.name if ordinal else BINARY.name
     values = _values(name, log_place, runs.count, mode)
     judge_file = ""
     if judge is not None:
@@ -476,7 +477,7 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         frozen = " --jrh-frozen"
         log_note = "   # too large to be committed: CI runs with --jrh-frozen"
     return {
-        **(_ORDINAL if mode == "ordinal" else _BINARY),
+        **(_ORDINAL if mode == ORDINAL.name else _BINARY),
         "name": name,
         "config": config,
         "log": json.dumps(log.path, ensure_ascii=False),

@@ -8,9 +8,8 @@ only whether its answers have an order: then a mistake has a size.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -55,9 +54,8 @@ class CaseClass:
     one. `not_planned` says why there is no case where the planner finds nothing to edit; where it
     is empty, the run may be one as it is. `claim` argues for the answer.
 
-    `labels` are the words for the answer in files of labels, whatever their case, and `columns` are
-    parts of the names of columns in which a 1 means it, the first one as options have it.
-    `participles` and `stem` are the words by which a reasoning states it.
+    `columns` are parts of the names of columns in which a 1 means the answer, the first one as
+    options have it. `participles` and `stem` are the words by which a reasoning states it.
     """
 
     answer: int | None
@@ -77,7 +75,6 @@ class CaseClass:
     verdict: str = ""
     not_planned: str = ""
     claim: str = ""
-    labels: str = ""
     columns: tuple[str, ...] = ()
     participles: tuple[str, ...] = ()
     stem: str = ""
@@ -93,7 +90,8 @@ class Scale:
     """The answers on offer.
 
     `name` is what files and reports call this kind of scale. `classes` are in the order in which
-    reports tell of them. `levels` are the answers of an ordered scale, ascending; empty where they
+    reports tell of them. `label_words` stand for answers in files of labels, whatever their case; C
+    and I are Inspect's. `levels` are the answers of an ordered scale, ascending; empty where they
     are not known, as of a line of a ledger, which knows the scale by its `line`, or where that is
     empty by whether the case has a target score.
     """
@@ -101,6 +99,7 @@ class Scale:
     name: Mode
     classes: tuple[CaseClass, ...]
     is_ordered: bool = False
+    label_words: Mapping[str, int] = field(default_factory=dict, compare=False)
     levels: tuple[ScoreLevel, ...] = ()
     line: str = ""
 
@@ -125,20 +124,6 @@ class Scale:
     def has_two(self) -> bool:
         """Whether what is not one answer is the other."""
         return len(self.classes) == 2  # noqa: PLR2004 - two
-
-    @property
-    def label_words(self) -> dict[str, int]:
-        """The words that stand for answers in files of labels, those that oppose each other side by
-        side; none where answers are numbers.
-        """
-        ascending = sorted(self.classes, key=lambda of: of.answer or 0)
-        rows = zip_longest(*(of.labels.split() for of in ascending))
-        words: dict[str, int] = {}
-        for row in rows:
-            for of_class, word in zip(ascending, row, strict=True):
-                if word is not None and of_class.answer is not None:
-                    words[word] = of_class.answer
-        return words
 
     @property
     def targets(self) -> tuple[int | None, ...]:
@@ -199,6 +184,7 @@ def _false_alarms(wrong: int, cases: int) -> str:
     return f"{counted(wrong, 'false alarm')} on {counted(cases, 'satisfied case')}"
 
 
+_PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"
 BINARY = Scale(
     "binary",
     (
@@ -224,7 +210,6 @@ BINARY = Scale(
             verdict="FAIL",
             not_planned="the planner found no edit that would violate the rubric",
             claim="The assistant broke the rubric more than once, so it is violated.",
-            labels="1 true fail violated bad incorrect i",
             columns=("violated", "violation", "failed"),
             participles=("violated", "unsatisfied"),
             stem="violat",
@@ -247,12 +232,12 @@ BINARY = Scale(
             objective="pass",
             verdict="PASS",
             claim="The assistant kept to the rubric in every turn, so it is satisfied.",
-            labels="0 false pass satisfied good correct c",
             columns=("passed", "correct", "success"),
             participles=("satisfied",),
             stem="satisf",
         ),
     ),
+    label_words={word: index % 2 for index, word in enumerate(_PAIRS.split())},
 )
 ORDINAL = Scale(
     "ordinal",
@@ -267,6 +252,7 @@ ORDINAL = Scale(
                 f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
             ),
             tally=lambda wrong, cases: f"{wrong:,} of {cases:,} given another level",
+            figure="exact",
             unseen="wrong levels",
         ),
     ),
@@ -275,6 +261,8 @@ ORDINAL = Scale(
 
 
 SCALES = (BINARY, ORDINAL)
+ONES = {of.columns[0]: of.columns for of in BINARY.classes}
+"""What a 1 in a column can mean, as options say it, and parts of the names of such columns."""
 RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
 """The scales of rubrics, by suite and rubric id: a result does not have the levels of its own."""
 

@@ -47,7 +47,6 @@ class Grounds:
     known to have given.
     """
 
-    ordinal: bool = False
     verifier: str = ""
     shared_models: tuple[SharedModel, ...] = ()
     votes: tuple[tuple[int, ...], ...] = ()
@@ -101,7 +100,6 @@ def grounds_of(
             if verifier and is_same(model.model, verifier):
                 shared_models.append(SharedModel(name or "", model.model))
     return Grounds(
-        ordinal=suite.scale.is_ordered,
         verifier=verifier,
         shared_models=tuple(shared_models),
         votes=tuple(label.votes for label in labels.values()),
@@ -128,10 +126,10 @@ def held_against_people(
     every_result = [result for result in results if not result.spec.derived]
     judges = {}
     for judge, of_judge in grouped((result.judge, result) for result in every_result).items():
-        against = against_people(of_judge, votes, ordinal=grounds.ordinal, undecidable=undecidable)
+        against = against_people(of_judge, votes, undecidable)
         if against is not None:
             judges[judge] = against
-    return judges, verifier_against_people(every_result, votes, ordinal=grounds.ordinal)
+    return judges, verifier_against_people(every_result, votes)
 
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:

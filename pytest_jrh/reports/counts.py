@@ -4,10 +4,11 @@ before, and in sentences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
@@ -50,34 +51,27 @@ class Share(NamedTuple):
 
 @frozen
 class _Counts:
-    """What a judge gets wrong in the cases of a rubric, of a level, or of all.
-
-    Of an ordinal judge `missed` are wrong levels, and it has a `bias`, and no `alarms`.
+    """What a judge gets wrong in the cases of a rubric, of a level, or of all, by class; there is a
+    `bias` where answers are levels.
     """
 
     name: str
     about: tuple[str, str, str]
-    missed: Share
-    alarms: Share = Share()
+    shares: Mapping[CaseClass, Share]
     bias: Estimate | None = None
 
     @property
     def worst(self) -> float:
-        """The larger one of its shares, by which rows are sorted."""
-        return max(self.missed.wrong.value or 0, self.alarms.wrong.value or 0)
+        """The largest of its shares, by which rows are sorted."""
+        return max(share.wrong.value or 0 for share in self.shares.values())
 
     @property
     def sentence(self) -> str:
         """What is wrong, where there is little: `0 of 25 violations missed`."""
-        missed, alarms = self.missed.wrong, self.alarms.wrong
         parts = []
-        if missed.n and self.bias is not None:
-            parts.append(f"{missed.count:,} of {missed.n:,} given another level")
-        elif missed.n:
-            parts.append(f"{missed.count:,} of {counted(missed.n, 'violation')} missed")
-        if alarms.n:
-            false_alarms = counted(alarms.count or 0, "false alarm")
-            parts.append(f"{false_alarms} on {counted(alarms.n, 'satisfied case')}")
+        for of_class, share in self.shares.items():
+            if share.wrong.n:
+                parts.append(of_class.tally(share.wrong.count or 0, share.wrong.n))
         return ", ".join(parts)
 
 
@@ -131,35 +125,36 @@ def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_
     matrix = section.total.matrix
     scores = () if matrix is None else matrix.labels
     about = (section.suite, section.judge, "")
+    [of_class] = section.scale.classes
     for level, results in sorted(by_level.items()):
-        wrong = _share(accuracy_of(results).complement(), pairs, level)
-        yield _Counts(f"level {level}", about, wrong, bias=bias_of(results, scores))
+        of_level = [pair for pair in pairs if pair.now.label == level]
+        shares = {of_class: _share(accuracy_of(results).complement(), of_level)}
+        yield _Counts(f"level {level}", about, shares, bias_of(results, scores))
 
 
 def _counts(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> _Counts:
     about = (statistics.suite, statistics.judge, statistics.rubric)
-    estimates = statistics.figures
-    if statistics.scale.is_ordered:
-        wrong = _share(estimates["exact"].complement(), pairs)
-        return _Counts(name, about, wrong, bias=estimates["bias"])
-    missed = _share(estimates["recall"].complement(), pairs, 1)
-    return _Counts(name, about, missed, _share(estimates["false_positive_rate"], pairs, 0))
+    shares = {}
+    for of_class in statistics.scale.classes:
+        compared = [pair for pair in pairs if pair.now.case_class == of_class]
+        shares[of_class] = _share(statistics.mistakes(of_class), compared)
+    return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 
-def _share(wrong: Estimate, pairs: Sequence[Pair], label: int | None = None) -> Share:
-    """What is wrong beside what was so before, in the pairs of all labels or of one."""
-    compared = [pair for pair in pairs if label in (None, pair.now.label)]
-    return Share(wrong, sum(not pair.was_right for pair in compared) if compared else None)
+def _share(wrong: Estimate, pairs: Sequence[Pair]) -> Share:
+    """What is wrong beside what was so before."""
+    return Share(wrong, sum(not pair.was_right for pair in pairs) if pairs else None)
 
 
 def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] = ()) -> Table:
     """A table of counts; what was wrong before stands beside what changed, and what there is no
     case of has no column.
     """
+    columns: list[tuple[str, list[Cell]]] = []
+    for of_class in rows[0].shares:
+        columns += _share_columns(of_class.mistakes, [row.shares[of_class] for row in rows])
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
-    columns = _share_columns("wrong level" if biases else "missed", [row.missed for row in rows])
     columns.append(("bias", biases))
-    columns += _share_columns("false alarms", [row.alarms for row in rows])
     columns.append(("turned by probes", [Cell(text, weight="warning") for text in findings]))
     titles: list[str] = []
     cells_of_row: list[list[Cell]] = [[] for _ in rows]

@@ -241,7 +241,7 @@ def share_data(estimate: Estimate) -> dict[str, Any]:
 
 
 def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
-    """How often the runs that one judge judged are violated; empty where all have labels."""
+    """How often the runs that one judge judged are violations; empty where all have labels."""
     levels = {}
     for rubric, rate in violation_rates(results, grounds.drawn):
         levels[rubric] = {
@@ -260,7 +260,7 @@ def probability_data(figures: Probabilities) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, value in figures._asdict().items():
         data[name] = _rate(value) if isinstance(value, Estimate) else value
-    bins = {f"{tenth / BINS}": _rate(violated) for tenth, violated in figures.bins.items()}
+    bins = {f"{tenth / BINS}": _rate(rate) for tenth, rate in figures.bins.items()}
     return {**data, "bins": bins}
 
 

@@ -28,6 +28,7 @@ from pytest_jrh.stats.people import (
     digest_of,
     violation_rates,
 )
+from pytest_jrh.stats.statistics import is_ordered
 
 _NAMES = {
     "accuracy": "accuracy",
@@ -44,19 +45,20 @@ def label_sentences(session: Session) -> list[str]:
     shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
         of_suite = session.prefix(suite)
-        annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
+        results = _of_suite(session, suite)
+        annotators = agreement(grounds.votes, ordinal=is_ordered(results))
         if annotators.units:
             agreed = _agreement_text(annotators, "run")
             sentences.append(f"{of_suite}Annotators agree in {agreed}.")
-        sentences += violated_sentences(session, suite)
-        for sentence in _people_sentences(_of_suite(session, suite), grounds):
+        sentences += violation_sentences(session, suite)
+        for sentence in _people_sentences(results, grounds):
             sentences.append(f"{of_suite}{sentence}")
         shared_models += grounds.shared_models
     return [*sentences, *dict.fromkeys(map(shared_model_sentence, shared_models))]
 
 
-def violated_sentences(session: Session, suite: str) -> Iterator[str]:
-    """How often the runs of a suite are violated, judge by judge, where not all have a label."""
+def violation_sentences(session: Session, suite: str) -> Iterator[str]:
+    """How often the runs of a suite are violations, judge by judge, where not all have a label."""
     for (of_suite, judge), results in session.by_judge.items():
         if of_suite == suite:
             by = session.prefix(suite)
@@ -146,8 +148,8 @@ def shared_model_sentence(shared: SharedModel) -> str:
 
 
 def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
-    """How often the runs that one judge judged are violated, by what it says and corrected by their
-    labels: in total and for each of several rubrics; nothing where all runs have labels.
+    """How often the runs that one judge judged are violations, by what it says and corrected by
+    their labels: in total and for each of several rubrics; nothing where all runs have labels.
     """
     rates = violation_rates(results, grounds.drawn)
     for rubric, rate in rates:

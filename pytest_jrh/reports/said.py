@@ -32,7 +32,7 @@ from pytest_jrh.reports.counts import Share, count_blocks, finding_sentences, pr
 from pytest_jrh.reports.grounds import (
     label_sentences,
     labels_line,
-    violated_sentences,
+    violation_sentences,
     wrong_labels,
 )
 from pytest_jrh.reports.next_step import next_lines
@@ -170,7 +170,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
 def _steps(session: Session) -> Iterator[ReadFirst | Line]:
     if cases := tuple(worst_cases(session)):
         yield ReadFirst(cases)
-    rates = chain.from_iterable(violated_sentences(session, suite) for suite in session.grounds)
+    rates = chain.from_iterable(violation_sentences(session, suite) for suite in session.grounds)
     for sentence in islice(rates, _MOST_RATES):
         yield Line("violated", sentence)
     yield from labels_line(session)
@@ -216,13 +216,13 @@ def _probability_table(session: Session) -> Iterator[Table]:
 
 
 def _calibration(session: Session) -> Iterator[Section]:
-    """How often cases are violated by their probability, and what else was counted of it."""
+    """How often cases are violations by their probability, and what else was counted of it."""
     for (suite, judge), of_judge in session.probabilities.items():
         rows = []
-        for tenth, violated in of_judge.bins.items():
+        for tenth, rate in of_judge.bins.items():
             low, high = tenth / BINS, (tenth + 1) / BINS
-            is_so = (violated.lower or 0) <= high and low <= (violated.upper or 1)
-            cell = replace(Share(violated).cell, weight="strong" if is_so else "bad")
+            is_so = (rate.lower or 0) <= high and low <= (rate.upper or 1)
+            cell = replace(Share(rate).cell, weight="strong" if is_so else "bad")
             rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
         alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (

@@ -103,7 +103,7 @@ class ReviewedCases(SessionCases):
             results += _results(reviewed)
             case = reviewed.case
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
-            grounds[case.spec.suite] = Grounds(case.scale.is_ordered, people=tuple(people))
+            grounds[case.spec.suite] = Grounds(people=tuple(people))
         super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:

@@ -19,7 +19,7 @@ from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import BINARY, Scale
+from pytest_jrh.core.scales import BINARY, ONES, Scale
 from pytest_jrh.core.text import counted, same_lines
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.results.scores import quoted
@@ -43,7 +43,6 @@ _LONGEST_WORD = 80
 _NO_VALUES = ("", "nan", "null", "none")
 
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
-_ONE = {of.columns[0]: of.columns for of in BINARY.classes}
 # What turns a name, and what it is no good to succeed in.
 _NEGATIONS = {"not", "no", "non", "never", "un", "attack", "jailbreak", "injection", "exploit"}
 
@@ -287,7 +286,7 @@ class Verdict(NamedTuple):
 class Values:
     """Reads the values of columns as answers on the `scale`, after a mapping.
 
-    `one` says of columns what 1 means, by a key of `_ONE`, and under "" of all others; without it
+    `one` says of columns what 1 means, by a key of `ONES`, and under "" of all others; without it
     their names do. `meanings` are the words of each score that were met. From a `threshold` on a
     verdict that is a number is a 1; `of_numbers` are the columns that have some.
     """
@@ -411,7 +410,7 @@ class Values:
             if any(self._ones.values()):
                 # What is said of all columns would be said of those, too, whose names say it.
                 prefixes = [f"--one={column}=" for column in unclear]
-            ways = [shlex.join(prefix + one for prefix in prefixes) for one in _ONE]
+            ways = [shlex.join(prefix + one for prefix in prefixes) for one in ONES]
             hint = f"say it: {' or '.join(ways)}"
             raise InputError(table.problem(message, key="--one", hint=hint))
 
@@ -419,7 +418,7 @@ class Values:
         """How the meaning of a 1, or of words, in the first of these columns is turned."""
         for column in columns:
             if one := self._ones.get(column):
-                [other] = _ONE.keys() - {one}
+                [other] = ONES.keys() - {one}
                 return f"--one={quoted(f'{column}={other}')} turns it"
         return "--map says what words mean"
 
@@ -431,7 +430,7 @@ class Values:
 def _meaning_of_one(column: str) -> str:
     """What the name of a column says that 1 means."""
     tokens = words_of(column)
-    meanings = [meaning for meaning, names in _ONE.items() if tokens & {*names}]
+    meanings = [meaning for meaning, names in ONES.items() if tokens & {*names}]
     return meanings[0] if len(meanings) == 1 and not tokens & _NEGATIONS else ""
 
 

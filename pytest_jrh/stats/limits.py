@@ -21,7 +21,14 @@ from pytest_jrh.stats.intervals import (
     majority_flip,
 )
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, repeated_case, share_of
+from pytest_jrh.stats.statistics import (
+    accuracy_of,
+    answered,
+    is_ordered,
+    is_wrong,
+    repeated_case,
+    share_of,
+)
 
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
@@ -132,7 +139,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     """
     judged = [result for result in results if result.outcome in JUDGED]
     rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
-    if any(result.scale.is_ordered for result in judged):
+    if is_ordered(judged):
         rules = ("max_error",)
     limits: dict[str, float] = {}
     for rule in rules:

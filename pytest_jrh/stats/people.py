@@ -24,7 +24,7 @@ from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import clusters_of, share_of
+from pytest_jrh.stats.statistics import clusters_of, is_ordered, share_of
 
 _Counts: TypeAlias = Callable[[int, int], bool]
 """Whether a case counts, by the judge's answer and by a label."""
@@ -65,7 +65,7 @@ class Anchored:
 
 
 def anchored_violations(cases: Sequence[Answers], clusters: Sequence[Hashable]) -> Anchored:
-    """The share of all cases that are violated by people's labels; each case's own label is what
+    """The share of all cases that are violations by people's labels; each case's own label is what
     the judge says of it, so that `raw` is the judge's share of violations.
     """
     return _anchored(cases, clusters, lambda _, label: label == 1, None, _UNSEEN_OF_RATES)
@@ -77,10 +77,10 @@ def anchored_accuracy(cases: Sequence[Answers], clusters: Sequence[Hashable]) ->
 
 
 def anchored_positives(
-    cases: Sequence[Answers], clusters: Sequence[Hashable], label: int
+    cases: Sequence[Answers], clusters: Sequence[Hashable], label: int | None
 ) -> Anchored:
-    """The share of the cases with this label by people that the judge calls violated: of violated
-    ones the recall, of satisfied ones the false-positive rate.
+    """The share of the cases with this label by people that the judge calls violations: of these
+    the recall, of others the false-positive rate.
     """
     return _anchored(
         cases,
@@ -214,8 +214,6 @@ class VerifierAgainstPeople:
 def against_people(
     results: Iterable[CaseResult],
     people: Mapping[str, Sequence[int]],
-    *,
-    ordinal: bool,
     undecidable: Collection[str] = (),
 ) -> AgainstPeople | None:
     """Hold one judge's results against people; None where they labelled none of its cases.
@@ -238,10 +236,15 @@ def against_people(
         label = labels.get(result.case_digest) if result.case_id in first else None
         cases.append(Answers(answer, result.label or 0, label))
     clusters = clusters_of(judged)
-    figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases, clusters)}
-    if not ordinal:
-        figures["recall"] = anchored_positives(cases, clusters, 1)
-        figures["false_positive_rate"] = anchored_positives(cases, clusters, 0)
+    accuracy = anchored_accuracy(cases, clusters)
+    figures = {"accuracy": accuracy}
+    if is_ordered(judged):
+        figures = {"exact": accuracy}
+    else:
+        for of_class in judged[0].scale.classes:
+            if of_class.figure:
+                label = of_class.answer
+                figures[of_class.figure] = anchored_positives(cases, clusters, label)
     return AgainstPeople(
         figures=figures,
         labelled=len(labels) - len(unclear),
@@ -251,7 +254,7 @@ def against_people(
 
 
 def verifier_against_people(
-    results: Iterable[CaseResult], people: Mapping[str, Sequence[int]], *, ordinal: bool
+    results: Iterable[CaseResult], people: Mapping[str, Sequence[int]]
 ) -> VerifierAgainstPeople | None:
     """Hold the verifier of one suite's results against people; None where they labelled nothing
     that it confirmed or rejected, and no two of them the same case.
@@ -262,7 +265,7 @@ def verifier_against_people(
     made = {made_case_id(result): result for result in results}
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
-    reviewers = agreement(votes.values(), ordinal=ordinal)
+    reviewers = agreement(votes.values(), ordinal=is_ordered(made.values()))
     looked = [
         result
         for result in made.values()

@@ -84,12 +84,12 @@ def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Pro
     worth = effective_size([case.is_wrong for case in verdicts], clusters) / len(clusters)
     threshold, caught, raised = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
     sure, share, alone = _chosen(verdicts, error, worth)
-    alarms, satisfied = sum(case.is_wrong for case in raised), len(clusters) - caught.n
+    alarms, passing = sum(case.is_wrong for case in raised), len(clusters) - caught.n
     squares = [(case.sure - 1 + case.is_wrong) ** 2 for case in violations]
     bins = grouped((min(int(case.sure * BINS), BINS - 1), case) for case in violations)
     return Probabilities(
         missed=caught.complement(),
-        false_alarms=Estimate(alarms / satisfied, count=alarms, n=satisfied, why="a count alone"),
+        false_alarms=Estimate(alarms / passing, count=alarms, n=passing, why="a count alone"),
         threshold=threshold,
         alone=share,
         wrong=_wrong(alone),

@@ -22,7 +22,7 @@ from pytest_jrh.stats.intervals import (
     estimate_flicker,
     grouped,
 )
-from pytest_jrh.stats.statistics import answer_of, clusters_of, is_wrong, share_of
+from pytest_jrh.stats.statistics import answer_of, clusters_of, is_ordered, is_wrong, share_of
 
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
@@ -148,7 +148,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         probe,
         _row("", results),
         tuple(rows),
-        is_ordered=any(result.scale.is_ordered for result in results),
+        is_ordered=is_ordered(results),
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=tuple(judged),

@@ -18,7 +18,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import ClusterId
-from pytest_jrh.core.scales import BINARY, RubricScales, Scale
+from pytest_jrh.core.scales import BINARY, CaseClass, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED
 from pytest_jrh.stats.intervals import (
     LEVEL,
@@ -58,6 +58,11 @@ def share_of(
 ) -> Estimate:
     """The share of results that count."""
     return estimate_share(map(counts, results), clusters_of(results), level, missing)
+
+
+def is_ordered(results: Iterable[CaseResult]) -> bool:
+    """Whether the answers of some are levels."""
+    return any(result.scale.is_ordered for result in results)
 
 
 def is_right(result: CaseResult) -> bool:
@@ -219,6 +224,12 @@ class Statistics:
     def matrix(self) -> ConfusionMatrix | None:
         """That of the scale that is shown."""
         return self.matrices.get(self.scale.name)
+
+    def mistakes(self, of_class: CaseClass) -> Estimate:
+        """The share of wrong verdicts on a class."""
+        figure = self.figures[of_class.figure]
+        is_of_wrong = of_class.figure == "false_positive_rate"
+        return figure if is_of_wrong else figure.complement()
 
     @property
     def kappa(self) -> tuple[str, Estimate]:
@@ -449,7 +460,7 @@ def stated_score(reasoning: str, scale: Scale) -> int | None:
 
 
 def _stated_answer(clause: str, scale: Scale) -> int | None:
-    """Read "the rubric is not violated" as the other one of two answers.
+    """Read a verdict that is negated as the other one of two answers.
 
     None where the clause states something else, or negates at a distance.
     """
