@@ -1,5 +1,5 @@
 """Writing files so that no reader ever sees half of one, and none lands outside its folder; and
-reading those that hold something in each line.
+reading those that hold something in each line; and what git says of a folder.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import filecmp
 import json
 import os
 import secrets
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -219,3 +220,25 @@ def file_name_part(text: str) -> str:
         char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text
     )
     return safe_name.lstrip(".")[:80] or "_"
+
+
+_PATIENCE = 3.0
+# Nothing is fetched, asked or locked.
+_QUIETLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def git_output(folder: Path, *arguments: str) -> str | None:
+    """What git says of a folder; None where it does not know, is not there, or takes too long."""
+    try:
+        done = subprocess.run(  # noqa: S603 - without a shell
+            ["git", *arguments],  # noqa: S607
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            env={**os.environ, **_QUIETLY},
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

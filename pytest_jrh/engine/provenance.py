@@ -17,8 +17,7 @@ import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Commands
-from pytest_jrh.core.files import absolute, relative_path, same_text
-from pytest_jrh.core.git import git_output
+from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
 from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult

@@ -28,7 +28,7 @@ from pytest_jrh.core.calls import Progress
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.printed import Printed
+from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, Judgment
 from pytest_jrh.core.skips import Why

@@ -24,6 +24,7 @@ from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
+from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id
 from pytest_jrh.core.runs import (
     AgentRun,
@@ -308,8 +309,6 @@ def _judges(
             if records or not is_code:
                 judges[settings.name] = build()
                 continue
-            from pytest_jrh.recording.network import loading_for_replay
-
             with loading_for_replay() as tried:
                 judge = judges[settings.name] = build()
             if not tried:

@@ -30,8 +30,7 @@ from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import CallRequest, Stopped, digest, image_sizes
-from pytest_jrh.llm.transport import litellm
-from pytest_jrh.llm.waits import LONGEST_WAIT
+from pytest_jrh.llm.transport import LONGEST_WAIT, litellm
 
 if TYPE_CHECKING:
     from filelock import FileLock

@@ -1,5 +1,5 @@
 """What lies below a call: litellm (imported here alone, for it takes seconds to import), what is
-accepted from a server, and what its failures mean.
+accepted from a server, what its failures mean, and how long they ask to wait.
 
 Answers of a model's server are of bounded size, have status 200, and come from where they were
 asked. The guard for this sits in httpcore's connection pools, which every httpx client of litellm
@@ -15,13 +15,17 @@ call does: an error about one request must not leave all other cases without a v
 from __future__ import annotations
 
 import contextlib
+import email.utils
+import json
 import logging
+import math
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +35,6 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.llm.waits import LONGEST_WAIT, asked_wait
 
 
 @cache
@@ -300,6 +303,8 @@ _INSIDE_ADVICE = (
     "cause. Then run again: recorded calls are kept, and only the missing ones are made."
 )
 DEFAULT_TIMEOUT = 120.0
+LONGEST_WAIT = 600.0
+"""In seconds: what a call waits at most. A quota of hours or days is not waited for."""
 _LONGEST_WORDS = 400
 _Cause = TypeVar("_Cause", bound=BaseException)
 # litellm puts the names of its classes before the provider's message, and a traceback after it.
@@ -476,6 +481,108 @@ def _asked_wait(error: Exception, message: str) -> float | None:
     with contextlib.suppress(httpx.ResponseNotRead):
         message = failed.response.text
     return asked_wait(failed.response.headers, message)
+
+
+_MOST_TEXT = 20_000
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_AMOUNT = (
+    r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?"
+    r"|d|days?)(?![a-z])"
+)
+_AMOUNTS = re.compile(_AMOUNT, re.IGNORECASE)
+_DURATION = rf"(?:{_AMOUNT}(?:,?\s?(?:and\s)?)?)+"
+_WHOLE_DURATION = re.compile(_DURATION, re.IGNORECASE)
+_IN_WORDS = re.compile(
+    rf"(?:retry(?:ing)?|again|wait|available|resets?(?= in))\b[^.\d]{{0,40}}(?P<span>{_DURATION})",
+    re.IGNORECASE,
+)
+_EPOCH, _EPOCH_IN_MS = 1e9, 1e11
+
+
+def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
+    """The seconds that an answer asks to wait; None where it does not say.
+
+    What it says in so many words (`Retry-After`, `retry-after-ms`, Gemini's `retryDelay`, "Please
+    try again in 1m30s") is the wait. Else it may follow from the times at which the limits are
+    reset (`x-ratelimit-reset-tokens`, `anthropic-ratelimit-requests-reset`). A proxy passes headers
+    on in the body, so that both are read alike.
+    """
+    body = body[:_MOST_TEXT]
+    values: dict[str, str] = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        values.update(_leaves("", json.loads(body)))
+    values.update({_plain(name): value for name, value in headers.items()})
+    asked_waits = [_seconds(match["span"]) for match in _IN_WORDS.finditer(body)]
+    resets: dict[str, float] = {}
+    for name, value in values.items():
+        is_wait = re.search(r"retry(?:after|delay|in)", name) is not None
+        if not is_wait and "reset" not in name:
+            continue
+        wait = _wait(value, in_ms=name.endswith(("ms", "milliseconds")))
+        if wait is None or name.endswith("nanos"):
+            continue
+        if is_wait:
+            asked_waits.append(wait)
+        else:
+            resets[name] = wait
+    if asked_waits:
+        return max(asked_waits)
+    used_up = []
+    for name, wait in resets.items():
+        if values.get(name.replace("reset", "remaining")) == "0":
+            used_up.append(wait)
+    if used_up:
+        return max(used_up)
+    # Which of the limits was met is not said.
+    return min(resets.values(), default=None)
+
+
+def _plain(name: str) -> str:
+    """A name however it is written: `x-ratelimit-reset` and `X_RateLimitReset` are one."""
+    return re.sub("[^a-z]", "", name.lower())
+
+
+def _leaves(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """The values in a JSON value, each with the names that lead to it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(name + _plain(key), inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(name, inner)
+    else:
+        yield name, str(value)
+
+
+def _wait(value: str, *, in_ms: bool) -> float | None:
+    """The seconds from now on that a value stands for: a number of them, a duration or a time."""
+    value = value.strip()
+    time_now = time.time()
+    with contextlib.suppress(ValueError):
+        number = float(value)
+        if not math.isfinite(number):
+            return None
+        if number > _EPOCH_IN_MS:
+            number = number / 1000 - time_now
+        elif number > _EPOCH:
+            number -= time_now
+        elif in_ms:
+            number /= 1000
+        return max(0.0, number)
+    if _WHOLE_DURATION.fullmatch(value):
+        return _seconds(value)
+    for read in (datetime.fromisoformat, email.utils.parsedate_to_datetime):
+        with contextlib.suppress(ValueError, OverflowError):
+            return max(0.0, read(value).timestamp() - time_now)
+    return None
+
+
+def _seconds(span: str) -> float:
+    total = 0.0
+    for number, unit in _AMOUNTS.findall(span):
+        short = "ms" if unit.lower().startswith(("ms", "milli")) else unit[0].lower()
+        total += float(number) * _SECONDS[short]
+    return total
 
 
 def refused_parameter(error: Exception) -> str:

@@ -26,7 +26,7 @@ from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.core.printed import printing_kept
+from pytest_jrh.core.foreign_code import printing_kept
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.planning import session_plan
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text

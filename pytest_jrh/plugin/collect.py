@@ -1,11 +1,10 @@
-"""The tree of a suite: file, test, rubric, case.
-
-And the item that translates a result into pytest's terms.
+"""The tree of a suite: file, test, rubric, case; and its items, which put into pytest's terms what
+came of a case, and what is decided about the suite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from pytest_jrh.reports.session import what_was_done
 _PACKAGE = Path(pytest_jrh.__file__).parent
 _PYTEST = Path(_pytest.__file__).parent
 _PLUGGY = Path(pluggy.__file__).parent
+_LONGEST_EDIT = 60
 _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, with the lines above."
 
 
@@ -246,4 +246,61 @@ class CaseItem(pytest.Item):
         return Path(rubric.file), rubric.line - 1, f"{tail} "
 
 
-_LONGEST_EDIT = 60
+DECISION = "decision"
+
+
+class DecisionItem(pytest.Item):
+    """The decision about a suite as a test, so that pytest's last line, its exit code, JUnit and
+    other plugins' reports count it.
+
+    It fails where the exit code is to be 1: for FAIL, and for what is UNCLEAR about a change.
+    """
+
+    def __init__(self, *, sentences: Sequence[str], passed: bool, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._sentences = sentences
+        self._passed = passed
+        self.user_properties.append((DECISION, log_line(sentences[0])))
+        if self.config.pluginmanager.has_plugin("rerunfailures"):
+            # Asked again it would be the same.
+            self.add_marker(pytest.mark.flaky(reruns=0))
+
+    def runtest(self) -> None:
+        """Fail with the headline."""
+        if not self._passed:
+            raise pytest.fail.Exception(self._sentences[0], pytrace=False)
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """Give the headline, and the sentences below it."""
+        if isinstance(excinfo.value, pytest.fail.Exception):
+            return prose(self, "\n".join(self._sentences), self._sentences[0])
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int, str]:
+        """Name the suite's file."""
+        return self.path, 0, f"{DECISION} "
+
+
+def decision_item(file: SuiteFile, sentences: Sequence[str], *, passed: bool) -> DecisionItem:
+    """The decision about the suite of a file; the first sentence is its headline."""
+    item: DecisionItem = DecisionItem.from_parent(
+        file, name=DECISION, nodeid=f"{file.nodeid}::{DECISION}", sentences=sentences, passed=passed
+    )
+    return item
+
+
+def run_decisions(session: pytest.Session, items: Iterable[DecisionItem]) -> None:
+    """Run decisions as pytest runs tests, after all others.
+
+    `--exitfirst` has nothing left to end, and `--lf` shall run cases, not their decision.
+    """
+    maxfail, session.config.option.maxfail = session.config.option.maxfail, 0
+    last_failed = session.config.pluginmanager.get_plugin("lfplugin")
+    for item in items:
+        session.testscollected += 1
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        if last_failed is not None:
+            last_failed.lastfailed.pop(item.nodeid, None)
+    session.config.option.maxfail = maxfail

@@ -20,8 +20,13 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.plugin.collect import CaseItem, SuiteFile
-from pytest_jrh.plugin.decision import DecisionItem, decision_item, run_decisions
+from pytest_jrh.plugin.collect import (
+    CaseItem,
+    DecisionItem,
+    SuiteFile,
+    decision_item,
+    run_decisions,
+)
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,

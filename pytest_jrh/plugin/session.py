@@ -25,8 +25,8 @@ from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.calls import Complete, Progress, StageModel
 from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.ids import node_part
-from pytest_jrh.core.printed import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import UNSCORED

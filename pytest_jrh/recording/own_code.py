@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.errors import InputError, Unrecorded, Unscored, error_places
-from pytest_jrh.core.printed import Printed
+from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import JUDGE

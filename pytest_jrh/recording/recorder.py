@@ -16,9 +16,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from pytest_jrh.core.errors import holding
+from pytest_jrh.core.foreign_code import network_closed
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.recording.exchanges import Exchanges, HttpRequest, body_text, interaction_of
-from pytest_jrh.recording.network import network_closed
 
 _OK = 200
 _HTTPS_PORT = 443

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.git import git_output
+from pytest_jrh.core.files import git_output
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.baseline import Baseline, Scope, compare, suite_of
 from pytest_jrh.stats.statistics import is_wrong

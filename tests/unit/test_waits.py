@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.llm.limits import RetryPolicy
-from pytest_jrh.llm.waits import asked_wait
+from pytest_jrh.llm.transport import asked_wait
 
 NOW = time.time()
 OPENAI = "Rate limit reached for gpt-4 on requests per min (RPM): Limit 3, Used 3. {} Visit x."
