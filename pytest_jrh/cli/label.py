@@ -71,9 +71,9 @@ def label_file(path: Path, options: Namespace) -> int:
     board.announce([""])
     board.end("")
     server = serve(Labelling(board))
-    number, number_of_others = labels.counts()
+    number = len(labels.people())
     of_others = ""
-    if number_of_others:
+    if number_of_others := len(labels.rows()) - number:
         of_others = f"; it keeps {number_of_others:,} of other cases or questions"
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
@@ -86,8 +86,7 @@ def label_file(path: Path, options: Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         board.wait_finalized()
     server.stop()
-    number, _ = labels.counts()
-    if number:
+    if number := len(labels.people()):
         command = ["init", "NAME", "--log"] if table is None else ["check"]
         command += [str(path), "--labels", str(options.out)]
         if table is None:

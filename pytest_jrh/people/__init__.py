@@ -78,10 +78,9 @@ class Grounds:
         """The results of a session, and what stands for cases that it did not run, which the
         verifier had rejected.
         """
-        with_rejected = list(results)
-        ran = {made_case_id(result) for result in with_rejected}
-        with_rejected += [result for result in self.rejected if made_case_id(result) not in ran]
-        return with_rejected
+        of_session = list(results)
+        ran = set(map(made_case_id, of_session))
+        return [*of_session, *(case for case in self.rejected if made_case_id(case) not in ran)]
 
 
 def grounds_of(
@@ -134,9 +133,11 @@ def held_against_people(
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
     """How many blind labels are of no case of this session, and of none that was rejected."""
-    every_result = grounds.with_rejected(results)
-    digests = {digest_of(result) for result in every_result if not result.spec.derived}
-    return sum(len(votes) for digest, votes in grounds.blind_votes.items() if digest not in digests)
+    votes = dict(grounds.blind_votes)
+    for result in grounds.with_rejected(results):
+        if not result.spec.derived:
+            votes.pop(digest_of(result), None)
+    return sum(map(len, votes.values()))
 
 
 def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]:
@@ -152,7 +153,9 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
             (generation_id(result.spec.base_case), result) for result in made_results
         )
     counts: Counter[str] = Counter()
+    digests = set()
     for result, *_ in made_cases.values():
+        digests.add(result.case_digest)
         if result.extra.altered and not result.is_accepted:
             counts["altered"] += 1
         elif result.labelled_by in ("people", "program", "column"):
@@ -162,8 +165,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
         else:
             counts["confirmed" if result.verified else "unverified"] += 1
     # Cases that are equal have one label of a person.
-    made_digests = {result.case_digest for result, *_ in made_cases.values()}
-    counts["blind"] = len(made_digests & grounds.blind_votes.keys())
+    counts["blind"] = len(digests & grounds.blind_votes.keys())
     return counts
 
 
@@ -174,7 +176,8 @@ def wrongly_labelled(results: Iterable[CaseResult], grounds: Grounds) -> list[Ca
     votes_by_case = grounds.blind_votes
     wrong: dict[str, CaseResult] = {}
     for result in results:
-        votes = votes_by_case.get(result.case_digest, ()) if not result.spec.derived else ()
-        if votes and result.label is not None and majority(votes) not in (None, result.label):
+        if result.spec.derived or result.label is None:
+            continue
+        if majority(votes_by_case.get(result.case_digest, ())) not in (None, result.label):
             wrong.setdefault(made_case_id(result), result)
     return list(wrong.values())

@@ -220,8 +220,8 @@ class ReviewBoard(Board):
 
     def __init__(self, stores: Mapping[tuple[str, str], DecisionStore]) -> None:
         super().__init__()
-        self._stores = dict(stores)
-        self._final: dict[str, Decision] | None = None
+        self._stores = stores
+        self._final: dict[str, Decision] = {}
 
     def add(self, case: Case) -> None:
         """Take in a case; made again in another way, it takes the place of the earlier one."""
@@ -245,9 +245,9 @@ class ReviewBoard(Board):
         """
         entry = ReviewCase.of(case)
         with self._lock:
-            if self._final is None:
-                return self._decided(entry)
-            return _reviewed(entry, self._final.get(entry.case_id))
+            if self.finalized:
+                return _reviewed(entry, self._final.get(entry.case_id))
+            return self._decided(entry)
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with.
@@ -255,13 +255,12 @@ class ReviewBoard(Board):
         Later decisions are for later runs.
         """
         with self._lock:
-            if self._final is None:
-                self._final = {}
+            if not self.finalized:
                 # All of them: an earlier run's decision also counts for a case that is not yet
                 # made.
                 for store in self._stores.values():
                     self._final |= store.snapshot()
-        super().finalize()
+            super().finalize()
 
     def decide(
         self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
@@ -473,8 +472,9 @@ class LabelBoard(Board):
         self._write = write
         self._redact = redact
         self.reviewer = reviewer
-        # What each person said of a case since he or she last took it back, by the case's digest.
-        self._labels: dict[str, dict[str, list[PersonLabel]]] = {}
+        # What people said of each case, in order, and of each person nothing before he or she took
+        # it back; by the case's digest.
+        self._labels: dict[str, list[PersonLabel]] = {}
         for label in people:
             self._count(label)
         # A digest of what a reviewer may not know would say it to whoever can compute it.
@@ -601,20 +601,22 @@ class LabelBoard(Board):
         self.version += 1
 
     def _count(self, label: PersonLabel) -> None:
-        by_reviewer = self._labels.setdefault(label.case_digest, {})
+        labels = self._labels.setdefault(label.case_digest, [])
         if label.withdrawn:
-            by_reviewer.pop(label.reviewer, None)
-        by_reviewer.setdefault(label.reviewer, []).append(label)
+            labels[:] = [earlier for earlier in labels if earlier.reviewer != label.reviewer]
+        labels.append(label)
+
+    def _last(self, digest: str) -> dict[str, PersonLabel]:
+        """What each person said last of a case, by the name."""
+        return {label.reviewer: label for label in self._labels.get(digest, ())}
 
     def _is_labelled(self, digest: str) -> bool:
         """Whether anybody has labelled a case."""
-        by_reviewer = self._labels.get(digest, {})
-        return any(not labels[-1].withdrawn for labels in by_reviewer.values())
+        return not all(label.withdrawn for label in self._last(digest).values())
 
     def _has_blind(self, digest: str) -> bool:
         """Whether anybody has labelled a case blind."""
-        by_reviewer = self._labels.get(digest, {})
-        return any(label.blind for labels in by_reviewer.values() for label in labels)
+        return any(label.blind for label in self._labels.get(digest, ()))
 
     def _shown_and_done(self) -> tuple[int, int]:
         return len(self._drawn), sum(map(self._is_labelled, self._drawn))
@@ -646,8 +648,7 @@ class LabelBoard(Board):
             self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)
         has_finished = name in self._finished
         for number, digest in enumerate(self._orders.get(name, ()), 1):
-            labels = self._labels.get(digest, {}).get(name)
-            label = labels[-1] if labels else None
+            label = self._last(digest).get(name)
             # What was labelled in an earlier session is in a report of it.
             is_unseen = label is None or (digest, name) in self._given
             yield Assigned(

@@ -544,24 +544,19 @@ class LabelTable:
         return label_file.rows
 
     def people(self) -> list[PersonLabel]:
-        """What the file says of these cases; each label in it was given blind."""
+        """What the file says of these cases, row by row; each label in it was given blind."""
         labels = []
         for row in self.rows():
             case = self._case_of(row)
-            if case is not None:
-                label = None
-                with contextlib.suppress(NoLabelError):
-                    label = tables.label_value(row.label, case.scale)
-                labels.append(
-                    PersonLabel(case_digest(case), row.annotator, label, blind=True, note=row.note)
-                )
+            if case is None:
+                continue
+            label = None
+            # A word that is no label is kept as it is, and stands for one who cannot tell.
+            with contextlib.suppress(NoLabelError):
+                label = tables.label_value(row.label, case.scale)
+            digest = case_digest(case)
+            labels.append(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
         return labels
-
-    def counts(self) -> tuple[int, int]:
-        """How many labels the file holds of these cases, and how many others."""
-        rows = self.rows()
-        number = sum(self._case_of(row) is not None for row in rows)
-        return number, len(rows) - number
 
     def write(self, case: Case, label: PersonLabel) -> None:
         """Put a label in the place of what the same person has said of a case."""

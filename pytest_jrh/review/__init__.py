@@ -29,7 +29,6 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
-from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
@@ -147,9 +146,9 @@ class ReviewedCases(SessionCases):
 def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
     """A result of each judge that has judged a case; where none has, one without a verdict."""
     entry, case = reviewed.entry, reviewed.case
-    for name in entry.judged or [""]:
-        spec = replace(case.spec, judge=name) if name else case.spec
-        verdicts = entry.judged[name].verdicts if entry.judged else ()
+    for judge in entry.judged or [""]:
+        spec = replace(case.spec, judge=judge) if judge else case.spec
+        verdicts = entry.judged[judge].verdicts if entry.judged else ()
         result = case_result(spec, case, verdicts=verdicts)
         extra = replace(result.extra, review="" if entry.rejected else reviewed.word)
         yield replace(result, case_digest=entry.digest, extra=extra)
@@ -355,7 +354,14 @@ class AgentTemplate:
         `default` what is used without one.
         """
         stage, test = STAGES[self.stage], self.test.name
-        text = default = self._default().source
+        prompt_path = self.suite.stages[self.stage].prompt_path
+        text = default = load_template(
+            self.stage,
+            mode=self.suite.mode,
+            objective=self.test.objective,
+            prompt_path=Path(prompt_path) if prompt_path else None,
+            edits=self.suite.config.cases.edits,
+        ).source
         is_overridden = exists(self._override)
         if is_overridden:
             text = read_text(self._override, str(self._override))
@@ -391,16 +397,6 @@ class AgentTemplate:
     @property
     def _override(self) -> Path:
         return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
-
-    def _default(self) -> Template:
-        path = self.suite.stages[self.stage].prompt_path
-        return load_template(
-            self.stage,
-            mode=self.suite.mode,
-            objective=self.test.objective,
-            prompt_path=Path(path) if path else None,
-            edits=self.suite.config.cases.edits,
-        )
 
 
 def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:

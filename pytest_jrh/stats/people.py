@@ -201,14 +201,13 @@ class AgainstPeople:
 class VerifierAgainstPeople:
     """A verifier held against the blind labels of people, and these against each other.
 
-    The first two are how often it was wrong about cases that people labelled, of the `labelled`
-    ones that it confirmed or rejected.
+    The first two are how often it was wrong about cases that people labelled, of those that it
+    confirmed or rejected.
     """
 
     false_confirmations: Estimate
     false_rejections: Estimate
     reviewers: Agreement
-    labelled: int
 
 
 def against_people(
@@ -283,10 +282,9 @@ def verifier_against_people(
             confirmed.append((label != result.label, cluster))
         else:
             rejected.append((label == rejection.expected, cluster))
-    labelled = len(confirmed) + len(rejected)
-    if not labelled and not reviewers.units:
+    if not confirmed and not rejected and not reviewers.units:
         return None
-    return VerifierAgainstPeople(_share(confirmed), _share(rejected), reviewers, labelled)
+    return VerifierAgainstPeople(_share(confirmed), _share(rejected), reviewers)
 
 
 def _share(marks: Sequence[_Mark]) -> Estimate:
