@@ -26,6 +26,7 @@ from pytest_jrh.cases.acts import (
     calls_of_turn,
     is_id,
     mentioned,
+    result_value,
     search_text,
     splice,
     tools_of,
@@ -415,7 +416,7 @@ class _Making:
         text = storable(draft.result)[0]
         subject = f"[{position}] the new result of {tool.name}"
         if not draft.result_is_error:
-            if mistake := tool.result_mistake(text):
+            if mistake := tool.results.mistake(result_value(text), "its result"):
                 raise _broken(f"{subject}: {mistake}")
             without_error = {key: value for key, value in current.items() if key != "error"}
             return replace_text(without_error, text)[0]
@@ -577,7 +578,7 @@ def _arguments(draft: CallResponse, tool: Tool, turn: int) -> dict[str, Any]:
         arguments = None
     if not isinstance(arguments, dict):
         raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
-    if mistake := tool.arguments_mistake(arguments):
+    if mistake := tool.arguments.mistake(arguments, "its arguments"):
         raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
     plain: dict[str, Any] = storable(arguments)[0]
     return plain

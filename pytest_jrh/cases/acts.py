@@ -246,16 +246,6 @@ class Tool:
     examples: tuple[tuple[Mapping[str, Any], Message], ...] = ()
     error: Message | None = None
 
-    def arguments_mistake(self, arguments: object) -> str | None:
-        """Why no call of this tool can have these arguments; None where one can."""
-        if not isinstance(arguments, dict):
-            return f"its arguments are {json_type(arguments)}, not an object"
-        return self.arguments.mistake(arguments, "its arguments")
-
-    def result_mistake(self, text: str) -> str | None:
-        """Why a text is no result as this tool gives them; None where it is one."""
-        return self.results.mistake(result_value(text), "its result")
-
 
 def result_value(text: str) -> object:
     """The JSON object or list that a result is, or else its text."""

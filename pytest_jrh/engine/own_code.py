@@ -1,6 +1,6 @@
 """Runs a judge's own code: in a thread, within its time, and with its errors in a few lines.
 
-Whatever it does, the engine's loop goes on. The loop's own threads are here too.
+Whatever it does, the engine's loop goes on.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete
@@ -240,34 +240,3 @@ async def _stopped(loop: asyncio.AbstractEventLoop) -> None:
     await asyncio.sleep(0)
     await loop.shutdown_asyncgens()
     loop.stop()
-
-
-T = TypeVar("T")
-
-
-class Threads(ThreadPoolExecutor):
-    """A loop's executor that closes coroutines that its calls returned and nobody awaited, as
-    litellm's where a time limit ends a call.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(thread_name_prefix="jrh-thread")
-        self._returned: list[Coroutine[Any, Any, Any]] = []
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Run a call in a thread, and note the coroutine that it may return."""
-        future = super().submit(fn, *args, **kwargs)
-        future.add_done_callback(self._note)
-        return future
-
-    def close_unawaited(self) -> None:
-        """Close what nobody has awaited; the loop must have ended."""
-        for coroutine in self._returned:
-            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                coroutine.close()
-
-    def _note(self, future: Future[Any]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            return
-        if inspect.iscoroutine(future.result()):
-            self._returned.append(future.result())

@@ -43,7 +43,6 @@ from pytest_jrh.engine.case import (
     renewing,
     to_its_end,
 )
-from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.planning import Survey, surveyed
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
@@ -411,8 +410,6 @@ class Engine:
         self._ends_session = settings.ends_session
         self._ended = False
         self._loop = asyncio.new_event_loop()
-        self._threads = Threads()
-        self._loop.set_default_executor(self._threads)
         self._thread = threading.Thread(target=self._run_loop, name="jrh-engine", daemon=True)
 
     @property
@@ -517,7 +514,6 @@ class Engine:
                 continue
         self._loop.run_until_complete(_cancelled())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._threads.close_unawaited()
 
 
 async def _cancelled() -> None:

@@ -47,9 +47,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check options and named suites before anything is collected (exit code 4)."""
-    if config.getoption("markers", default=False):
-        # Else they are declared with the first suite: a session without one is spared the imports.
-        _activation(config).declare_markers(config)
     options = config.stash[OPTIONS_READ] = read_options(config)
     if options.configs:
         from pytest_jrh.plugin.session import uncollected

@@ -9,8 +9,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import _pytest
-import pluggy
 import pytest
 from _pytest._code.code import (
     ExceptionInfo,
@@ -21,7 +19,6 @@ from _pytest._code.code import (
     TerminalRepr,
 )
 
-import pytest_jrh
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.ids import case_name, node_part
@@ -35,11 +32,7 @@ from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.failures import FailureText
 from pytest_jrh.reports.session import what_was_done
 
-_PACKAGE = Path(pytest_jrh.__file__).parent
-_PYTEST = Path(_pytest.__file__).parent
-_PLUGGY = Path(pluggy.__file__).parent
 _LONGEST_EDIT = 60
-_BUG = "This is a mistake in pytest-jrh, not in your files: please report it, with the lines above."
 
 
 def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
@@ -49,19 +42,7 @@ def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> s
     representation = excinfo.getrepr(
         style="short", showlocals=False, funcargs=False, truncate_locals=True
     )
-    text = redactor.of_code(str(representation))
-    return f"{text}\n\n{_BUG}" if _is_ours(excinfo) else text
-
-
-def _is_ours(excinfo: ExceptionInfo[BaseException]) -> bool:
-    """Whether what was raised came out of our code, rather than through a hook that we wrap."""
-    for entry in reversed(excinfo.traceback):
-        path = Path(entry.path)
-        if path.is_relative_to(_PACKAGE):
-            return True
-        if path.is_relative_to(_PYTEST) or path.is_relative_to(_PLUGGY):
-            return False
-    return False
+    return redactor.of_code(str(representation))
 
 
 def prose(item: pytest.Item, text: str, message: str) -> TerminalRepr:
@@ -261,9 +242,6 @@ class DecisionItem(pytest.Item):
         self._sentences = sentences
         self._passed = passed
         self.user_properties.append((DECISION, log_line(sentences[0])))
-        if self.config.pluginmanager.has_plugin("rerunfailures"):
-            # Asked again it would be the same.
-            self.add_marker(pytest.mark.flaky(reruns=0))
 
     def runtest(self) -> None:
         """Fail with the headline."""

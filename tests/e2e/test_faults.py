@@ -6,10 +6,8 @@ disagree, and what was sent is counted whether an answer came or not.
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,6 @@ import pytest
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED
 from pytest_jrh.core.stages import MAKING
-from pytest_jrh.llm.limits import RetryPolicy
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.support.exchange import Reply, Request, envelope
@@ -301,41 +298,6 @@ def test_a_hang_past_the_timeout_is_tried_again_and_may_be_billed(
 def test_a_call_that_no_server_got_does_not_count(bench: Bench, server: ModelServer) -> None:
     server.stop()
     assert bench.run().only.spending.all == Spending()
-
-
-def test_a_call_that_a_time_limit_ends_as_it_is_prepared_warns_of_nothing(
-    make_bench: MakeBench,
-    server: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    """litellm makes the coroutine of a call in a thread.
-
-    After a time-out nobody awaits what the thread returns.
-    """
-    from litellm import main
-
-    make_call, held, timed_out = main.completion, threading.Event(), threading.Event()
-
-    def hold_the_first(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("timeout") == LIMIT and not held.is_set():
-            held.set()
-            assert timed_out.wait(30)
-        return make_call(*args, **kwargs)
-
-    class Policy(RetryPolicy):
-        def wait(self, *_: object, **__: object) -> float:
-            timed_out.set()
-            return 0.0
-
-    monkeypatch.setattr(main, "completion", hold_the_first)
-    session = make_bench(overrides={"judge": {"timeout": LIMIT}}).run(retry=Policy())
-    assert session.outcomes == [("agree", 1)]
-    assert timed_out.is_set()
-    gc.collect()
-    assert not [
-        str(warning.message) for warning in recwarn if "never awaited" in str(warning.message)
-    ]
 
 
 def test_a_fault_in_one_case_leaves_the_others_alone(

@@ -85,11 +85,10 @@ def test_a_mistake_of_ours_shows_no_secret(
         + (report.read_text(encoding="utf-8") if report.exists() else "")
     )
     assert "held by [REDACTED]" in shown
-    assert "please report it" in shown
     assert PIECE not in shown
 
 
-def test_a_mistake_of_another_plugin_is_not_called_ours(
+def test_no_secret_is_in_a_mistake_of_another_plugin(
     pytester: pytest.Pytester, option: str
 ) -> None:
     pytester.makeconftest(
@@ -103,7 +102,6 @@ def test_a_mistake_of_another_plugin_is_not_called_ours(
     result = pytester.run(*python(), "-m", "pytest", option)
     shown = str(result.stdout) + str(result.stderr)
     assert "held by [REDACTED]" in shown
-    assert "mistake in pytest-jrh" not in shown
 
 
 _SPEAKING = """

@@ -64,13 +64,13 @@ def test_keys_and_types_are_those_of_the_log() -> None:
         call("refund", "r1", order="A-6", amount=1.5, notes=["x"]),
         call("refund", "r2", order="A-7", amount=None),
     )
-    refund = tools_of([(says("", *calls),)])["refund"]
-    assert refund.arguments_mistake({"order": "A-7", "amount": None, "notes": ["x"]}) is None
-    assert refund.arguments_mistake({"amount": 1}) == "'order' is missing from its arguments"
-    assert refund.arguments_mistake({"order": "A-7", "amount": 1, "notes": [1]}) == (
+    refund = tools_of([(says("", *calls),)])["refund"].arguments
+    assert refund.mistake({"order": "A-7", "amount": None, "notes": ["x"]}, "its arguments") is None
+    assert refund.mistake({"amount": 1}, "its arguments") == "'order' is missing from its arguments"
+    assert refund.mistake({"order": "A-7", "amount": 1, "notes": [1]}, "its arguments") == (
         "its arguments.notes[0] is a number, not text"
     )
-    assert refund.arguments_mistake({"order": "A-7", "amount": 1, "to": "x"}) == (
+    assert refund.mistake({"order": "A-7", "amount": 1, "to": "x"}, "its arguments") == (
         "'to' is no key of its arguments"
     )
 
@@ -79,7 +79,10 @@ def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
     tools = tools_of([(says("", *calls), result('{"paid": 56.0}', "a1"), failed)])
-    assert tools["find"].result_mistake("It is paid.") == "its result is text, not an object"
+    assert (
+        tools["find"].results.mistake("It is paid.", "its result")
+        == "its result is text, not an object"
+    )
 
 
 STALE = values_of_acts([says("", call("refund", "c1", amount=56.0))])
