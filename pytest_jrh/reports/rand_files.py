@@ -12,14 +12,14 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import SHORT_NAMES, Case, Edit
+from pytest_jrh.core.cases import SHORT_NAMES, Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
@@ -53,19 +53,19 @@ def write_rand_files(
     suite = run.suite
     _write_tables(suite, results, outputs)
     panel = next(iter(panels(results)), None)
-    kept = sum(result.extra.kept for result in results)
-    ran = len(results) - kept
+    ran = sum(not result.extra.kept for result in results)
     # The gate decided about the cases of this session alone.
-    about: dict[str, Any] = {
+    about = {
         "cases": ran,
-        "kept": kept,
+        "kept": len(results) - ran,
         "of": ran if run.cases is None else len(run.cases.specs),
         "interrupted": run.name in session.extents and session.extents[run.name].interrupted,
     }
     for judge, name in judge_file_names(suite).items():
-        of_judge = [
-            result for result in results if result.judge == judge and result.outcome != "generated"
-        ]
+        of_judge = []
+        for result in results:
+            if result.judge == judge and result.outcome != "generated":
+                of_judge.append(result)
         report = judge_report(run, judge, of_judge, session.decisions.get(run.name), panel)
         outputs.write_json(suite.results_dir / f"{name}_report.json", report | {"session": about})
 
@@ -85,11 +85,10 @@ def judge_report(
     suite = run.suite
     [judge] = (judge for judge in suite.judges if (judge.name or "") == name)
     rubrics = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
-    plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
     for test in suite.tests:
         if test.evaluate and not test.kind.derived:
-            of_test = [result for result in plain if result.spec.test == test.name]
+            of_test = [result for result in results if result.test == test.name]
             metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
     reworded = {}
     for (_, rubric), cases in reworded_rubrics(results).items():
@@ -118,10 +117,10 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
     taken = set()
     models = [file_name_part(judge.label).lower() for judge in suite.judges]
     for judge in suite.judges:
-        base = file_name_part(judge.label)
+        name = base = file_name_part(judge.label)
         if models.count(base.lower()) > 1:
-            base += f"_{file_name_part(judge.name or 'judge')}"
-        name, number = base, 1
+            name = base = f"{base}_{file_name_part(judge.name or 'judge')}"
+        number = 1
         while name.lower() in taken:
             number += 1
             name = f"{base}_{number}"
@@ -131,13 +130,13 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
 
 
 def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
-    judged = [result for result in results if result.outcome in JUDGED]
-    figure = metric(
-        metric_name,
-        [result.label for result in judged if result.label is not None],
-        [result.score for result in judged if result.label is not None],
-    )
-    accuracy = accuracy_of(judged)
+    judged, labels, scores = [], [], []
+    for result in results:
+        if result.outcome in JUDGED and result.label is not None:
+            judged.append(result)
+            labels.append(result.label)
+            scores.append(result.score)
+    figure, accuracy = metric(metric_name, labels, scores), accuracy_of(judged)
     pass_rate = None
     if accuracy.value is not None:
         # RAND's text, which is a number: never 100.00% where a case is wrong.
@@ -172,31 +171,32 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> 
     """
     if not expected:
         return Estimate(why=NO_VERDICT)
+    n = len(expected)
+    hits = Counter(label for label, score in zip(expected, scores, strict=True) if label == score)
     if name == "accuracy_score":
-        right = sum(label == score for label, score in zip(expected, scores, strict=True))
-        return Estimate(right / len(expected))
-    given = [score for score in scores if score is not None]
-    if len(given) < len(scores):
+        return Estimate(hits.total() / n)
+    answers = [score for score in scores if score is not None]
+    if len(answers) < n:
         return Estimate(why="repeats that tie have no score that this metric could take")
-    n, labels, answers = len(given), Counter(expected), Counter(given)
-    hits = Counter(label for label, score in zip(expected, given, strict=True) if label == score)
+    cases_of, answers_of = Counter(expected), Counter(answers)
     match name:
         case "balanced_accuracy_score":
-            value = fmean(hits[label] / number for label, number in labels.items())
+            value = fmean(hits[label] / number for label, number in cases_of.items())
         case "cohen_kappa_score":
-            by_chance = sum(number * answers[label] for label, number in labels.items()) / n**2
-            above_chance = hits.total() / n - by_chance
-            value = math.nan if by_chance == 1 else above_chance / (1 - by_chance)
+            by_chance = sum(number * answers_of[label] for label, number in cases_of.items()) / n**2
+            value = math.nan
+            if by_chance != 1:
+                value = (hits.total() / n - by_chance) / (1 - by_chance)
         case "f1_score":
             scores_of_labels = {}
-            for label, number in (labels + answers).items():
+            for label, number in (cases_of + answers_of).items():
                 scores_of_labels[label] = 2 * hits[label] / number
             value = fmean(scores_of_labels.values())
             if scores_of_labels.keys() <= {0, 1}:
                 value = scores_of_labels.get(1, 0.0)
         case _:
             try:
-                value = _of_scikit_learn(name, expected, given)
+                value = _of_scikit_learn(name, expected, answers)
             except (ImportError, AttributeError, ValueError) as error:
                 return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
     if not math.isfinite(value):
@@ -236,12 +236,12 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             outputs.problem(f"The record of {made_id} cannot be used: {cause(error)}")
         if case is not None:
             is_altered = any(result.extra.altered for result in of_case)
-            made = replace(case, verified=False) if is_altered else case
-            row = clean(synthetic_row(made, temperature=temperature))
+            as_made = replace(case, verified=False) if is_altered else case
+            row = clean(synthetic_row(as_made, temperature=temperature))
             synthetic.append(row)
             # What there is to look at in this session: an edit, or a wrong verdict.
-            new = [result.outcome for result in of_case if not result.extra.kept]
-            if "disagree" in new or (new and case.outcome.edits):
+            outcomes = [result.outcome for result in of_case if not result.extra.kept]
+            if "disagree" in outcomes or (outcomes and case.outcome.edits):
                 files = debug_files(case, folders[spec.test])
                 try:
                     for path, text in files.items():
@@ -255,11 +255,13 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             rows.setdefault((spec.test, result.judge), []).append(of_result)
     path = suite.results_dir / f"{SYNTHETIC_NAME}.csv"
     outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic))
-    for test in sorted(suite.tests, key=lambda test: test.name):
-        for judge, name in judge_file_names(suite).items() if test.evaluate else ():
-            path = suite.results_dir / f"{test.name}_results_{name}.csv"
-            of_table = rows.get((test.name, judge), ())
-            outputs.write(path, table_bytes(RESULT_COLUMNS, of_table))
+    names = judge_file_names(suite)
+    for test in suite.tests:
+        if test.evaluate:
+            for judge, name in names.items():
+                path = suite.results_dir / f"{test.name}_results_{name}.csv"
+                of_table = rows.get((test.name, judge), ())
+                outputs.write(path, table_bytes(RESULT_COLUMNS, of_table))
     if unwritten:
         bundles = counted(len(unwritten), "debug bundle")
         outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")
@@ -267,12 +269,33 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
 
 SYNTHETIC_COLUMNS = (
     # What a reader looks for first; the others in RAND's order, and then ours.
-    *("perturbed_idx", "rubric_id", "expected", "test_name", "original_request"),
-    *("original_response", "original_idx", "original_expected", "generation_prompt"),
-    *("generation_response", "generation_completion", "generation_reasoning", "generation_temp"),
-    *("generation_mode", "validation_score", "validation_reasoning", "validated_bucket"),
-    *("rubric_text", "score_levels_table", "transcript", "prompted_bucket", "human_reviewed"),
-    *("run_id", "epoch", "target_score", "verified", "human_decision"),
+    "perturbed_idx",
+    "rubric_id",
+    "expected",
+    "test_name",
+    "original_request",
+    "original_response",
+    "original_idx",
+    "original_expected",
+    "generation_prompt",
+    "generation_response",
+    "generation_completion",
+    "generation_reasoning",
+    "generation_temp",
+    "generation_mode",
+    "validation_score",
+    "validation_reasoning",
+    "validated_bucket",
+    "rubric_text",
+    "score_levels_table",
+    "transcript",
+    "prompted_bucket",
+    "human_reviewed",
+    "run_id",
+    "epoch",
+    "target_score",
+    "verified",
+    "human_decision",
 )
 
 
@@ -287,19 +310,24 @@ def synthetic_row(case: Case, *, temperature: float | None) -> dict[str, Any]:
     """
     spec, verification = case.spec, case.outcome.verification
     plan = case.outcome.plan
-    answers = (edit.editor_raw_response for edit in case.outcome.edits)
+    before, after, reasons, completions = [], [], [], []
+    for edit in case.outcome.edits:
+        before.append(f"[{edit.message_index}] {edit.original_content}")
+        after.append(f"[{edit.message_index}] {edit.edited_content}")
+        reasons.append(f"[{edit.message_index}] {edit.editor_reason}")
+        completions.append(edit.editor_raw_response)
     return {
         "perturbed_idx": perturbed_idx(spec),
         "rubric_id": case.rubric.id,
         "expected": case.expected,
         "test_name": spec.test,
         "original_request": f"{case.rubric.id}: {case.rubric.instructions}",
-        "original_response": _turns(case, lambda edit: edit.original_content),
+        "original_response": "\n\n".join(before),
         "original_idx": case.run.run_id,
         "generation_prompt": _planned(case),
-        "generation_response": _turns(case, lambda edit: edit.edited_content),
-        "generation_completion": "\n".join(answers),
-        "generation_reasoning": _turns(case, lambda edit: edit.editor_reason),
+        "generation_response": "\n\n".join(after),
+        "generation_completion": "\n".join(completions),
+        "generation_reasoning": "\n\n".join(reasons),
         "generation_temp": temperature,
         "generation_mode": case.scale.name,
         "validation_score": verifier_score(case),
@@ -321,16 +349,38 @@ def synthetic_row(case: Case, *, temperature: float | None) -> dict[str, Any]:
 
 # What a result has of its case under the name that it has there.
 _OF_CASES = (
-    *("transcript", "generation_response", "original_request", "validation_score"),
-    *("plan_thesis", "score_levels_table"),
+    "transcript",
+    "generation_response",
+    "original_request",
+    "validation_score",
+    "plan_thesis",
+    "score_levels_table",
 )
 RESULT_COLUMNS = (
     # What a reader looks for first; the others in RAND's order, and then ours.
-    *("idx", "rubric_id", "expected", "autograder_score", "outcome", "perturbed_idx", "rubric"),
-    *("transcript", "generation_response", "original_request", "original_idx"),
-    *("validation_score", "agent_mode", "plan_thesis", "planned_steps", "test_name"),
-    *("score_levels_table", "autograder_reasoning", "judge", "tokens", "cost"),
-    *("human_reviewed", "human_decision"),
+    "idx",
+    "rubric_id",
+    "expected",
+    "autograder_score",
+    "outcome",
+    "perturbed_idx",
+    "rubric",
+    "transcript",
+    "generation_response",
+    "original_request",
+    "original_idx",
+    "validation_score",
+    "agent_mode",
+    "plan_thesis",
+    "planned_steps",
+    "test_name",
+    "score_levels_table",
+    "autograder_reasoning",
+    "judge",
+    "tokens",
+    "cost",
+    "human_reviewed",
+    "human_decision",
 )
 
 
@@ -377,10 +427,6 @@ def result_row(
 
 def _scale(levels: Iterable[ScoreLevel]) -> str:
     return "\n".join(f"{level.score}: {level.label}" for level in levels)
-
-
-def _turns(case: Case, text: Callable[[Edit], str]) -> str:
-    return "\n\n".join(f"[{edit.message_index}] {text(edit)}" for edit in case.outcome.edits)
 
 
 def _planned(case: Case) -> str:
