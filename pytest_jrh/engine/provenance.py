@@ -106,7 +106,6 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
                 kind=settings.kind,
                 prompt=prompt_name,
                 prompt_digest=prompt_digest,
-                fingerprint=fingerprint,
                 change=_change(suite.name, settings, fingerprint, prompt, baseline),
             )
         )

@@ -145,15 +145,17 @@ class Cases:
     @property
     def heading(self) -> str:
         """The title with the number of cases."""
-        return self.title if self.is_sentence else f"{self.title} ({len(self.cases):,})"
+        if self.is_sentence:
+            return self.title
+        return f"{self.title} ({len(self.cases):,})"
 
     @property
     def in_a_line(self) -> str:
         """The heading, and the first names."""
-        names = [case.title or case.name for case in self.cases[:_MOST_IN_A_LINE]]
-        more = len(self.cases) - len(names)
-        listed_names = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
-        return f"{self.heading.removesuffix('.')}: {listed_names}"
+        cases, unnamed = self.first(_MOST_IN_A_LINE)
+        names = ", ".join(case.title or case.name for case in cases)
+        text = f"{self.heading.removesuffix('.')}: {names}"
+        return f"{text} and {unnamed:,} more" if unnamed else text
 
     def first(self, most: int) -> tuple[tuple[NamedCase, ...], int]:
         """At most so many cases, and how many more there are."""
@@ -219,18 +221,20 @@ def is_warning(block: Block) -> bool:
 def block_values(value: Any) -> Any:
     """Blocks as JSON values, each with the name of its type, for the template of a page."""
     if isinstance(value, Cases):
-        cases, more = value.first(MOST_ON_PAGE)
+        cases, unnamed = value.first(MOST_ON_PAGE)
         return {
             "type": "Cases",
             "title": value.title,
             "count": None if value.is_sentence else len(value.cases),
             "cases": block_values(cases),
-            "more": more,
+            "more": unnamed,
             "weight": value.weight,
         }
     if is_dataclass(value):
-        named = {field.name: block_values(getattr(value, field.name)) for field in fields(value)}
-        return {"type": type(value).__name__, **named}
+        values = {"type": type(value).__name__}
+        for field in fields(value):
+            values[field.name] = block_values(getattr(value, field.name))
+        return values
     if isinstance(value, list | tuple):
         return [block_values(item) for item in value]
     return value

@@ -16,6 +16,7 @@ from pytest_jrh.core.skips import SKIPS, UNSCORED, Why
 from pytest_jrh.core.stages import STAGES, VERIFIER
 from pytest_jrh.core.text import capital, escape_commands, one_line, shortened, visible, wrapped
 from pytest_jrh.core.transcript import text_to_compare
+from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 
 WIDTH = 80
@@ -35,13 +36,6 @@ def reason_text(reasoning: str) -> str:
     return "" if reasoning.strip().isdigit() else reasoning
 
 
-def repeats_text(numbers: Sequence[int]) -> str:
-    """Which repeats: `repeat 2`, `2 repeats (1, 3)`."""
-    if len(numbers) == 1:
-        return f"repeat {numbers[0]}"
-    return f"{len(numbers)} repeats ({listed(map(str, numbers), _MOST_NUMBERS)})"
-
-
 def label_reason(case: Case) -> str:
     """Why a label is right: in the words of a verifier that confirms it, else the votes of people,
     or what the edit was planned for.
@@ -49,18 +43,17 @@ def label_reason(case: Case) -> str:
     verification, plan = case.outcome.verification, case.outcome.plan
     if verification is not None and verifier_score(case) == case.expected:
         return verification.rationale
-    return "\n".join(label_votes(case)) or (plan.thesis if plan is not None else "")
-
-
-def label_votes(case: Case) -> list[str]:
-    """The votes of a label, a line each: who gave it, where it stands, and what was noted."""
-    label = case.label
-    lines = []
-    for vote, source in zip(label.votes, label.sources, strict=False) if label is not None else ():
-        by = f" by {one_line(source.annotator)}" if source.annotator else ""
-        note = f": {source.note}" if source.note else ""
-        lines.append(f"{case.scale.meant(vote)}{by}, {one_line(source.place)}{note}")
-    return lines
+    votes = []
+    if case.label is not None:
+        for vote, source in zip(case.label.votes, case.label.sources, strict=False):
+            text = case.scale.meant(vote)
+            if source.annotator:
+                text += f" by {one_line(source.annotator)}"
+            text += f", {one_line(source.place)}"
+            votes.append(f"{text}: {source.note}" if source.note else text)
+    if not votes and plan is not None:
+        return plan.thesis
+    return "\n".join(votes)
 
 
 def verifier_score(case: Case) -> int | None:
@@ -107,19 +100,22 @@ def act_note(edit: Edit) -> str:
     if edit.kind == "say":
         is_same_text = edit.is_splice and edit.original_content == edit.edited_content
         return "reasoning left out" if is_same_text else ""
-    earlier, later = edit.before, edit.after
+    fewer, more_turns = edit.before, edit.after
     if edit.kind == "omit":
-        earlier, later = later, earlier
-    known = list(earlier)
-    changed = [message for message in later if message not in known]
-    # A call whose result is the same is named by the turn that makes it.
-    names = [str(message["function"]) for message in changed if message.get("function")]
-    for message in changed if not names else ():
-        names += (str(call.get("function", "")) for call in message.get("tool_calls") or ())
-    shown_names = shortened(", ".join(map(one_line, names)), _LONGEST_LABEL)
-    # Where the turn stays, the call stood in it.
-    place = " before it" if edit.kind == "omit" and not edit.after else ""
-    return f"call of {shown_names} {_DONE[edit.kind]}{place}"
+        fewer, more_turns = more_turns, fewer
+    changed_turns = [message for message in more_turns if message not in fewer]
+    names = [str(message["function"]) for message in changed_turns if message.get("function")]
+    if not names:
+        # A call whose result is the same is named by the turn that makes it.
+        for message in changed_turns:
+            for call in message.get("tool_calls") or ():
+                names.append(str(call.get("function", "")))
+    listed_names = shortened(", ".join(map(one_line, names)), _LONGEST_LABEL)
+    note = f"call of {listed_names} {_DONE[edit.kind]}"
+    if edit.kind == "omit" and not edit.after:
+        # Where the turn stays, the call stood in it.
+        note += " before it"
+    return note
 
 
 class Voice(NamedTuple):
@@ -142,55 +138,62 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
     why it is what it is; the verifier and people who say otherwise; the judges in the baseline, and
     now. Those that say the same for the same reason are one.
     """
-    label = results[0].label
-    heard: list[Voice] = []
+    suite, label, digest = results[0].suite, results[0].label, results[0].case_digest
+    heard: dict[tuple[str, str, str], Voice] = {}
 
-    def add(who: str, score: int | None, why: str = "", by: str = "") -> None:
+    def add(who: str, word: str, why: str, by: str, *, wrong: bool = False) -> None:
+        same = heard.get((word, why, by))
+        if same is not None:
+            who = f"{same.who}, {who}"
+        heard[word, why, by] = Voice(who, word, why, by, wrong)
+
+    def add_score(who: str, score: int | None, reasoning: str, by: str = "") -> None:
         word = score_name(session, results[0], score)
-        heard.append(Voice(who, word, reason_text(why), by, label is not None and score != label))
+        wrong = label is not None and score != label
+        add(who, word, reason_text(reasoning), by, wrong=wrong)
 
     if label is not None:
-        why = "" if case is None else label_reason(case)
-        add("label", label, why, label_basis(session, results[0]).text)
+        reason = label_reason(case) if case is not None else ""
+        add_score("label", label, reason, label_basis(session, results[0]).text)
     if case is not None and case.outcome.verification is not None:
-        checked = verifier_score(case)
-        if checked != label:
-            add(VERIFIER.name, checked, case.outcome.verification.rationale)
-    for person in session.blind_labels.get((results[0].suite, results[0].case_digest), ()):
+        verified = verifier_score(case)
+        if verified != label:
+            add_score(VERIFIER.name, verified, case.outcome.verification.rationale)
+    for person in session.blind_labels.get((suite, digest), ()):
         if person.label not in (None, label):
-            add(f"{_person(person.reviewer)}, blind", person.label, person.note)
-    suite = results[0].suite
-    is_new = any(
-        change.is_reworded for change in session.prompt_changes if change.now.suite == suite
-    )
+            add_score(f"{_person(person.reviewer)}, blind", person.label, person.note)
+    before, now = "before", "judge"
+    for change in session.prompt_changes:
+        if change.now.suite == suite and change.is_reworded:
+            before, now = "old prompt", "new prompt"
     for result in results:
-        before = f"{one_line(result.judge)} before" if result.judge else "before"
-        if is_new and not result.judge:
-            before = "old prompt"
         earlier = session.earlier.get(result.case_id)
-        for verdict, by in _different(earlier.verdicts) if earlier is not None else ():
-            add(before, verdict.score, verdict.reasoning, by)
+        if earlier is not None:
+            who = f"{one_line(result.judge)} before" if result.judge else before
+            for verdict, by in _different(earlier.verdicts):
+                add_score(who, verdict.score, verdict.reasoning, by)
     for result in results:
-        now = one_line(result.judge) or ("new prompt" if is_new else "judge")
+        who = one_line(result.judge) or now
         for verdict, by in _different(result.verdicts):
-            add(now, verdict.score, verdict.reasoning, by)
+            add_score(who, verdict.score, verdict.reasoning, by)
         if result.outcome in UNSCORED:
-            heard.append(Voice(now, "no verdict", no_verdict_text(result.why), result.outcome))
+            add(who, "no verdict", no_verdict_text(result.why), result.outcome)
         elif result.outcome == "no_case":
-            heard.append(Voice("no case", "not judged", no_verdict_text(result.why)))
-    alike: dict[tuple[str, str, str], Voice] = {}
-    for voice in heard:
-        same = alike.get(voice[1:4])
-        who = voice.who if same is None else f"{same.who}, {voice.who}"
-        alike[voice[1:4]] = voice._replace(who=who)
-    return list(alike.values())
+            add("no case", "not judged", no_verdict_text(result.why), "")
+    return list(heard.values())
 
 
 def _different(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, str]]:
     """The verdicts of repeats that differ, and of several which repeats gave each."""
     different = equal_verdicts(verdicts)
     for verdict, repeats in different.items():
-        yield verdict, repeats_text(repeats) if len(different) > 1 else ""
+        if len(different) == 1:
+            yield verdict, ""
+        elif len(repeats) == 1:
+            yield verdict, f"repeat {repeats[0]}"
+        else:
+            numbers = listed(map(str, repeats), _MOST_NUMBERS)
+            yield verdict, f"{len(repeats)} repeats ({numbers})"
 
 
 def no_verdict_text(why: Why) -> str:
@@ -214,7 +217,9 @@ def no_verdict_lines(why: Why) -> list[str]:
     sentences += map(_sentence, (why.cause, why.advice or outcome.advice))
     lines = wrapped(" ".join(filter(None, sentences)), WIDTH)
     if why.places:
-        lines += ["", "raised at:", *(f"{INDENT}{visible(place)}" for place in why.places)]
+        lines += ["", "raised at:"]
+        for code_line in why.places:
+            lines.append(f"{INDENT}{visible(code_line)}")
     if why.difference:
         lines += ["", "recorded (-) and asked for now (+):"]
         for line in visible(why.difference).split("\n"):
@@ -224,10 +229,13 @@ def no_verdict_lines(why: Why) -> list[str]:
 
 def _sentence(text: str) -> str:
     text = visible(text).strip()
-    first = text.split(maxsplit=1)[0] if text else ""
-    if first.isalpha() and first.islower():
+    if not text:
+        return ""
+    first_word, *_ = text.split(maxsplit=1)
+    if first_word.isalpha() and first_word.islower():
         text = capital(text)
-    return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
+    is_ended = text[-1] in ".!?…)`" or "\n" in text
+    return text if is_ended else f"{text}."
 
 
 class LabelBasis(NamedTuple):
@@ -258,18 +266,19 @@ def label_giver(result: CaseResult, column: str = "") -> LabelBasis:
 
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
-    grounds = session.grounds.get(result.suite)
-    by, certainty = label_giver(result, grounds.column if grounds is not None else "")
-    blind = blind_scores(session, result)
-    if not blind or result.label is None:
+    by, certainty = label_giver(result, session.grounds.get(result.suite, Grounds()).column)
+    scores = blind_scores(session, result)
+    if not scores or result.label is None:
         return LabelBasis(by, certainty)
-    if majority([*blind.values()]) == result.label:
-        people = next(iter(blind)) if len(blind) == 1 else f"{len(blind):,} people"
+    if majority([*scores.values()]) == result.label:
+        people = f"{len(scores):,} people"
+        if len(scores) == 1:
+            [people] = scores
         return LabelBasis(f"{by}, {people} blind", 1)
-    others = []
-    for person, score in blind.items():
-        others.append(f"{person} says {score_name(session, result, score)}")
-    return LabelBasis(f"{by}; blind, {listed(others, _MOST_PEOPLE)}", -1)
+    votes = []
+    for person, score in scores.items():
+        votes.append(f"{person} says {score_name(session, result, score)}")
+    return LabelBasis(f"{by}; blind, {listed(votes, _MOST_PEOPLE)}", -1)
 
 
 _MOST_PEOPLE = 2
@@ -292,8 +301,7 @@ def _person(reviewer: str) -> str:
 
 def decided_text(result: CaseResult, case: Case | None) -> str:
     """What a person decided about a case, with the note; empty where nobody did."""
-    review = None if case is None else case.review
-    if review is None:
+    if case is None or case.review is None:
         return ""
-    word = result.extra.review or review.action
-    return f"{word}: {review.note}" if review.note else word
+    word = result.extra.review or case.review.action
+    return f"{word}: {case.review.note}" if case.review.note else word

@@ -86,8 +86,8 @@ class FailureText:
         """
         result, lines = self.result, self.first
         if len(lines) > _MOST_FIRST_LINES:
-            rest = " ".join(lines[_MOST_FIRST_LINES - 1 :])
-            lines[_MOST_FIRST_LINES - 1 :] = [shortened(rest, WIDTH)]
+            last_line = " ".join(lines[_MOST_FIRST_LINES - 1 :])
+            lines[_MOST_FIRST_LINES - 1 :] = [shortened(last_line, WIDTH)]
         if result.why.places:
             lines.append(_in_a_line(f"raised at {result.why.places[-1]}"))
         elif result.outcome in UNSCORED:
@@ -124,8 +124,10 @@ def disagreement_text(
     if decided := decided_text(result, case):
         lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
     rubric = case.rubric
-    place = f" ({_shown(Path(rubric.file))}:{rubric.line})" if rubric.file else ""
-    lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
+    heading = f"rubric: {one_line(rubric.id)}"
+    if rubric.file:
+        heading += f" ({_shown(Path(rubric.file))}:{rubric.line})"
+    lines += ["", heading, *_prose(rubric.instructions)]
     lines += ["", *_label(case, result)]
     lines += _verdicts(case, result)
     lines.append("")
@@ -151,12 +153,12 @@ def _in_a_line(text: str) -> str:
 def _first_lines(result: CaseResult, scale: Scale) -> list[str]:
     """What the judge gave, what is right, and what it was not shown."""
     assert result.label is not None
-    judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
-    given = result.scores_text
+    judge = f"The judge {one_line(result.judge)}".rstrip()
+    verdict = result.scores_text
     if not result.repeated and result.score is not None:
-        given = scale.meant(result.score)
+        verdict = scale.meant(result.score)
     lines = wrapped(
-        f"{judge} gave {given}; the right answer is {scale.meant(result.label)}.", WIDTH
+        f"{judge} gave {verdict}; the right answer is {scale.meant(result.label)}.", WIDTH
     )
     if not_shown := not_shown_text(result):
         lines += wrapped(f"The judge was {not_shown}.", WIDTH)

@@ -30,7 +30,6 @@ class JudgeOrigin:
     kind: str
     prompt: str = ""
     prompt_digest: str = ""
-    fingerprint: str = ""
     change: Change = ""
 
 

@@ -58,7 +58,7 @@ def worst_cases(session: Session) -> Iterator[WorstCase]:
     """The cases to read first, one of a panel once."""
     for results in by_made_case(worst_results(session)).values():
         first = results[0]
-        judge = f"judge {one_line(first.judge)}" if first.judge else "judge"
+        judge = f"judge {one_line(first.judge)}".rstrip()
         if len(results) > 1:
             judge = f"{len(results):,} judges, {one_line(first.judge)}"
         yield WorstCase(

@@ -318,13 +318,13 @@ class Session:
             return NamedCase(self.node(case_id), why)
         return NamedCase(self.node(case_id), why, case_key(case_id), self.title(result))
 
-    def title(self, result: CaseResult, width: int = TITLE_WIDTH) -> str:
+    def title(self, result: CaseResult) -> str:
         """Name a case by what was done, and one of a table that has no rubrics by its run alone:
         what is called the rubric there is a column of labels.
         """
         if self.has_rubrics:
-            return case_title(result, width)
-        return shortened(run_title(result), width)
+            return case_title(result)
+        return shortened(run_title(result), TITLE_WIDTH)
 
     @cached_property
     def blind_labels(self) -> Mapping[tuple[str, str], Sequence[PersonLabel]]:
