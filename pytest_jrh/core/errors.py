@@ -3,7 +3,6 @@
 JrhError
 |- InputError      the user's files: one or more problems, each with its place (exit code 4)
 |- Unscored        the pipeline or the judge could not finish: an outcome of `UNSCORED`
-|  `- Unrecorded   ... because a replay met a call that is not in its cassette
 |- NoVerdictCase   there is no case to judge, with the reason (a skip)
 `- Disagreement    the judge gave another verdict than the verified label (a failure)
 
@@ -20,7 +19,7 @@ import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -95,7 +94,8 @@ class Unscored(JrhError):
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the
     fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
     the model with. `places` are lines of the user's own code where it raised an error. `happened`
-    is said in place of the outcome's own sentence, where it does not fit. `alike` is what came
+    is said in place of the outcome's own sentence, where it does not fit. `difference` is a short
+    diff of a call that is not recorded from the nearest one in its `cassette`. `alike` is what came
     where other cases will meet the same: the kind of an answer that cannot be read, or of an error
     that no retry changes; `ends` that no call to the model can succeed after it.
     """
@@ -109,6 +109,8 @@ class Unscored(JrhError):
     keyless: bool = False
     places: tuple[str, ...] = ()
     happened: str = ""
+    difference: str = ""
+    cassette: str = ""
     alike: str = ""
     ends: bool = False
 
@@ -127,29 +129,9 @@ class Unscored(JrhError):
             advice=self.advice,
             happened=self.happened,
             places=self.places,
+            difference=self.difference,
+            cassette=self.cassette,
         )
-
-
-@dataclass(eq=False, repr=False)
-class Unrecorded(Unscored):
-    """A replay met a call that its cassette does not hold; `difference` is a short diff, empty
-    where nothing is recorded that the call could differ from.
-    """
-
-    outcome: UnscoredKind = "unrecorded"
-    _: KW_ONLY
-    difference: str
-    cassette: str
-    advice: str = "Record it with the command below, or undo the change."
-
-    def __post_init__(self) -> None:
-        if not self.difference:
-            self.advice = ""
-
-    @property
-    def why(self) -> Why:
-        """See `Unscored.why`."""
-        return replace(super().why, difference=self.difference, cassette=self.cassette)
 
 
 class NoVerdictCase(JrhError):

@@ -26,7 +26,8 @@ CASES_FILE = "agent_perturbations.jsonl"
 REJECTED_FILE = "rejected_cases.jsonl"
 LEDGER_FILE = "results.jsonl"
 """In a suite's results folder: what came of each case."""
-_JUDGING = ".judge-"
+JUDGING = "judge-"
+_JUDGING = f".{JUDGING}"
 _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32

@@ -1,4 +1,4 @@
-"""What a judge says of a case, and what a case came to: a line of the ledger."""
+"""What a judge says of a case, and the lines of the ledger: what a case came to, and its judge."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, with_config
+from pydantic import ConfigDict, Field, with_config
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
@@ -202,7 +202,7 @@ class CaseResult:
     spending: CaseSpending = CaseSpending()
     extra: Extra = Extra()
     answers: str = ""
-    format: Literal[2] = 2
+    format: Literal[3] = 3
 
     @cached_property
     def spec(self) -> CaseSpec:
@@ -306,6 +306,29 @@ class CaseResult:
     def scores_text(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
         return scores_text(self.score, self.all_scores)
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
+@dataclass(frozen=True)
+class JudgeLine:
+    """A judge of a suite: a line of the ledger. `judge` is empty for the only one.
+
+    `models` are those that its config names, `parameters` those that it sets, and whether it sets a
+    system prompt. `asks_model` of a judge of code says whether it has asked anything over the
+    network, now or when it was recorded. `prompt` is empty for code, and `file`, which is no part
+    of the line, also for a prompt that is built in.
+    """
+
+    suite: str
+    judge_digest: str
+    kind: str
+    models: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    asks_model: bool
+    judge: str = ""
+    prompt: str = ""
+    file: Annotated[str, Field(exclude=True)] = ""
+    format: Literal[3] = 3
 
 
 def total_spending(results: Iterable[CaseResult]) -> Spending:

@@ -46,7 +46,7 @@ from pytest_jrh.core.errors import (
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import BINARY, Mode, Objective
-from pytest_jrh.core.skips import NOTHING_WRONG, Skip
+from pytest_jrh.core.skips import Skip, Why
 from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
@@ -334,7 +334,7 @@ async def judge_cases(
 
     async def result(case: Case) -> CaseResult:
         verdicts: list[Verdict] = []
-        why = NOTHING_WRONG
+        why = Why()
         async with places:
             try:
                 for _ in range(repeats):

@@ -16,7 +16,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.stages import (
     EDITOR,
@@ -73,17 +73,17 @@ async def surveyed(
     ended, letters = True, 0
     try:
         await judging
-    except Unrecorded:
+    except (NoVerdictCase, Unscored, InputError) as end:
+        # With all others it comes to its end without another call.
+        ended = not isinstance(end, Unscored) or end.outcome != "unrecorded"
+    if not ended:
         messages = _messages(attempt, ready)
-        ended, letters = False, len(render_transcript(messages))
+        letters = len(render_transcript(messages))
         if judge is not None and judge.settings.sends_images and has_media(messages):
             calls_of_session.say(
                 f"suite {spec.suite}: the images that its judge gets are not in the plan's tokens "
                 "and costs."
             )
-    except (NoVerdictCase, Unscored, InputError):
-        # It comes to its end without another call.
-        pass
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
     can_be_judged = True
     if judge is not None:

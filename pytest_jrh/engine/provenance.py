@@ -18,12 +18,11 @@ from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
-from pytest_jrh.core.ids import node_part, short_digest
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.provenance import (
     BUILT_IN,
     Change,
@@ -32,8 +31,8 @@ from pytest_jrh.reports.provenance import (
     SuiteOrigin,
 )
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.stats.baseline import JudgePrompt, short, suite_of
-from pytest_jrh.store.ledger import LONGEST_PROMPT, BaselineFile, clean_prompt, judge_prompts
+from pytest_jrh.stats.baseline import Baseline, short
+from pytest_jrh.store.ledger import BaselineFile, judge_lines, with_calls
 
 
 def commit_of(folder: Path) -> str:
@@ -65,10 +64,10 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
-    prompts = []
-    for prompt in judge_prompts(ready.suite, ready.judges):
-        file = str(absolute(folder / prompt.file)) if prompt.file else ""
-        prompts.append(replace(clean_prompt(prompt, redactor), file=file))
+    judges = []
+    for judge in with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran):
+        file = str(absolute(folder / judge.file)) if judge.file else ""
+        judges.append(replace(judge, file=file))
     return SuiteRun(
         ready.suite,
         ran,
@@ -78,35 +77,34 @@ def suite_run(
         selected=frozenset(cases.specs),
         nodes={case: commands.node(spec) for case, spec in cases.specs.items()},
         grounds=ready.grounds,
-        prompts=prompts,
-        origin=suite_origin(ready, baseline, folder),
+        judges=judges,
+        origin=suite_origin(ready, baseline, folder, redactor),
         probed=partial(changed_again, settings=ready.suite.probes),
     )
 
 
-def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> SuiteOrigin:
+def suite_origin(
+    ready: ReadySuite, baseline: BaselineFile, folder: Path, redactor: Redactor
+) -> SuiteOrigin:
     """The origin of a suite's figures; paths are named relative to `folder`."""
     suite = ready.suite
     made_tests = [test for test in suite.tests if not KINDS[test.name].natural]
     stages = suite.stages if made_tests else {}
-    prompts = {prompt.judge: prompt for prompt in judge_prompts(suite, ready.judges)}
     judges: list[JudgeOrigin] = []
-    for settings in suite.judges:
-        name, prompt_name, prompt_digest = settings.name or "", "", ""
-        fingerprint = short(ready.judge_fingerprints[settings.name])
-        prompt = prompts.get(name)
-        if prompt is not None:
-            prompt_name, prompt_digest = BUILT_IN, short_digest(prompt.text, DIGEST)
-            if prompt.file:
-                prompt_name = str(relative_path(Path(prompt.file), folder))
+    for line in judge_lines(suite.name, ready.judges, redactor):
+        judge, prompt_name, prompt_digest = ready.judges[line.judge or None], "", ""
+        if line.prompt:
+            prompt_name, prompt_digest = BUILT_IN, short_digest(line.prompt, DIGEST)
+        if line.file:
+            prompt_name = str(relative_path(Path(line.file), folder))
         judges.append(
             JudgeOrigin(
-                name=name,
-                label=ready.judges[settings.name].label,
-                kind=settings.kind,
+                name=line.judge,
+                label=judge.label,
+                kind=judge.settings.kind,
                 prompt=prompt_name,
                 prompt_digest=prompt_digest,
-                change=_change(suite.name, settings, fingerprint, prompt, baseline),
+                change=_change(line, baseline.content),
             )
         )
     makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
@@ -153,28 +151,19 @@ def file_digest(path: Path) -> str:
         return ""
 
 
-def _change(
-    suite: str,
-    settings: JudgeSettings,
-    fingerprint: str,
-    prompt: JudgePrompt | None,
-    baseline: BaselineFile,
-) -> Change:
+def _change(judge: JudgeLine, baseline: Baseline | None) -> Change:
     """How a judge differs from the baseline's."""
-    end = f"-{node_part(settings.name)}]" if settings.name else ""
-    cases = baseline.content.cases.values() if baseline.content is not None else ()
-    fingerprints = {
-        short(case.judge_digest)
-        for case in cases
-        if suite_of(case.case_id) == suite and case.case_id.endswith(end)
-    }
-    if not fingerprints:
+    if baseline is None:
         return ""
-    if fingerprints == {fingerprint}:
+    digest, digests = short(judge.judge_digest), set()
+    for case in baseline.cases.values():
+        if (case.suite, case.judge) == (judge.suite, judge.judge):
+            digests.add(case.judge_digest)
+    if not digests:
+        return ""
+    if digests == {digest}:
         return "same"
-    prompts = baseline.content.prompts if baseline.content is not None else {}
-    former_prompts = map(prompts.get, fingerprints - {fingerprint})
-    texts = {kept_prompt.text for kept_prompt in former_prompts if kept_prompt is not None}
-    if prompt is None or not texts:
-        return "judge"
-    return "judge" if prompt.text[:LONGEST_PROMPT] in texts else "prompt"
+    earlier_prompts = baseline.prompts_of(digests - {digest})
+    if judge.prompt and earlier_prompts and judge.prompt not in earlier_prompts:
+        return "prompt"
+    return "judge"

@@ -84,7 +84,9 @@ class Reporter:
                 f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
                 f"{recordings}"
             )
-            line = header_line(suite_origin(ready, self._baseline, self._folder))
+            line = header_line(
+                suite_origin(ready, self._baseline, self._folder, self._session.redactor)
+            )
             line = f"jrh: {self._session.redactor.text(line)}"
             is_whole = self._config.option.verbose > 0
             # Where all comes from stands in the reports.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
-from pytest_jrh.core.errors import InputError, Unrecorded, Unscored, error_places
+from pytest_jrh.core.errors import InputError, Unscored, error_places
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
@@ -107,7 +107,8 @@ class KeptRequests:
         """Make a verdict of a recorded answer; raises `Unscored` where it is none, as where the
         judge had answered so now.
         """
-        self.tape.spend(Spending(replayed=1, unpriced=1))
+        if self.tape.has_sent:
+            self.tape.spend(Spending(replayed=1, unpriced=1))
         try:
             fields = json.loads(answer)
             return code.verdict(CodeAnswer(fields["said"], fields["reasoning"]))
@@ -325,8 +326,8 @@ class KeptRequests:
         if not is_same:
             cause = f"{cause}; the nearest recorded request differs."
             return self.tape.missing(JUDGE.name, cause, changes)
-        return Unrecorded(
-            outcome="unrepeatable",
+        return Unscored(
+            "unrepeatable",
             stage=JUDGE.name,
             cause=f"{cause}, though the code and the case are as they were recorded.",
             advice=_NEW_EACH_TIME,

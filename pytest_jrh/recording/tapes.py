@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import RecordMode, Spending, StageModel
-from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
@@ -41,6 +41,7 @@ from pytest_jrh.recording.shown import SentTexts, is_cut
 _LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
 
+_RECORD_OR_UNDO = "Record it with the command below, or undo the change."
 _CUT = (
     "{}: the server of {} read far fewer tokens than it was sent, and so has cut prompts; a larger "
     "window is set by `params`, such as {{num_ctx: 32768}} for Ollama."
@@ -240,6 +241,11 @@ class Tape:
     def has_calls(self) -> bool:
         """Whether any call is recorded."""
         return bool(self._made if self._anew else self._cassette.entries)
+
+    @property
+    def has_sent(self) -> bool:
+        """Whether anything was sent when what is recorded was: a judge's code may ask nobody."""
+        return any(entry.interactions for entry in self._cassette.entries.values())
 
     @contextlib.contextmanager
     def only_replaying(self) -> Iterator[list[Lookup]]:
@@ -443,7 +449,7 @@ class Tape:
         with writing(stage, _NO_CALL.format(self._folder)):
             await resources.enter_async_context(held(lock, self.recording.stopping))
 
-    def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
+    def _unrecorded(self, request: CallRequest, why: str = "") -> Unscored:
         """The outcome of a call that is not recorded; `why` goes before the cause, and ends in a
         space.
         """
@@ -458,13 +464,18 @@ class Tape:
             cause = f"The cassette has no {stage} call."
         return self.missing(stage, cause, why=why)
 
-    def missing(self, stage: str, cause: str, changes: str = "", why: str = "") -> Unrecorded:
+    def missing(self, stage: str, cause: str, changes: str = "", why: str = "") -> Unscored:
         """The outcome of what is not recorded; `changes` from the nearest recording to it."""
         if self.closed:
             closed = "the cassette is complete, and mode `once` does not add to it: "
             cause = closed + cause[0].lower() + cause[1:]
-        return Unrecorded(
-            stage=stage, cause=why + cause, difference=changes, cassette=str(self.path)
+        return Unscored(
+            "unrecorded",
+            stage=stage,
+            cause=why + cause,
+            advice=_RECORD_OR_UNDO if changes else "",
+            difference=changes,
+            cassette=str(self.path),
         )
 
 

@@ -299,9 +299,8 @@ def _person(reviewer: str) -> str:
     return shortened(one_line(reviewer), _LONGEST_PERSON) or "a person"
 
 
-def decided_text(result: CaseResult, case: Case | None) -> str:
-    """What a person decided about a case, with the note; empty where nobody did."""
-    if case is None or case.review is None:
-        return ""
-    word = result.extra.review or case.review.action
-    return f"{word}: {case.review.note}" if case.review.note else word
+def facts_of(result: CaseResult, case: Case | None) -> Iterator[tuple[str, str]]:
+    """What the page and the failure of a case both say beside its verdicts, each with a title."""
+    if case is not None and case.review is not None:
+        word, note = result.extra.review or case.review.action, case.review.note
+        yield "Reviewed by a person", f"{word}: {note}" if note else word

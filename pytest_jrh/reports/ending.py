@@ -19,7 +19,7 @@ from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.skips import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, counted, escape_commands
 from pytest_jrh.people import wrongly_labelled
@@ -29,12 +29,12 @@ from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, PromptChange, Scope, compare
+from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Decision, Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.stats.panels import by_made_case
 from pytest_jrh.store.base_branch import accepted_by, baseline_there
-from pytest_jrh.store.ledger import BaselineFile, ledger_line, ledger_path
+from pytest_jrh.store.ledger import BaselineFile, ledger_path, ledger_text
 from pytest_jrh.store.made_cases import (
     Outputs,
     RecordEntry,
@@ -230,12 +230,12 @@ def _decide(
     scope = Scope.of(run.known, selected)
     changes: Sequence[PromptChange] = ()
     if content is not None:
-        changes = content.changes(compare(content, run.results, scope), run.prompts)
+        changes = content.changes(compare(content, run.results, scope), run.judges)
     other_models = set()
     subjects = {}
     for change in changes:
         judge = change.now.judge
-        if change.before == change.now.text:
+        if change.before == change.now.prompt:
             # The prompt is the same: the model is another one.
             other_models.add(judge)
         elif change.before is not None:
@@ -348,11 +348,8 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
         from pytest_jrh.reports.rand_files import write_rand_files
 
         write_rand_files(run, session, results, outputs)
-    lines = []
-    for result in results:
-        line = ledger_line(result, suite, session.redactor)
-        lines.append(f"{line}\n")
-    outputs.write(ledger_path(suite), "".join(lines))
+    text = ledger_text(run.judges, results, suite, session.redactor)
+    outputs.write(ledger_path(suite), text)
     outputs.records = RecordIndex({**entries, **cases.rejected})
     return outputs
 
@@ -493,11 +490,11 @@ def _update_baseline(
     baseline = settings.baseline
     case_ids: set[str] = set()
     selected: set[str] = set()
-    prompts: list[JudgePrompt] = []
+    judges: list[JudgeLine] = []
     for run in runs:
         case_ids |= run.known
         selected |= run.selected
-        prompts += run.prompts
+        judges += run.judges
         # A line of what was left out on purpose would say for ever what nobody asks.
         case_ids.difference_update(map(case_id, run.left_out))
     scope = Scope.of(case_ids, selected)
@@ -508,7 +505,7 @@ def _update_baseline(
             scope,
             session.node,
             finished=not any(extent.interrupted for extent in session.extents.values()),
-            prompts=prompts,
+            judges=judges,
             redactor=session.redactor,
         )
     except (OSError, InputError) as error:

@@ -29,7 +29,7 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import (
     INDENT,
     WIDTH,
-    decided_text,
+    facts_of,
     label_giver,
     label_reason,
     no_verdict_lines,
@@ -121,8 +121,8 @@ def disagreement_text(
     Of a case without edits it shows where its label stands, and the last turns.
     """
     lines = _first_lines(result, case.scale)
-    if decided := decided_text(result, case):
-        lines += wrapped(f"Reviewed by a person: {one_line(decided)}.", WIDTH)
+    for title, text in facts_of(result, case):
+        lines += wrapped(f"{title}: {one_line(text)}.", WIDTH)
     rubric = case.rubric
     heading = f"rubric: {one_line(rubric.id)}"
     if rubric.file:
@@ -134,8 +134,8 @@ def disagreement_text(
     spec = case.spec
     if spec.variant:
         gave = scores_text(result.base_score, result.base_scores)
-        text = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
-        lines += wrapped(f"{text} the unchanged case, {spec.base}.", WIDTH)
+        change = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
+        lines += wrapped(f"{change} the unchanged case, {spec.base}.", WIDTH)
     else:
         lines += _edits(case) if case.outcome.edits else _turns(case)
     lines.append("")

@@ -43,7 +43,7 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
-from pytest_jrh.reports.case_facts import blind_scores, decided_text, no_verdict_text, voices
+from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said
@@ -420,8 +420,7 @@ class SessionCases:
                 yield "Shown to the judge", f"{judge}The judge was {not_shown}."
             if reasoning_disagrees(result):
                 yield "Reasoning", judge + REASONING_DISAGREES
-        if case is not None and case.review is not None:
-            yield "Reviewed by a person", decided_text(first, case)
+        yield from facts_of(first, case)
         spending = total_spending(results)
         # Verdicts of a table, and of a judge that is code, took no call.
         if spending.calls or spending.replayed:

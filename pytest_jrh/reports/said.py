@@ -245,7 +245,7 @@ def _prompt(change: PromptChange) -> Block:
             why = "its prompt is the same: the model or another setting has changed"
         return Sentence(f"the baseline has verdicts of another judge{of}; {why}", "warning")
     file = Path(change.now.file).name
-    pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
+    pieces = near_changes(differences(change.before, change.now.prompt), _CONTEXT)
     return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
 
 

@@ -14,7 +14,7 @@ from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import SHORT_NAMES, UNEDITED, Case, CaseSpec
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult, total_spending
+from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import RubricScales, Scale
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
@@ -22,7 +22,7 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
-from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
+from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.intervals import grouped
@@ -140,8 +140,8 @@ class SuiteRun:
     results of the others are kept, and a session of all drops records of cases that are gone.
     `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
     them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
-    and what runs it again; `grounds` are what the labels of its cases rest on. `prompts` are those
-    of its judges, and `origin` says where its figures come from. `probed` makes a probe's case
+    and what runs it again; `grounds` are what the labels of its cases rest on. `judges` are its
+    judges, and `origin` says where its figures come from. `probed` makes a probe's case
     of its base case again.
     """
 
@@ -157,7 +157,7 @@ class SuiteRun:
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     grounds: Grounds = field(default_factory=Grounds)
-    prompts: Sequence[JudgePrompt] = ()
+    judges: Sequence[JudgeLine] = ()
     origin: SuiteOrigin | None = None
     probed: Probed = lambda _base, _spec: None
 

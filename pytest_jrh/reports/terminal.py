@@ -391,7 +391,7 @@ def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
     """Where the first prompt that changed did so; empty where none did in the workspace."""
     for change in session.prompt_changes:
         path = absolute(workspace / change.now.file)
-        is_changed = change.now.file and change.before != change.now.text
+        is_changed = change.now.file and change.before != change.now.prompt
         if is_changed and path.is_relative_to(workspace):
             first, last = change.lines
             properties = {"file": path.relative_to(workspace).as_posix(), "line": str(first)}

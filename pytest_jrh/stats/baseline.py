@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.results import CaseResult, CaseSpending, Extra
+from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
 from pytest_jrh.core.scales import CaseClass
-from pytest_jrh.core.skips import JUDGED, NOTHING_WRONG, UNSCORED
+from pytest_jrh.core.skips import JUDGED, UNSCORED, Why
 from pytest_jrh.core.text import counted
 
 DIGEST_LENGTH = 16
@@ -26,38 +26,25 @@ _KINDS = {NOT_IN_SUITE: "left the suite", CASE_CHANGED: "with other labels or te
 
 
 @frozen
-class JudgePrompt:
-    """The prompt of a judge of a suite; `judge` is empty for its only one, `judge_digest` cut as in
-    the baseline, `file` empty for a built-in prompt, and where it is read from a baseline.
-    """
-
-    suite: str
-    judge: str
-    judge_digest: str
-    text: str
-    file: str = ""
-
-
-@frozen
 class PromptChange:
     """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
     one, None where it was not kept.
     """
 
-    now: JudgePrompt
+    now: JudgeLine
     before: str | None
 
     @property
     def is_reworded(self) -> bool:
         """Whether both prompts are known, and differ."""
-        return self.before is not None and self.before != self.now.text
+        return self.before is not None and self.before != self.now.prompt
 
     @property
     def lines(self) -> tuple[int, int]:
         """The first and the last line of the prompt that are others than before, from 1."""
         if self.before is None:
             return 1, 1
-        old, new = self.before.splitlines(), self.now.text.splitlines()
+        old, new = self.before.splitlines(), self.now.prompt.splitlines()
         same_first, same_last = shared_ends(old, new)
         first = max(1, min(same_first + 1, len(new)))
         return first, max(first, len(new) - same_last)
@@ -65,15 +52,19 @@ class PromptChange:
 
 @frozen
 class Baseline:
-    """The accepted verdicts, lines of a ledger by case id, and prompts by the digest of their
-    judge.
+    """The accepted verdicts, lines of a ledger by case id, and the judges that gave them.
 
     Digests are their first 16 hex digits, so that a line stays readable. `extra.reason` is written
     by a person and kept by updates.
     """
 
     cases: Mapping[str, CaseResult] = field(default_factory=dict)
-    prompts: Mapping[str, JudgePrompt] = field(default_factory=dict)
+    judge_lines: tuple[JudgeLine, ...] = ()
+
+    @property
+    def judges(self) -> Mapping[str, JudgeLine]:
+        """The judges by their digests: those of one digest differ in their names alone."""
+        return {judge.judge_digest: judge for judge in self.judge_lines}
 
     def match(self, result: CaseResult) -> Pair | None:
         """The case that was judged and its line: same id, same digest."""
@@ -82,22 +73,27 @@ class Baseline:
             return None
         return Pair(line, result)
 
-    def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
-        """Of the judges that are not those of the baseline, the prompts before and now, as far as
-        they are known.
+    def changes(self, comparison: Comparison, judges: Iterable[JudgeLine]) -> list[PromptChange]:
+        """Of the judges with a prompt that are not those of the baseline, the prompts before and
+        now, as far as they are known.
         """
         changes = []
-        for prompt in prompts:
+        for judge in judges:
             earlier = set()
             for pair in comparison.pairs:
-                is_of_judge = (pair.now.suite, pair.now.judge) == (prompt.suite, prompt.judge)
+                is_of_judge = (pair.now.suite, pair.now.judge) == (judge.suite, judge.judge)
                 if is_of_judge and not pair.same_judge:
                     earlier.add(short(pair.before.judge_digest))
-            if not earlier:
-                continue
-            kept = sorted(earlier & self.prompts.keys())
-            changes.append(PromptChange(prompt, self.prompts[kept[0]].text if kept else None))
+            if earlier and judge.prompt:
+                prompts = self.prompts_of(earlier)
+                changes.append(PromptChange(judge, prompts[0] if prompts else None))
         return changes
+
+    def prompts_of(self, digests: Set[str]) -> list[str]:
+        """The prompts of judges, as far as they have one that is known, in order of digests."""
+        judges = self.judges
+        known = [judges[digest].prompt for digest in sorted(digests & judges.keys())]
+        return list(filter(None, known))
 
 
 @frozen
@@ -280,9 +276,9 @@ def update(
     baseline: Baseline,
     results: Iterable[CaseResult],
     scope: Scope,
-    prompts: Iterable[JudgePrompt] = (),
+    judges: Iterable[JudgeLine] = (),
 ) -> Update:
-    """Update a baseline with a session's verdicts and prompts, and leave all other lines unchanged.
+    """Update a baseline with a session's verdicts and judges, and leave all other lines unchanged.
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
     their lines. A line is removed where its case is no longer in the suite, or has no
@@ -303,7 +299,7 @@ def update(
                 result,
                 case_digest=short(result.case_digest),
                 judge_digest=short(result.judge_digest),
-                why=NOTHING_WRONG,
+                why=Why(),
                 spending=CaseSpending(),
                 extra=Extra(reason=before.extra.reason if before is not None else ""),
             )
@@ -319,11 +315,24 @@ def update(
             removed.append(case_id)
     for case_id in removed:
         del cases[case_id]
-    judges = {short(line.judge_digest) for line in cases.values()}
-    all_prompts = {**baseline.prompts, **{prompt.judge_digest: prompt for prompt in prompts}}
-    used = {digest: prompt for digest, prompt in all_prompts.items() if digest in judges}
-    updated = Baseline(dict(sorted(cases.items())), used)
+    updated = Baseline(dict(sorted(cases.items())), _judges_of(cases, baseline, judges))
     return Update(updated, tuple(added), tuple(changed), tuple(sorted(removed)), kept)
+
+
+def _judges_of(
+    cases: Mapping[str, CaseResult], baseline: Baseline, judges: Iterable[JudgeLine]
+) -> tuple[JudgeLine, ...]:
+    """The judges of the cases, in order, by what is known now, else by the baseline."""
+    used = {(line.suite, line.judge, line.judge_digest) for line in cases.values()}
+    known: dict[tuple[str, str, str], JudgeLine] = {}
+    for judge in (*baseline.judge_lines, *judges):
+        key = (judge.suite, judge.judge, short(judge.judge_digest))
+        # Of a session of some cases, in which code asked nothing, it is still known that it asks.
+        asked = key in known and known[key].asks_model
+        if key in used:
+            asks_model = judge.asks_model or asked
+            known[key] = replace(judge, judge_digest=key[2], asks_model=asks_model)
+    return tuple(judge for _, judge in sorted(known.items()))
 
 
 def _one_sided(

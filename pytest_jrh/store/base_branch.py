@@ -4,7 +4,6 @@ with it, the baseline that the judge is held against: its PASS then says less.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -41,13 +40,13 @@ def baseline_there(
     if listed == "":
         return Baseline()
     text = git_output(file.parent, "cat-file", "blob", f"{commit}:{name}") if listed else None
+    remedy = f"its base cannot be read: {_HOW[variable]}"
     if text is not None:
-        with contextlib.suppress(InputError):
-            return parsed(text, f"{file.name} of the base branch")
-    return (
-        "whether this pull request changes the baseline is not known, as its base cannot be read: "
-        f"{_HOW[variable]}"
-    )
+        try:
+            return parsed(text, file.name)
+        except InputError:
+            remedy = f"{name} of its base has an earlier form, or is damaged"
+    return f"whether this pull request changes the baseline is not known, as {remedy}"
 
 
 def _base_commit(folder: Path, variable: str, base: str) -> str:

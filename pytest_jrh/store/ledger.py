@@ -1,12 +1,12 @@
-"""The ledger of a suite, `results.jsonl`: one line for each case and judge, as sessions append it,
-later ones and merges read it, and results travel between processes.
+"""The ledger of a suite, `results.jsonl`: a line for each judge, then one for each case and judge,
+as sessions append it, later ones and merges read it, and results travel between processes.
 
 What is empty is left out of a line, and nothing is in it that follows from the rest. Whether a
 verdict is right, the score of several repeats and what reports call the outcome are computed where
 a line is read, so that no line contradicts itself.
 
-The file of `--jrh-baseline` is a ledger to commit, without what cases took, and before it a line
-for each judge with its prompt, for reports to show old and new side by side.
+The file of `--jrh-baseline` is a ledger to commit, without what cases took. The lines of judges
+have their prompts, for reports to show old and new side by side.
 
 Last come tables as CSV, for people and notebooks. Their cells are hostile: what a spreadsheet would
 run as a formula is prefixed with `'`, ANSI sequences and control characters are dropped.
@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
@@ -34,34 +34,40 @@ from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
 from pytest_jrh.core.documents import misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFile, atomic_write, encoded, exists, relative_path
-from pytest_jrh.core.ids import LEDGER_FILE, empty_result
+from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
-from pytest_jrh.core.results import CaseResult, Rejection, Verdict
+from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
 from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
+from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
+from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, Update, compare, short, update
+from pytest_jrh.stats.baseline import Baseline, Scope, Update, compare, update
 from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
-_FORMAT = 2
+_FORMAT = 3
+_OF_EARLIER_FORM = re.compile(r'\{"format": ?[12],')
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
+_ANEW = "run the session, or the shard, again"
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
+# Of a file, in bytes, as far as its form is to be seen.
+_START = 16
 
 
 @cache
-def _lines() -> TypeAdapter[CaseResult]:
-    """What reads and writes a line, built where the first one is."""
-    return TypeAdapter(CaseResult)
+def _lines(kind: type) -> TypeAdapter[Any]:
+    """What reads and writes lines of a kind, built where the first one is."""
+    return TypeAdapter(kind)
 
 
-def line_data(result: CaseResult) -> dict[str, Any]:
-    """The line of a result as plain JSON values, without what is empty."""
-    values = _lines().dump_python(result, mode="json", exclude_defaults=True)
+def line_data(line: CaseResult | JudgeLine) -> dict[str, Any]:
+    """A line as plain JSON values, without what is empty."""
+    adapter = _lines(type(line))  # type: ignore[arg-type]
+    values = adapter.dump_python(line, mode="json", exclude_defaults=True)
     return {"format": _FORMAT, **values}
 
 
@@ -79,9 +85,34 @@ def ledger_line(
     return record_line(redactor.value(line_data(result)))[:-1].decode()
 
 
+def ledger_text(
+    judges: Iterable[JudgeLine], results: Sequence[CaseResult], suite: Suite, redactor: Redactor
+) -> str:
+    """The whole ledger of a suite, as a session leaves it."""
+    lines = []
+    for judge in with_calls(judges, results):
+        lines.append(record_line(redactor.value(line_data(judge))).decode())
+    for result in results:
+        lines.append(f"{ledger_line(result, suite, redactor)}\n")
+    return "".join(lines)
+
+
 def result_from(text: str | bytes) -> CaseResult:
     """The result of a line."""
-    return _lines().validate_json(text)
+    result: CaseResult = _lines(CaseResult).validate_json(text)
+    return result
+
+
+def _line_from(data: bytes) -> CaseResult | JudgeLine:
+    if b'"case_id"' in data:
+        return result_from(data)
+    judge: JudgeLine = _lines(JudgeLine).validate_json(data)
+    return judge
+
+
+def _refuse_earlier_form(start: str, name: str, remedy: str) -> None:
+    if _OF_EARLIER_FORM.match(start):
+        raise InputError(f"has an earlier form, which is not read: {remedy}", name, 1)
 
 
 class StoredResult(NamedTuple):
@@ -96,12 +127,15 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     """Read the results of a ledger by case id, of several of a case the last; what a killed session
     left of its last line is none.
 
-    Raises `InputError` with file and line for the first line that holds no result.
+    Raises `InputError` with file and line for the first line that is none of a ledger.
     """
     results: dict[str, StoredResult] = {}
-    lines = parsed_lines(path, result_from, "not a case result", _AGAIN, blank=True)
-    for number, result in lines:
-        results[result.case_id] = StoredResult(result, path, number)
+    with path.open("rb") as file:
+        _refuse_earlier_form(file.read(_START).decode("utf-8", "replace"), str(path), _ANEW)
+    lines = parsed_lines(path, _line_from, "not a case result", _AGAIN, blank=True)
+    for number, line in lines:
+        if isinstance(line, CaseResult):
+            results[line.case_id] = StoredResult(line, path, number)
     return results
 
 
@@ -146,22 +180,22 @@ def case_result(
     why there is no verdict, and `rejected` is the one that the verifier rejected.
     """
     result = empty_result(spec)
-    note = edit_note(spec, case or rejected)
-    said = None if rejected is None else _rejection(rejected)
-    extra = replace(result.extra, edit=note, rejected=said)
+    probabilities = [one.probability for one in verdicts if one.probability is not None]
+    extra = replace(
+        result.extra,
+        edit=edit_note(spec, case or rejected),
+        rejected=_rejection(rejected) if rejected is not None else None,
+        probabilities=tuple(probabilities),
+    )
+    digest = ""
     if case is not None:
-        result = replace(
-            result,
-            label=case.expected,
-            labelled_by=labelled_by(case),
-            case_digest=case_digest(case),
-        )
-        content = content_digest(case)
+        digest, content = case_digest(case), content_digest(case)
         extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
-    probabilities = [verdict.probability for verdict in verdicts]
-    extra = replace(extra, probabilities=tuple(one for one in probabilities if one is not None))
     return replace(
         result,
+        label=case.expected if case is not None else None,
+        labelled_by=labelled_by(case) if case is not None else None,
+        case_digest=digest,
         judge_digest=judge_digest,
         scores=tuple(verdict.score for verdict in verdicts),
         reasons=tuple(verdict.reasoning for verdict in verdicts),
@@ -211,33 +245,11 @@ _BOTH = "keep the lines of both sides, or take one side and run with --jrh-updat
 _NOT_ASCII = re.compile("[^ -~]")
 
 
-class _Head(BaseModel):
-    """The line of a judge."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
-
-    format: Literal[2]
-    suite: str
-    judge: str = ""
-    judge_digest: str
-    prompt: list[str]
-
-
 def render(baseline: Baseline, redactor: Redactor = NO_SECRETS) -> str:
     """Render the file's text: judges, then cases, sorted, equal for equal content, no secrets."""
-    lines: list[Mapping[str, Any]] = []
-    for _, prompt in sorted(baseline.prompts.items()):
-        lines.append(
-            {
-                "format": _FORMAT,
-                "suite": prompt.suite,
-                "judge": prompt.judge,
-                "judge_digest": prompt.judge_digest,
-                "prompt": prompt.text.split("\n"),
-            }
-        )
-    lines += [line_data(case) for _, case in sorted(baseline.cases.items())]
-    return "".join(f"{json_line(redactor.value(line))}\n" for line in lines)
+    lines: list[CaseResult | JudgeLine] = [*baseline.judge_lines]
+    lines += [case for _, case in sorted(baseline.cases.items())]
+    return "".join(f"{json_line(redactor.value(line_data(line)))}\n" for line in lines)
 
 
 def json_line(value: object) -> str:
@@ -265,43 +277,71 @@ def parsed(text: str, name: str) -> Baseline:
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             raise InputError("contains a merge conflict", name, number, hint=_BOTH)
+    remedy = f"remove it, and run with --jrh-baseline={name} --jrh-update-baseline"
+    _refuse_earlier_form(text, name, remedy)
     cases: dict[str, CaseResult] = {}
-    prompts: dict[str, JudgePrompt] = {}
+    judges = []
     for number, line in enumerate(lines, 1):
         try:
-            if '"case_id"' not in line:
-                head = _Head.model_validate_json(line)
-                prompt = JudgePrompt(
-                    head.suite, head.judge, head.judge_digest, "\n".join(head.prompt)
-                )
-                prompts[head.judge_digest] = prompt
-                continue
-            case = result_from(line)
+            case = _line_from(line.encode("utf-8", "surrogatepass"))
         except ValidationError as error:
             problem = misfit(error, "is no line of a baseline", name, number, _RESTORE)
             raise InputError(problem) from None
+        if isinstance(case, JudgeLine):
+            judges.append(case)
+            continue
         if case.case_id in cases:
             message = f"duplicate case {json.dumps(case.case_id)}"
             raise InputError(message, name, number, hint="keep one of them")
         cases[case.case_id] = case
-    return Baseline(cases, prompts)
+    return Baseline(cases, tuple(judges))
 
 
-def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
-    """The prompts of a suite's judges; those without one are left out."""
-    prompts = []
+def judge_lines(
+    suite: str, judges: Mapping[str | None, SuiteJudge], redactor: Redactor
+) -> Iterator[JudgeLine]:
+    """The judges of a suite, their prompts without secrets and bounded."""
     for name, judge in judges.items():
+        stage, kind, prompt = judge.settings.stage, DEFAULT_JUDGE, ""
+        models, file = [stage.model], ""
         if isinstance(judge, PromptJudge):
-            text, file = _joined(judge.prompts), judge.settings.stage.prompt_path or ""
-            digest = short(judge.fingerprint)
-            prompts.append(JudgePrompt(suite.name, name or "", digest, text, file))
-    return tuple(prompts)
+            text = storable(redactor.text(_joined(judge.prompts)))[0]
+            prompt, file = text[:LONGEST_PROMPT], stage.prompt_path or ""
+        elif isinstance(judge, OwnCodeJudge):
+            kind = judge.parts["kind"]
+            models += (judge.parts.get("model_roles") or {}).values()
+        parameters = {
+            "temperature": stage.temperature,
+            "max_tokens": stage.max_tokens,
+            "params": stage.params,
+            "system_prompt": bool(stage.system_prompt) or None,
+            "repeats": judge.settings.repeats,
+        }
+        yield JudgeLine(
+            suite,
+            judge.fingerprint,
+            kind,
+            tuple(dict.fromkeys(filter(None, models))),
+            {key: value for key, value in parameters.items() if value is not None},
+            asks_model=not judge.runs_code,
+            judge=name or "",
+            prompt=prompt,
+            file=file,
+        )
 
 
-def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:
-    """The prompt as it may be shown and kept: without secrets, and bounded."""
-    text = storable(redactor.text(prompt.text))[0]
-    return replace(prompt, text=text[:LONGEST_PROMPT])
+def with_calls(judges: Iterable[JudgeLine], results: Iterable[CaseResult]) -> list[JudgeLine]:
+    """The judges; one of code asks a model where it has asked anything about any of its cases."""
+    asking: set[tuple[str, str]] = set()
+    for result in results:
+        for recording, spending in result.spending.parts.items():
+            if recording.startswith(JUDGING) and (spending.calls or spending.replayed):
+                asking.add((result.judge, result.judge_digest))
+    lines = []
+    for judge in judges:
+        asks_model = judge.asks_model or (judge.judge, judge.judge_digest) in asking
+        lines.append(replace(judge, asks_model=asks_model))
+    return lines
 
 
 def _joined(texts: Mapping[str, str]) -> str:
@@ -360,7 +400,7 @@ class BaselineFile:
         node: Callable[[str], str],
         *,
         finished: bool,
-        prompts: Iterable[JudgePrompt] = (),
+        judges: Iterable[JudgeLine] = (),
         redactor: Redactor = NO_SECRETS,
     ) -> list[str]:
         """Update the file with a session's verdicts if `--jrh-update-baseline` is given; returns
@@ -379,7 +419,7 @@ class BaselineFile:
         # As it is now: another session, or a person, may have changed it since this one began.
         before = self._read() or Baseline()
         bounded = [_bounded(result, redactor) for result in results]
-        made = update(before, bounded, scope, prompts)
+        made = update(before, bounded, scope, judges)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             head = (
                 f"The baseline {self.name} was not updated, because this session has no verdict on"

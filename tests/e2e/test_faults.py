@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.calls import Spending
-from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED
+from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.core.stages import MAKING
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
@@ -189,7 +189,7 @@ def test_a_fault_that_a_second_try_repairs_changes_nothing(
     server.faults.add(stage=stage, fault=FAULTS[name].fault)
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
-    assert session.only.why == NOTHING_WRONG
+    assert session.only.why == Why()
     assert server.count() == session.only.spending.all.calls == CALLS + 1
     assert bench.replay().outcomes == session.outcomes
 

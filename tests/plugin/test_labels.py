@@ -300,7 +300,7 @@ def test_made_cases_show_no_label_and_contradict_none(
         done = run_pytest(tmp_path, *options, env=server.environment)
     assert {*(tmp_path / "seen.txt").read_text().split()} == {"shown"}, done.stdout
     without_case = set()
-    for line in lines(tmp_path / "outputs/made.yml/results.jsonl"):
+    for line in case_lines(tmp_path / "outputs/made.yml/results.jsonl"):
         if line["test"] == "agent_positives" and "why" in line:
             without_case.add(line["run_id"])
     assert without_case == ({"run-2", "run-3"} if "path" in labels else {"run-2"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.plugin.gated import LAX, TINY, Project
+from tests.support.baselines import case_lines
 
 ACCURATE = "{min_accuracy: 0.95}"
 AGAIN = "run it again: pytest "
@@ -18,7 +18,7 @@ AGAIN = "run it again: pytest "
 
 def written(folder: Path) -> list[dict[str, object]]:
     [path] = folder.rglob("results.jsonl")
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return case_lines(path)
 
 
 def test_the_gate_decides_and_the_printed_command_runs_the_same_case_outside_of_rootdir(

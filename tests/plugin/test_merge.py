@@ -23,6 +23,7 @@ from tests.plugin.gated import (
     section,
 )
 from tests.plugin.recorded import PERTURBATION, run_pytest
+from tests.support.baselines import case_lines
 
 FOLDERS = ["shard-0", "shard-1", "shard-2"]
 RESULTS = "lax/tiny/results.jsonl"
@@ -30,6 +31,9 @@ RESULTS = "lax/tiny/results.jsonl"
 
 def shard_of(result: dict[str, str]) -> str:
     """The folder of the machine that has judged a case: each has a share of the suite."""
+    if "case_id" not in result:
+        # A judge is in all of them.
+        return ""
     if result["test"] == "agent_positives":
         return "shard-2"
     return "shard-0" if result["run_id"] in ("run-1", "run-2") else "shard-1"
@@ -43,7 +47,7 @@ def shards_once(project_once: Project, tmp_path_factory: pytest.TempPathFactory)
         shutil.copytree(project.left / "outputs", project.folder / name)
         path = project.folder / name / RESULTS
         lines = path.read_text("utf-8").splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if shard_of(json.loads(line)) == name))
+        path.write_text("".join(line for line in lines if shard_of(json.loads(line)) in (name, "")))
     return project
 
 
@@ -152,10 +156,7 @@ def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge:
 
 def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> None:
     for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
-        results = [
-            json.loads(line) | {"why": {"kind": "no_case"}}
-            for line in path.read_text("utf-8").splitlines()
-        ]
+        results = [line | {"why": {"kind": "no_case"}} for line in case_lines(path)]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
     assert merge("--jrh-baseline=first.json", UPDATE, *FOLDERS) == 1
     assert "note: No case reached a verdict, so this run is not green." in merge.lines
@@ -201,7 +202,8 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
 
 def changed_line(path: Path, number: int, **values: object) -> None:
     lines = path.read_text("utf-8").splitlines()
-    lines[number - 1] = json.dumps(json.loads(lines[number - 1]) | values)
+    # The first line is that of the judge.
+    lines[number] = json.dumps(json.loads(lines[number]) | values)
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
@@ -216,7 +218,7 @@ def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, merge: Me
     for values, told in mistakes:
         changed_line(path, 2, **values)
         assert merge(BASELINE, *FOLDERS) == 4
-        assert f"shard-0/lax/tiny/results.jsonl:2: {told}" in merge.errors
+        assert f"shard-0/lax/tiny/results.jsonl:3: {told}" in merge.errors
         path.write_bytes(before)
     for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
@@ -228,7 +230,7 @@ def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *FOLDERS) == 4
     assert (
-        "shard-0/lax/tiny/results.jsonl:1: the verdict is of another judge (model" in merge.errors
+        "shard-0/lax/tiny/results.jsonl:2: the verdict is of another judge (model" in merge.errors
     )
 
 
@@ -338,15 +340,15 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:2: {}its label was 0, and"),
+        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
         (
             "labels.csv",
             "r2,0,a",
             "r2,0,a\nr2,1,b",
-            "results.jsonl:1: {}the suite has none (anno",
+            "results.jsonl:2: {}the suite has none (anno",
         ),
         ("rubrics.yml", "Be", "Stay", "made for other instructions than rubric 'polite' has now"),
-        ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:2: {}the transcript of run "r3" in the log'),
+        ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the transcript of run "r3" in the log'),
     ],
 )
 def test_shards_of_other_labels_rubrics_or_transcripts_are_refused(

@@ -13,6 +13,7 @@ import yaml
 
 from tests.plugin.gated import Project
 from tests.plugin.recorded import Done, run_pytest
+from tests.support.baselines import case_lines
 
 RESULTS = Path("outputs", "tiny")
 
@@ -27,7 +28,7 @@ def counts(folder: Path) -> dict[str, int]:
         path.name: len(list(csv.DictReader(path.open(encoding="utf-8-sig"))))
         for path in folder.glob("*.csv")
     }
-    return tables | {"results.jsonl": len(lines(folder / "results.jsonl"))}
+    return tables | {"results.jsonl": len(case_lines(folder / "results.jsonl"))}
 
 
 def report(folder: Path) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def test_a_selection_updates_its_cases_and_keeps_the_others(
     part = report(folder)
     assert part["session"] == {"cases": 2, "kept": 6, "of": 8, "interrupted": False}
     assert part["statistics"] == before["statistics"]
-    results = lines(folder / "results.jsonl")
+    results = case_lines(folder / "results.jsonl")
     runs = [line["case_id"].split("::")[3] for line in results]
     assert runs == [f"run-{number}[e1]" for number in (1, 2, 3, 4, 1, 2, 3, 4)]
     assert sum(line["extra"].get("kept", False) for line in results) == 6

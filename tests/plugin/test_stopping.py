@@ -17,6 +17,7 @@ import pytest
 from pytest_jrh.recording.cassettes import Cassette
 from tests.plugin.recorded import environment
 from tests.plugin.test_growing import LABELS, write_growing
+from tests.support.baselines import case_lines
 from tests.support.faults import Fault
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
@@ -144,7 +145,7 @@ def test_stopping_at_a_failure_keeps_the_calls_in_flight_and_every_report_says_s
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
     assert server.count("planner") < 12
     assert server.count() == recorded_calls(suite)
-    kept = len((suite.results / "results.jsonl").read_text("utf-8").splitlines())
+    kept = len(case_lines(suite.results / "results.jsonl"))
     said = f"interrupted: {kept} of 12 cases kept; the same command goes on"
     assert f"! {said}" in " ".join(" ".join(result.outlines).split())
     for report in ("part.md", "part.html"):

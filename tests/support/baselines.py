@@ -1,4 +1,4 @@
-"""The lines of a baseline's file, to look at and to change."""
+"""The lines of a ledger or a baseline, to look at and to change."""
 
 from __future__ import annotations
 

@@ -13,17 +13,18 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short, update
+from pytest_jrh.stats.baseline import Baseline, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.made_cases import RecordIndex, Spool, read_spools
 from tests.support.made_cases import (
     LEVELS,
     MESSAGES,
     RUBRIC,
+    judge_line,
     make_case,
     make_result,
     make_spec,
@@ -165,12 +166,12 @@ def session_of(
     same_judge: bool = False,
     said_before: str = "",
     prompt_before: str | None = None,
-    prompts: Sequence[JudgePrompt] = (),
+    judges: Sequence[JudgeLine] = (),
     **rules: object,
 ) -> Session:
     """A session with its gate, where there is a baseline, of another judge, or a rule;
     `said_before` is the reasoning and `prompt_before` the prompt of the baseline's judge, and
-    `prompts` are those of its judges now.
+    `judges` are those of now.
     """
     given = list(results)
     rubrics = {(result.spec.suite, result.spec.rubric_id): rubric_of(result) for result in given}
@@ -179,7 +180,7 @@ def session_of(
     former_prompts = []
     if prompt_before is not None:
         digest = short(EARLIER_JUDGE)
-        former_prompts = [JudgePrompt("refunds", "", digest, prompt_before)]
+        former_prompts = [judge_line(digest, prompt_before)]
     for suite in dict.fromkeys(result.spec.suite for result in given):
         own = [result for result in given if result.spec.suite == suite]
         scope = Scope.of(result.case_id for result in own)
@@ -203,7 +204,7 @@ def session_of(
         given,
         earlier={pair.now.case_id: pair.before for one in compared for pair in one.pairs},
         prompt_changes=[
-            change for one in compared for change in (baseline or Baseline()).changes(one, prompts)
+            change for one in compared for change in (baseline or Baseline()).changes(one, judges)
         ],
         rubrics=rubrics,
         decisions=decisions,

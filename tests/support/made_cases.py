@@ -20,10 +20,17 @@ from pytest_jrh.core.cases import (
     PlanStep,
     Verification,
 )
-from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, ProbeVariant, Verdict
+from pytest_jrh.core.results import (
+    CaseResult,
+    CaseSpending,
+    Extra,
+    JudgeLine,
+    ProbeVariant,
+    Verdict,
+)
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.core.skips import JUDGED, NOTHING_WRONG, UNCOMPARED, UNSCORED, Outcome, Why
+from pytest_jrh.core.skips import JUDGED, UNCOMPARED, UNSCORED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.store.ledger import case_result
 
@@ -260,8 +267,20 @@ def make_result(
 def _why(kind: Any, text: str) -> Why:
     """Why there is no verdict: a skip with a text, or what came of a call."""
     if not kind:
-        return NOTHING_WRONG
+        return Why()
     return Why(kind, stage="judge", cause=text) if kind in UNSCORED else Why(kind, text)
+
+
+def judge_line(digest: str, prompt: str = "", **changes: Any) -> JudgeLine:
+    """A judge of the suite of `make_result`, as a ledger has it; without a prompt it is code."""
+    values: dict[str, Any] = {
+        "suite": "refunds",
+        "kind": "prompt" if prompt else "python",
+        "models": ("openai/gpt-4.1-mini",) if prompt else (),
+        "parameters": {"repeats": 1},
+        "asks_model": bool(prompt),
+    }
+    return JudgeLine(judge_digest=digest, prompt=prompt, **values | changes)
 
 
 def judged_result(case: Case, *verdicts: Verdict) -> CaseResult:

@@ -16,10 +16,10 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, compare, short, update
+from pytest_jrh.stats.baseline import Baseline, Scope, compare, short, update
 from pytest_jrh.store.ledger import load, render
 from tests.support.conversations import judge_settings
-from tests.support.made_cases import make_result, make_spec, result_with
+from tests.support.made_cases import judge_line, make_result, make_spec, result_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,20 +62,23 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def test_a_baseline_is_a_ledger_behind_a_line_for_each_judge() -> None:
-    prompt = JudgePrompt("refunds", "", short(JUDGE), "Be strict.\nSay why.", "/repo/judge.md")
+    judge = judge_line(JUDGE, "Be strict.\nSay why.", file="/repo/judge.md")
     results = [outcome_of(2, "disagree"), outcome_of(1)]
-    baseline = update(Baseline(), results, all_of(*results), [prompt]).baseline
+    baseline = update(Baseline(), results, all_of(*results), [judge]).baseline
     head, first, second = map(json.loads, render(baseline).splitlines())
     assert head == {
-        "format": 2,
+        "format": 3,
         "suite": "refunds",
-        "judge": "",
         "judge_digest": "aaaaaaaaaaaaaaaa",
-        "prompt": ["Be strict.", "Say why."],
+        "kind": "prompt",
+        "models": ["openai/gpt-4.1-mini"],
+        "parameters": {"repeats": 1},
+        "asks_model": True,
+        "prompt": "Be strict.\nSay why.",
     }
     keys = "format case_id suite test rubric_id run_id epoch label labelled_by"
     assert [*first] == [*keys.split(), "case_digest", "judge_digest", "scores", "reasons"]
-    assert (first["format"], first["case_id"], first["scores"]) == (2, id_of(1), [1])
+    assert (first["format"], first["case_id"], first["scores"]) == (3, id_of(1), [1])
     assert (first["case_digest"], first["judge_digest"]) == (short(DIGEST), short(JUDGE))
     assert (second["case_id"], second["scores"]) == (id_of(2), [0])
 
@@ -95,20 +98,20 @@ def test_what_is_saved_is_what_is_loaded(
     lines = [
         outcome_of(run, score=score, reasoning=text, reason=text) for run, score, text in cases
     ]
-    prompts = {short(JUDGE): JudgePrompt("refunds", "", short(JUDGE), prompt)}
-    baseline = Baseline({line.case_id: line for line in lines}, prompts)
+    judges = (judge_line(short(JUDGE), prompt),)
+    baseline = Baseline({line.case_id: line for line in lines}, judges)
     path = tmp_path_factory.mktemp("baseline") / "b.json"
     text = render(baseline)
     path.write_text(text, encoding="utf-8", newline="")
     assert load(path) == baseline
-    assert len(text.splitlines()) == len(lines) + len(prompts)
+    assert len(text.splitlines()) == len(lines) + len(judges)
 
 
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
         ("[]", 1, "is no line of a baseline: "),
-        ('{"format": 1, "cases": []}', 1, "is no line of a baseline: "),
+        ('{"format": 1, "cases": []}', 1, "has an earlier form, which is not read: "),
         (f"{LINE}<<<<<<< HEAD\n", 2, "contains a merge conflict"),
         (f"{LINE}{LINE}", 2, "duplicate case "),
         (f"{LINE}[]\n", 2, "is no line of a baseline"),

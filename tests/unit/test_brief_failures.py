@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.reports.session import case_title
@@ -71,7 +71,13 @@ LONG = "a long cause of one line. " * 20
         (Unscored("model_error", stage="judge", cause="a cause\n\nof paragraphs\n" * 9), SEE_WHOLE),
         (Unscored("model_error", stage="judge", cause=HOSTILE), SEE_WHOLE),
         (
-            Unrecorded(stage="judge", cause=LONG, difference="+x\n" * 40, cassette="a.yaml"),
+            Unscored(
+                "unrecorded",
+                stage="judge",
+                cause=LONG,
+                difference="+x\n" * 40,
+                cassette="a.yaml",
+            ),
             SEE_WHOLE,
         ),
         (

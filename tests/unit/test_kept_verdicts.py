@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.text import visible
+from pytest_jrh.judges.judge import PromptJudge
+from pytest_jrh.llm.calls import load_template
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.page import write_page
-from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short
+from pytest_jrh.stats.baseline import Baseline, Scope, short
 from pytest_jrh.store.ledger import (
     LONGEST_PROMPT,
     LONGEST_REASONING,
     BaselineFile,
-    clean_prompt,
+    judge_lines,
     load,
 )
+from tests.support.conversations import judge_settings
 from tests.support.judged_sessions import (
     DIGEST,
     HOSTILE,
@@ -30,14 +34,14 @@ from tests.support.judged_sessions import (
     spooled,
     wrong_on,
 )
-from tests.support.made_cases import result_with
+from tests.support.made_cases import judge_line, result_with
 from tests.support.page_reader import Page, bodies
 
 SECRET = "sk-0123456789abcdef"
-PROMPT = JudgePrompt("refunds", "", short(DIGEST), "Be strict.\nSay why.", "/repo/judge.md")
+JUDGE = judge_line(DIGEST, "Be strict.\nSay why.", file="/repo/judge.md")
 
 
-def accept(folder: Path, results: list[CaseResult], prompt: JudgePrompt = PROMPT) -> list[str]:
+def accept(folder: Path, results: list[CaseResult], judge: JudgeLine = JUDGE) -> list[str]:
     file = BaselineFile(folder / "base.json", folder, update=True)
     scope = Scope.of(result.case_id for result in results)
     redactor = Redactor((SECRET,))
@@ -46,7 +50,7 @@ def accept(folder: Path, results: list[CaseResult], prompt: JudgePrompt = PROMPT
         scope,
         str,
         finished=True,
-        prompts=[clean_prompt(prompt, redactor)],
+        judges=[judge],
         redactor=redactor,
     )
 
@@ -62,7 +66,7 @@ def test_an_update_keeps_what_the_judge_said_and_its_prompt(tmp_path: Path) -> N
     assert {case: each.reasoning for case, each in found.cases.items()} == {
         result.case_id: "The order is late." for result in results
     }
-    assert found.prompts[short(DIGEST)].text == PROMPT.text
+    assert found.judges[short(DIGEST)] == replace(JUDGE, judge_digest=short(DIGEST), file="")
     lines = (tmp_path / "base.json").read_text("utf-8").splitlines()
     assert [json.loads(line)["case_id"] for line in lines[1:]] == sorted(found.cases)
     assert "/repo" not in "".join(lines)
@@ -71,17 +75,17 @@ def test_an_update_keeps_what_the_judge_said_and_its_prompt(tmp_path: Path) -> N
 def test_a_part_of_the_suite_leaves_the_others_as_they_were(tmp_path: Path) -> None:
     first, second, *_ = judged(right, runs=1)
     accept(tmp_path, [first, second])
-    other = replace(PROMPT, judge_digest="f" * 16, text="Be kind.")
+    other = replace(JUDGE, judge_digest="f" * 64, prompt="Be kind.")
     changed = result_with(second, reasoning="Anew.", judge_digest="f" * 64)
     file = BaselineFile(tmp_path / "base.json", tmp_path, update=True)
     scope = Scope.of([first.case_id, second.case_id], [second.case_id])
-    file.accept([changed], scope, str, finished=True, prompts=[other])
+    file.accept([changed], scope, str, finished=True, judges=[other])
     found = kept(tmp_path)
     assert [found.cases[each.case_id].reasoning for each in (first, second)] == [
         "The order is late.",
         "Anew.",
     ]
-    assert {prompt.text for prompt in found.prompts.values()} == {PROMPT.text, "Be kind."}
+    assert {judge.prompt for judge in found.judge_lines} == {JUDGE.prompt, "Be kind."}
 
 
 def test_an_update_keeps_what_others_wrote_since_its_session_began(tmp_path: Path) -> None:
@@ -106,10 +110,14 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
         result_with(each, reasoning=f"{SECRET} {HOSTILE} {'x' * 100_000}")
         for each in judged(right, runs=1)
     ]
-    accept(tmp_path, long, replace(PROMPT, text=f"{SECRET} {'y' * 100_000}"))
+    template = load_template("judge", mode="binary", objective="fail")
+    template = replace(template, source=f"{SECRET} {'y' * 100_000}")
+    judge = PromptJudge(judge_settings(StageModel("judge", "openai/gpt-4.1")), template)
+    [line] = judge_lines("refunds", {None: judge}, Redactor((SECRET,)))
+    accept(tmp_path, long, replace(line, judge_digest=DIGEST))
     found = kept(tmp_path)
     assert {len(each.reasoning) for each in found.cases.values()} == {LONGEST_REASONING}
-    assert [len(each.text) for each in found.prompts.values()] == [LONGEST_PROMPT]
+    assert [len(judge.prompt) for judge in found.judge_lines] == [LONGEST_PROMPT]
     text = (tmp_path / "base.json").read_text("utf-8")
     assert SECRET not in text
     assert not set(text) & set("\x00\x1b\u202e\u2066")
@@ -117,8 +125,8 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
 
 def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path) -> None:
     before, now = judged(right, runs=2), judged(wrong_on("run-001"), runs=2)
-    prompt = replace(PROMPT, text=f"{HOSTILE} now")
-    session = session_of(now, before, said_before=HOSTILE, prompt_before=HOSTILE, prompts=[prompt])
+    prompt = replace(JUDGE, prompt=f"{HOSTILE} now")
+    session = session_of(now, before, said_before=HOSTILE, prompt_before=HOSTILE, judges=[prompt])
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True})
     page = Page.of(markdown.enable("table").render(markdown_report(session)))
     assert not {each.tag for each in page.elements} & {"img", "script", "a", "h1", "b", "iframe"}

@@ -81,7 +81,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"format": 1}, "format: not a case result: input should be 2"),
+        ({"format": 1}, "format: not a case result: input should be 3"),
         ({"why": {"kind": "no_luck"}}, "why.kind: not a case result: input should be ''"),
         ({"scores": ["1"]}, "scores[0]: not a case result: input should be a valid integer"),
         ({"spending": None}, "spending: not a case result:"),
