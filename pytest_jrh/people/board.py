@@ -35,7 +35,7 @@ from pytest_jrh.people.decisions import (
     is_editable,
     with_edits,
 )
-from pytest_jrh.people.labels import PersonLabel, WriteLabel
+from pytest_jrh.people.labels import PersonLabel, WriteLabel, add_label
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.records import case_digest
 
@@ -341,9 +341,8 @@ class ReviewBoard(Board):
             return self.version, tuple(map(self._decided, changed))
 
     def _shown_and_done(self) -> tuple[int, int]:
-        open_to_decide = [entry for entry in self._entries.values() if not entry.rejected]
-        decided = [entry for entry in open_to_decide if self._decided(entry).decision is not None]
-        return len(open_to_decide), len(decided)
+        entries = [entry for entry in self._entries.values() if not entry.rejected]
+        return len(entries), sum(self._decided(entry).decision is not None for entry in entries)
 
     def _to_decide(self, key: str, digest: str) -> tuple[ReviewCase, Decision]:
         """A case to decide about, and the decision that is to be changed."""
@@ -601,10 +600,7 @@ class LabelBoard(Board):
         self.version += 1
 
     def _count(self, label: PersonLabel) -> None:
-        labels = self._labels.setdefault(label.case_digest, [])
-        if label.withdrawn:
-            labels[:] = [earlier for earlier in labels if earlier.reviewer != label.reviewer]
-        labels.append(label)
+        add_label(self._labels.setdefault(label.case_digest, []), label)
 
     def _last(self, digest: str) -> dict[str, PersonLabel]:
         """What each person said last of a case, by the name."""

@@ -205,9 +205,11 @@ def with_edits(case: Case, decision: Decision) -> Case:
         before, after = messages[index:end], tuple(changed[index:end])
         if are_calls:
             original, edited = acts_text(before), acts_text(after)
+        if not are_acts:
+            before = after = ()
         by_hand = Edit(
             message_index=index,
-            message_id=str(before[0].get("id") or index),
+            message_id=str(messages[index].get("id") or index),
             round_index=len(edits),
             original_content=original,
             edited_content=edited,
@@ -217,13 +219,15 @@ def with_edits(case: Case, decision: Decision) -> Case:
             summary_snapshot="",
             dropped_reasoning=dropped,
             kind="call" if are_calls else "say",
-            before=before if are_acts else (),
-            after=after if are_acts else (),
+            before=before,
+            after=after,
         )
         edits = (*edits, by_hand)
         messages = tuple(changed)
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
-    return case if decision.expected is None else replace(case, expected=decision.expected)
+    if decision.expected is not None:
+        case = replace(case, expected=decision.expected)
+    return case
 
 
 def _with_calls(

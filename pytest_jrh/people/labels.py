@@ -67,11 +67,11 @@ def find_labels(
     of_suite = JoinedLabels()
     labels: dict[LabelKey, Label] = {}
     for index, settings in enumerate(suite.labels):
-        place = f"labels.{index}.{settings.source}"
+        config_key = f"labels.{index}.{settings.source}"
         if settings.path is not None:
             joined = _from_file(settings, Path(settings.path), joiner, places)
         else:
-            joined = _from_log(settings, place, joiner, source)
+            joined = _from_log(settings, config_key, joiner, source)
         of_suite.problems += joined.problems
         of_suite.notices += joined.notices
         for rubric_id, run_id, epoch in joined.labels:
@@ -80,12 +80,12 @@ def find_labels(
                     f"the run {shown(run_id)} (epoch {epoch}) has a label under "
                     f"{shown(rubric_id)} here and in a place before"
                 )
-                of_suite.problems.append(Problem(message, key=place, hint="keep one of them"))
+                of_suite.problems.append(Problem(message, key=config_key, hint="keep one of them"))
                 break
         labels |= joined.labels
     if not labels and not of_suite.problems:
-        place = f"labels.0.{suite.labels[0].source}"
-        of_suite.problems.append(Problem("no run has a label", key=place))
+        config_key = f"labels.0.{suite.labels[0].source}"
+        of_suite.problems.append(Problem("no run has a label", key=config_key))
     # In the order of the log, whatever the order of the labels.
     for rubric in suite.rubrics:
         for run in runs:
@@ -115,9 +115,14 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
 _SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 
 
-def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source) -> JoinedLabels:
+def _from_log(
+    settings: LabelSection, config_key: str, joiner: Joiner, source: Source
+) -> JoinedLabels:
     """Labels that the log itself has; runs without the score or the field have none."""
-    name = settings.scorer or settings.metadata or ""
+    if settings.scorer:
+        name, plural, singular = settings.scorer, "scorers", "score of"
+    else:
+        name, plural, singular = settings.metadata or "", "fields", "field"
     pointer = as_pointer(name)
     keys = {(run.run_id, run.epoch) for run in joiner.runs}
     known_names: dict[str, None] = {}
@@ -127,41 +132,42 @@ def _from_log(settings: LabelSection, place: str, joiner: Joiner, source: Source
         known_names.update(dict.fromkeys(values))
         value = at(values, pointer)
         if isinstance(value, dict | list):
-            return JoinedLabels(problems=[_several_values(value, name, settings.source, place)])
+            problem = _several_values(value, name, settings.source, config_key)
+            return JoinedLabels(problems=[problem])
         # A score that was not given is NaN.
         if run.key in keys and value is not MISSING and tables.as_text(value):
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
-        nouns = "scorers" if settings.scorer else "fields"
-        hint = f"the {nouns} are {listed(known_names)}" if known_names else f"no run has {nouns}"
-        message = f"got {shown(name)}, which no run has; {hint}"
-        return JoinedLabels(problems=[Problem(message, key=place)])
+        names = f"no run has {plural}"
+        if known_names:
+            names = f"the {plural} are {listed(known_names)}"
+        message = f"got {shown(name)}, which no run has; {names}"
+        return JoinedLabels(problems=[Problem(message, key=config_key)])
     if not settings.map and not joiner.ordinal:
-        if problem := _unclear(place, rows):
-            return JoinedLabels(problems=[problem])
+        if unclear := _unclear(config_key, rows):
+            return JoinedLabels(problems=[unclear])
         if settings.scorer:
             settings = settings.model_copy(update={"map": _SCORER_MAP})
-    joined = joiner.join(rows, settings, f"{place}: {name}")
+    joined = joiner.join(rows, settings, f"{config_key}: {name}")
     # All rows are of one place, so that many of them have one and the same problem.
     joined.problems = list(dict.fromkeys(joined.problems))
     if without := len(keys) - len(rows):
-        noun = "score of" if settings.scorer else "field"
-        joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
+        joined.notices.append(f"{counted(without, 'run')} without the {singular} {name}: no label.")
     return joined
 
 
-def _several_values(value: Any, name: str, source: str, place: str) -> Problem:
+def _several_values(value: Any, name: str, source: str, config_key: str) -> Problem:
     """Refuse a score or a field that is several; a label is one of them."""
     first_key = next(iter(value), "NAME") if isinstance(value, dict) else 0
     pointer = shown(as_pointer(name) + pointer_to(str(first_key)))
     message = f"{shown(name)} has several values, and a label is one of them"
     hint = f"name it by a pointer, such as labels: {{{source}: {pointer}}}"
-    return Problem(message, key=place, hint=hint)
+    return Problem(message, key=config_key, hint=hint)
 
 
 def _unclear(
-    place: str, rows: Sequence[LabelRow], bare_words: Collection[str] = ()
+    key: str, rows: Sequence[LabelRow], bare_words: Collection[str] = ()
 ) -> Problem | None:
     """Refuse values whose meaning nobody has said: those of the log, and of another tool its
     numbers and the words that are `bare_words`.
@@ -178,7 +184,7 @@ def _unclear(
         f"has the values {listed(sorted(values), 5)}, and no map says which of them is violated"
     )
     hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
-    return Problem(message, key=place, hint=hint)
+    return Problem(message, key=key, hint=hint)
 
 
 # The label file: its rows, as they are written.
@@ -427,8 +433,8 @@ def _label(votes: Iterable[tuple[int, LabelRow]], by: LabelledBy, file: str) -> 
     values, rows = zip(*votes, strict=True)
     sources = []
     for row in rows:
-        place = f"{file}:{row.line}" if row.line else file
-        sources.append(VoteSource(place, row.annotator, row.note))
+        line = f":{row.line}" if row.line else ""
+        sources.append(VoteSource(f"{file}{line}", row.annotator, row.note))
     return Label(values, by, rows[0].split, tuple(sources))
 
 
@@ -488,11 +494,18 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
             if label.label is not None and label.label not in scores:
                 message = f"got {label.label}; must be {listed(map(str, sorted(scores)))}, or null"
                 raise InputError(message, str(path), number, "label")
-            if label.withdrawn:
-                person = label.case_digest, label.reviewer
-                labels = [said for said in labels if (said.case_digest, said.reviewer) != person]
-            labels.append(label)
+            add_label(labels, label)
     return tuple(labels)
+
+
+def add_label(labels: list[PersonLabel], label: PersonLabel) -> None:
+    """Add a label to all that was said; one that takes back leaves nothing before it of the same
+    person and case.
+    """
+    if label.withdrawn:
+        person = label.case_digest, label.reviewer
+        labels[:] = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
+    labels.append(label)
 
 
 WriteLabel: TypeAlias = Callable[[Case, PersonLabel], None]
@@ -590,20 +603,20 @@ class LabelTable:
         return case if row.rubric_digest in ("", question_digest(case.rubric)) else None
 
 
+def label_word(case: Case, label: int | None) -> str:
+    """A label of a case as a file and a list have it: a word, or a score of a scale."""
+    if label is None:
+        return CANNOT_TELL
+    return str(label) if case.scale.is_ordered else case.scale.word(label)
+
+
 def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:
-    scale = case.scale
-    if label.label is None:
-        word = CANNOT_TELL
-    elif scale.is_ordered:
-        word = str(label.label)
-    else:
-        word = scale.word(label.label)
     return LabelRow(
         case.spec.run_id,
         case.spec.rubric_id,
         case.spec.epoch,
         label.reviewer,
-        word,
+        label_word(case, label.label),
         label.note,
         split,
         digest=case.run.metadata["digest"],

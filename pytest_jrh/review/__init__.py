@@ -35,7 +35,7 @@ from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import KEY_LENGTH, Assigned, LabelBoard, ReviewBoard, Reviewed
 from pytest_jrh.people.decisions import CallEdit, holds_acts, is_editable
-from pytest_jrh.people.labels import PersonLabel
+from pytest_jrh.people.labels import PersonLabel, label_word
 from pytest_jrh.reports.page import (
     BODIES,
     FOLDER,
@@ -112,13 +112,16 @@ class ReviewedCases(SessionCases):
     def row(self, made_id: str) -> JsonValues:
         """A case as one entry of the list of those to decide about."""
         reviewed = self.reviewed[made_id]
-        entry, decision = reviewed.entry, reviewed.decision
+        entry = reviewed.entry
+        action = note = ""
+        if reviewed.decision is not None:
+            action, note = reviewed.decision.action, reviewed.decision.note
         return {
             **super().row(made_id),
             "digest": entry.digest,
             "decision": "rejected by the verifier" if entry.rejected else reviewed.word,
-            "action": decision.action if decision else "",
-            "note": decision.note if decision else "",
+            "action": action,
+            "note": note,
             "label": reviewed.case.expected,
             "made_label": entry.case.expected,
         }
@@ -127,13 +130,12 @@ class ReviewedCases(SessionCases):
         """All else of it: how it was made, and what judges and people say of it."""
         reviewed = self.reviewed[made_id]
         case, no_case = reviewed.case, reviewed.entry.case.outcome.no_case
-        closed = ""
-        editable = [
-            index for index in range(len(case.messages)) if is_editable(case.messages, index)
-        ]
+        closed, editable = "", []
         if no_case is not None:
             closed = _REJECTED.format(no_case)
-            editable = []
+        else:
+            indexes = range(len(case.messages))
+            editable = [index for index in indexes if is_editable(case.messages, index)]
         return {
             **super().body(made_id),
             "labels": _labels(case),
@@ -157,21 +159,19 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
 def label_row(assigned: Assigned) -> JsonValues:
     """A case in the list of a reviewer, without what tells its answers."""
     label = assigned.label
-    word = value = ""
-    if label is not None and not assigned.is_open:
-        value, word = "none", "cannot tell"
-        if label.label is not None:
-            value = word = str(label.label)
-            scale = assigned.entry.case.scale
-            if not scale.is_ordered:
-                word = scale.word(label.label)
+    word = value = note = ""
+    if label is not None:
+        note = visible(label.note)
+    if label is not None and not label.withdrawn:
+        value = "none" if label.label is None else str(label.label)
+        word = label_word(assigned.entry.case, label.label)
     return {
         "key": assigned.key,
         "number": assigned.number,
         "rubric": _rubric_key(assigned.entry.case),
         "value": value,
         "word": word,
-        "note": visible(label.note) if label else "",
+        "note": note,
         "is_blind": assigned.is_blind or bool(label and label.blind),
     }
 
@@ -460,23 +460,19 @@ class Labelling:
         return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
 
     def _case(self, request: PageRequest) -> object:
-        return printable(bare_body(self.board.open(*_keys(request))))
+        return printable(bare_body(self.board.open(**request.names)))
 
     def _give(self, request: PageRequest) -> object:
         body = request.read(_Label)
-        return label_row(self.board.give(*_keys(request), body.label, body.note))
+        return label_row(self.board.give(**request.names, label=body.label, note=body.note))
 
     def _withdraw(self, request: PageRequest) -> object:
-        return label_row(self.board.withdraw(*_keys(request)))
+        return label_row(self.board.withdraw(**request.names))
 
     def _finish(self, request: PageRequest) -> object:
-        others = self.board.finish(request.names["reviewer"])
-        return {"others": others, "progress": asdict(self.board.progress())}
+        unfinished = self.board.finish(request.names["reviewer"])
+        return {"others": unfinished, "progress": asdict(self.board.progress())}
 
     def _finish_for_all(self, _: PageRequest) -> object:
         self.board.finalize()
         return {"others": [], "progress": asdict(self.board.progress())}
-
-
-def _keys(request: PageRequest) -> tuple[str, str]:
-    return request.names["reviewer"], request.names["key"]
