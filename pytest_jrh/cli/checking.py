@@ -43,7 +43,7 @@ from pytest_jrh.sources.verdicts import (
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import grouped, grouped_by
 from pytest_jrh.stats.probabilities import ERROR
 
 _ITSELF = "is held against itself"
@@ -293,7 +293,7 @@ def _session(
         decisions[suite.name] = decide(compared, rules, held)
     else:
         reasons: list[Reason] = []
-        for judge, of_judge in grouped((one.judge, one) for one in results.values()).items():
+        for judge, of_judge in grouped_by(results.values(), "judge").items():
             reasons += opposite(of_judge, f"judge {judge}" if judge else "the judge", turning)
         if reasons:
             texts = [reason.text for reason in reasons]

@@ -17,7 +17,7 @@ from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import grouped, grouped_by
 from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.people import (
     AgainstPeople,
@@ -124,7 +124,7 @@ def held_against_people(
     undecidable = grounds.blind_labels.keys() - votes.keys()
     every_result = [result for result in results if not result.spec.derived]
     judges = {}
-    for judge, of_judge in grouped((result.judge, result) for result in every_result).items():
+    for judge, of_judge in grouped_by(every_result, "judge").items():
         against = against_people(of_judge, votes, undecidable)
         if against is not None:
             judges[judge] = against

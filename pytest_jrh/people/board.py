@@ -36,7 +36,7 @@ from pytest_jrh.people.decisions import (
     with_edits,
 )
 from pytest_jrh.people.labels import PersonLabel, WriteLabel, add_label
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.store.records import case_digest
 
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -622,7 +622,7 @@ class LabelBoard(Board):
         judge's figures, and of the rejected ones the same share.
         """
         seed = DEFAULT_SEED
-        by_suite = grouped((entry.case.spec.suite, entry) for entry in self._entries.values())
+        by_suite = grouped_by(self._entries.values(), "case.spec.suite")
         for suite, entries in by_suite.items():
             settings = self._settings[suite]
             rejected = {entry.digest for entry in entries if entry.rejected}

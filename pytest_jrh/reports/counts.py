@@ -15,7 +15,7 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
-from pytest_jrh.stats.intervals import Estimate, grouped
+from pytest_jrh.stats.intervals import Estimate, grouped, grouped_by
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
 
@@ -219,7 +219,7 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
     last what one has to know to read them.
     """
     blocks: list[Block] = []
-    of_judges = grouped(((table.suite, table.judge), table) for table in tables)
+    of_judges = grouped_by(tables, "suite", "judge")
     for of_judge in of_judges.values():
         weight: Weight = ""
         rows: list[Row] = []
@@ -297,7 +297,7 @@ def _turned_table(tables: Sequence[ProbeTable]) -> Table:
     """What each probe turned of the right verdicts of each judge of a suite."""
     probes = dict.fromkeys(table.probe for table in tables)
     rows = []
-    for judge, of_judge in grouped((table.judge, table) for table in tables).items():
+    for judge, of_judge in grouped_by(tables, "judge").items():
         cells = dict.fromkeys(probes, Cell(NONE))
         for table in of_judge:
             weight: Weight = "warning" if table.is_finding else ""

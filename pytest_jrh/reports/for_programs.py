@@ -23,7 +23,7 @@ from pytest_jrh.reports.session import Session, scales, suite_names
 from pytest_jrh.reports.topics import ShownCount, shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, columns_of
-from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped
+from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped_by
 from pytest_jrh.stats.panels import Panel
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
@@ -45,7 +45,7 @@ class JsonReport(Report):
                 "panel": panels.get(suite),
                 "gate": None if gate is None else decision_data(gate),
             }
-        by_judge = grouped(((result.suite, result.judge), result) for result in session.results)
+        by_judge = grouped_by(session.results, "suite", "judge")
         for (suite, judge), results in by_judge.items():
             grounds = session.grounds.get(suite, Grounds())
             counts = shown_counts(session.by_judge.get((suite, judge), ()))

@@ -19,7 +19,7 @@ from pytest_jrh.reports.blocks import Block, Cases, Line, Weight
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title
 from pytest_jrh.stats.figures import decimal, percent, range_text
-from pytest_jrh.stats.intervals import Estimate, grouped
+from pytest_jrh.stats.intervals import Estimate, grouped_by
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     AgainstPeople,
@@ -190,7 +190,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     if not of_suite:
         yield "No judged case has a blind label of a person, so no figure is held against people."
     yield from of_suite
-    by_rubric = grouped((result.rubric_id, result) for result in every_result)
+    by_rubric = grouped_by(every_result, "rubric_id")
     if len(by_rubric) > 1:
         yield from _rubric_sentences(by_rubric, grounds)
     missing = unmatched(results, grounds)

@@ -25,7 +25,7 @@ from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
@@ -244,7 +244,7 @@ class Session:
         and figures.
         """
         of_tests = (result for result in self.results if not result.spec.derived)
-        return grouped(((result.spec.suite, result.judge), result) for result in of_tests)
+        return grouped_by(of_tests, "suite", "judge")
 
     @cached_property
     def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:

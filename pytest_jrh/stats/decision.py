@@ -40,7 +40,7 @@ from pytest_jrh.stats.changes import (
     set_changes,
 )
 from pytest_jrh.stats.figures import range_text
-from pytest_jrh.stats.intervals import estimate_kappa, grouped
+from pytest_jrh.stats.intervals import estimate_kappa, grouped, grouped_by
 from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong
 
@@ -225,7 +225,7 @@ class _Session:
     @property
     def classes(self) -> dict[str, list[SetChange]]:
         """The classes that were compared, by judge."""
-        return grouped((of.judge, of) for of in self.sets if of.is_class)
+        return grouped_by([of for of in self.sets if of.is_class], "judge")
 
     @property
     def counting(self) -> list[CaseResult]:
@@ -355,7 +355,7 @@ def _drops(session: _Session) -> Iterator[Reason]:
     rules = session.rules
     lost = [of for of in session.sets if of.drop > allowed_drop(of, rules) + _ROUNDING]
     compared = Counter(pair.now.judge for pair in session.comparison.pairs)
-    for judge, of_judge in grouped((of.judge, of) for of in lost).items():
+    for judge, of_judge in grouped_by(lost, "judge").items():
         worse = [of for of in of_judge if of.adjusted < LEVEL - _ROUNDING]
         doubtful = [of for of in of_judge if of.doubt <= DOUBT + _ROUNDING]
         shown, remark = worse or doubtful or of_judge, ""
@@ -384,7 +384,7 @@ def _limits(session: _Session) -> Iterator[Reason]:
 def _wrong(session: _Session) -> Iterator[Reason]:
     """Where nothing else decides, each wrong verdict fails."""
     reasons = []
-    for judge, of_judge in grouped((result.judge, result) for result in session.judged).items():
+    for judge, of_judge in grouped_by(session.judged, "judge").items():
         cases = tuple(result.case_id for result in filter(is_wrong, of_judge))
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
@@ -418,7 +418,7 @@ def _left(session: _Session) -> Iterator[Reason]:
 def _grown(session: _Session) -> Iterator[Reason]:
     """Judges that are worse on new cases than they were on the others."""
     before = grouped((pair.now.judge, pair.was_right) for pair in session.comparison.pairs)
-    for judge, new in grouped((result.judge, result) for result in session.new).items():
+    for judge, new in grouped_by(session.new, "judge").items():
         was_right = before.get(judge)
         right = accuracy_of(new)
         if not was_right or right.upper is None:
@@ -451,7 +451,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
     """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
     if session.held.scope.deselected:
         return
-    for judge, of_judge in grouped((result.judge, result) for result in session.counting).items():
+    for judge, of_judge in grouped_by(session.counting, "judge").items():
         pairs = answered(of_judge)[1]
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite
             continue
@@ -480,7 +480,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
 def _unproven(session: _Session) -> Iterator[Reason]:
     """Classes of which other runs do not exclude a loss of `max_drop`; a replay has none."""
     max_drop = session.rules.max_drop
-    pairs_by_judge = grouped((pair.now.judge, pair) for pair in session.comparison.pairs)
+    pairs_by_judge = grouped_by(session.comparison.pairs, "now.judge")
     for judge, classes in session.classes.items():
         pairs = pairs_by_judge[judge]
         is_replay = all(
@@ -575,7 +575,7 @@ def _beside(
     """
     for reason in reasons[1:]:
         yield f"also unclear: {reason.text}" if reason.word != word else reason.text
-    by_judge = grouped((of.judge, of) for of in session.sets)
+    by_judge = grouped_by(session.sets, "judge")
     for judge, of_judge in by_judge.items():
         whose = f"{session.held.subject(judge)}: " if len(by_judge) > 1 else ""
         yield from (f"{whose}{text}" for text in about_sets(of_judge, session.rules))

@@ -16,7 +16,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped
+from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped_by
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import Statistics, StatisticsTable, kappa_of, tabulate
 
@@ -282,7 +282,7 @@ def sections(table: StatisticsTable) -> list[Section]:
 
     A judge without cases to judge has no section.
     """
-    by_judge = grouped(((rubric.suite, rubric.judge), rubric) for rubric in table.rubrics)
+    by_judge = grouped_by(table.rubrics, "suite", "judge")
     with_cases = []
     for total in table.judges:
         counts = total.counts

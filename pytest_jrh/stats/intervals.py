@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from operator import mul
+from operator import attrgetter, mul
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -96,6 +96,12 @@ def grouped(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     for key, item in items:
         groups.setdefault(key, []).append(item)
     return groups
+
+
+def grouped_by(items: Iterable[_Item], *attributes: str) -> dict[Any, list[_Item]]:
+    """Put items under an attribute of theirs, such as `judge` or `now.judge`, or under several."""
+    key = attrgetter(*attributes)
+    return grouped((key(item), item) for item in items)
 
 
 def estimate(

@@ -17,7 +17,7 @@ from pytest_jrh.stats.intervals import (
     NO_VERDICT,
     Estimate,
     estimate_flicker,
-    grouped,
+    grouped_by,
     majority_flip,
 )
 from pytest_jrh.stats.probes import probe_tables
@@ -72,7 +72,7 @@ def judge_limits(
     judged: Sequence[CaseResult], pairs: Sequence[Pair], rules: GateRules
 ) -> Iterator[Limit]:
     """Hold the mean error of each judge's cases against what the limits allow."""
-    for judge, of_judge in grouped((result.judge, result) for result in judged).items():
+    for judge, of_judge in grouped_by(judged, "judge").items():
         flip = _majority_flip(of_judge, [pair for pair in pairs if pair.now.judge == judge])
         for rule in _FIGURES:
             limit = getattr(rules, rule)
@@ -144,7 +144,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     limits: dict[str, float] = {}
     for rule in rules:
         worst = 0.0
-        for of_judge in grouped((result.judge, result) for result in judged).values():
+        for of_judge in grouped_by(judged, "judge").values():
             errors = _errors(rule, _cases_of(rule, of_judge))
             if errors:
                 mean = (sum(errors) + _SLACK) / len(errors)

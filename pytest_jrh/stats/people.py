@@ -22,7 +22,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelKey, majority
 from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped
+from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped_by
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import clusters_of, is_ordered, share_of
 
@@ -335,7 +335,7 @@ def violation_rates(
     `drawn` are the labels that are said to be a random sample: where there are any, no other label
     corrects a rate.
     """
-    by_rubric = grouped((result.rubric_id, result) for result in results)
+    by_rubric = grouped_by(results, "rubric_id")
     rates = []
     for rubric, of_rubric in [("", results), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
         # A tie of repeats is no verdict on a run without a label, and so on none here.

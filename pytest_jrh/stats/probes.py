@@ -21,6 +21,7 @@ from pytest_jrh.stats.intervals import (
     effective_size,
     estimate_flicker,
     grouped,
+    grouped_by,
 )
 from pytest_jrh.stats.statistics import answer_of, clusters_of, is_ordered, is_wrong, share_of
 
@@ -140,7 +141,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         base = RepeatedCase(cluster, result.base_scores, binary=has_two)
         bases[generation_id(result.spec.base_case)] = base
     flicker = estimate_flicker(bases.values())
-    by_variant = grouped((result.spec.variant, result) for result in results)
+    by_variant = grouped_by(results, "spec.variant")
     rows = [_row(variant, by_variant[variant]) for variant in sorted(by_variant)]
     return ProbeTable(
         suite,

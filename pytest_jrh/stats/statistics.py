@@ -32,6 +32,7 @@ from pytest_jrh.stats.intervals import (
     estimate_mean,
     estimate_share,
     grouped,
+    grouped_by,
 )
 
 _SEE_RECALL = "see the intervals of recall and false-positive rate"
@@ -262,7 +263,7 @@ def tabulate(results: Iterable[CaseResult], scales: RubricScales | None = None) 
     With `scales` a matrix shows every score that is on offer under its rubrics.
     """
     shown = [result for result in results if not result.spec.derived]
-    by_rubric = [((result.suite, result.rubric_id, result.judge), result) for result in shown]
+    by_rubric = grouped_by(shown, "suite", "rubric_id", "judge")
     by_judge = [((result.suite, "", result.judge), result) for result in shown]
     # With one judge, or one rubric, the levels are the same sets again.
     computed: dict[tuple[str, ...], Statistics] = {}
@@ -275,7 +276,7 @@ def tabulate(results: Iterable[CaseResult], scales: RubricScales | None = None) 
         return replace(computed[key], suite=suite, rubric=rubric, judge=judge)
 
     return StatisticsTable(
-        rubrics=tuple(described(*level) for level in grouped(by_rubric).items()),
+        rubrics=tuple(described(*level) for level in by_rubric.items()),
         judges=tuple(described(*level) for level in grouped(by_judge).items()),
         overall=described(("", "", ""), shown),
     )
@@ -290,7 +291,7 @@ def _described(
         "flicker": estimate_flicker(map(repeated_case, judged)),
     }
     matrices: dict[str, ConfusionMatrix] = {}
-    judged_by_scale = grouped((result.scale.name, result) for result in judged)
+    judged_by_scale = grouped_by(judged, "scale.name")
     scales = {result.scale.name: result.scale for result in results}
     for name, scale in scales.items():
         of_scale = judged_by_scale.get(name, [])
@@ -327,7 +328,7 @@ def _class_figures(
     """The figures of a judge whose answers have no order, by their keys: the share of each class,
     and those of all cases.
     """
-    by_label = grouped((result.label, result) for result in judged)
+    by_label = grouped_by(judged, "label")
     figures = {}
     for of_class in scale.classes:
         if of_class.figure:

@@ -36,7 +36,7 @@ from pytest_jrh.core.scales import Mode, Objective
 from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (
     Record,
@@ -283,7 +283,7 @@ def specs_of(
 
 def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
     specs = (entry.spec for entry in index.entries.values() if entry.spec.suite == suite.name)
-    by_rubric = grouped(((spec.test, spec.rubric_id), spec) for spec in specs)
+    by_rubric = grouped_by(specs, "test", "rubric_id")
     for test in suite.tests:
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
