@@ -26,8 +26,8 @@ from pytest_jrh.core.ids import artifact_stem, perturbed_idx
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text, verifier_score

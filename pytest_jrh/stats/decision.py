@@ -16,7 +16,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import CaseClass, RubricScales
-from pytest_jrh.core.skips import JUDGED, UNSCORED
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import (
     NOT_IN_BASELINE,
@@ -42,7 +42,7 @@ from pytest_jrh.stats.changes import (
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa, grouped, grouped_by
 from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong
+from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, with_verdict, wrong_cases
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
@@ -248,7 +248,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     """
     by_id = {result.case_id: result for result in results}
     received = [by_id[case_id] for case_id in sorted(by_id)]
-    judged = [result for result in received if result.outcome in JUDGED]
+    judged = with_verdict(received)
     baseline, scope = held.baseline, held.scope
     comparison = Comparison() if baseline is None else compare(baseline, received, scope)
     # Probes with a limit are held against that.
@@ -270,7 +270,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         word = reasons[0].word
     active = held.accepts or is_active(rules, baseline)
     in_baseline = baseline.cases if baseline is not None else {}
-    wrong = [result.case_id for result in filter(is_wrong, judged)]
+    wrong = wrong_cases(judged)
     suites = scope.suites
     new_wrong = tuple(case for case in wrong if case not in in_baseline)
     accepted = new_wrong if held.accepts else ()
@@ -385,7 +385,7 @@ def _wrong(session: _Session) -> Iterator[Reason]:
     """Where nothing else decides, each wrong verdict fails."""
     reasons = []
     for judge, of_judge in grouped_by(session.judged, "judge").items():
-        cases = tuple(result.case_id for result in filter(is_wrong, of_judge))
+        cases = wrong_cases(of_judge)
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
@@ -424,7 +424,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
         if not was_right or right.upper is None:
             continue
         if right.upper < sum(was_right) / len(was_right) - session.rules.max_drop:
-            wrong = tuple(result.case_id for result in filter(is_wrong, new))
+            wrong = wrong_cases(new)
             text = (
                 f"{session.held.subject(judge)} is wrong on {len(wrong):,} of "
                 f"{counted(len(new), 'new case')}, and was on {was_right.count(False):,} of the "

@@ -10,7 +10,6 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY
-from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Pair, Scope
 from pytest_jrh.stats.intervals import (
@@ -28,6 +27,8 @@ from pytest_jrh.stats.statistics import (
     is_wrong,
     repeated_case,
     share_of,
+    with_verdict,
+    wrong_cases,
 )
 
 # What is computed in another order is the same.
@@ -98,7 +99,7 @@ def judge_limits(
                 broken=too_many > 0,
                 by_flicker=0 < too_many <= by_flicker,
                 unproven=unproven,
-                cases=tuple(result.case_id for result in filter(is_wrong, cases)),
+                cases=wrong_cases(cases),
             )
 
 
@@ -137,7 +138,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     """The limits that each judge of a suite keeps to with two cases to spare, in hundredths: a
     limit at the figure itself would be broken by the next flicker. None that everything keeps to.
     """
-    judged = [result for result in results if result.outcome in JUDGED]
+    judged = with_verdict(results)
     rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
     if is_ordered(judged):
         rules = ("max_error",)

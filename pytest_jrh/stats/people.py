@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelKey, majority
-from pytest_jrh.core.skips import JUDGED, MADE
+from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped_by
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import clusters_of, is_ordered, share_of
+from pytest_jrh.stats.statistics import clusters_of, is_ordered, share_of, with_verdict
 
 _Counts: TypeAlias = Callable[[int, int], bool]
 """Whether a case counts, by the judge's answer and by a label."""
@@ -221,7 +221,7 @@ def against_people(
     counts, and for one of the cases that are equal: a person has looked once. `undecidable` are the
     digests of cases of which people cannot tell.
     """
-    judged = [result for result in results if result.outcome in JUDGED]
+    judged = with_verdict(results)
     digests = {result.case_digest for result in judged}
     labels = {digest: majority(people[digest]) for digest in digests & people.keys()}
     unclear = {digest for digest, label in labels.items() if label is None}

@@ -12,7 +12,6 @@ from statistics import fmean
 from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.stats.intervals import (
     SIGNIFICANCE,
     Estimate,
@@ -23,7 +22,15 @@ from pytest_jrh.stats.intervals import (
     grouped,
     grouped_by,
 )
-from pytest_jrh.stats.statistics import answer_of, clusters_of, is_ordered, is_wrong, share_of
+from pytest_jrh.stats.statistics import (
+    answer_of,
+    clusters_of,
+    is_ordered,
+    is_wrong,
+    share_of,
+    with_verdict,
+    wrong_cases,
+)
 
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
@@ -93,7 +100,7 @@ class ProbeTable:
     @property
     def cases(self) -> tuple[str, ...]:
         """The ids of the cases whose verdict turned."""
-        return tuple(result.case_id for result in self.judged if is_wrong(result))
+        return wrong_cases(self.judged)
 
     @property
     def is_finding(self) -> bool:
@@ -133,7 +140,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) -> ProbeTable:
-    judged = [result for result in results if result.outcome in JUDGED]
+    judged = with_verdict(results)
     # How often the judge contradicts itself on the unchanged cases.
     bases = {}
     for result in judged:
@@ -157,7 +164,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
 
 
 def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
-    judged = [result for result in results if result.outcome in JUDGED]
+    judged = with_verdict(results)
     towards: Counter[tuple[int, str]] = Counter()
     shifts = []
     for result in judged:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from statistics import fmean
-from typing import NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES
@@ -59,6 +58,16 @@ def share_of(
 ) -> Estimate:
     """The share of results that count."""
     return estimate_share(map(counts, results), clusters_of(results), level, missing)
+
+
+def with_verdict(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The results that have a verdict to be compared with a label."""
+    return [result for result in results if result.outcome in JUDGED]
+
+
+def wrong_cases(results: Iterable[CaseResult]) -> tuple[str, ...]:
+    """The ids of the cases whose verdicts are wrong."""
+    return tuple(result.case_id for result in filter(is_wrong, results))
 
 
 def is_ordered(results: Iterable[CaseResult]) -> bool:
@@ -125,7 +134,7 @@ class Counts:
     def of(cls, results: Sequence[CaseResult]) -> Counts:
         """The counts of these results."""
         outcomes = Counter(result.outcome for result in results)
-        judged = [result for result in results if result.outcome in JUDGED]
+        judged = with_verdict(results)
         return cls(
             agree=outcomes["agree"],
             disagree=outcomes["disagree"],
@@ -285,7 +294,7 @@ def tabulate(results: Iterable[CaseResult], scales: RubricScales | None = None) 
 def _described(
     names: tuple[str, str, str], results: Sequence[CaseResult], of_rubrics: RubricScales
 ) -> Statistics:
-    judged = [result for result in results if result.outcome in JUDGED]
+    judged = with_verdict(results)
     figures = {
         "accuracy": accuracy_of(judged),
         "flicker": estimate_flicker(map(repeated_case, judged)),
@@ -308,18 +317,11 @@ def _described(
     return Statistics(*names, Counts.of(results), figures, shown, matrices, judged)
 
 
-class _ClassFigure(NamedTuple):
-    """The share of a class's cases whose verdicts count, in the tests whose cases do."""
-
-    counts: Callable[[CaseResult], bool]
-    tests: tuple[str, ...]
-    missing: str
-
-
 _CLASS_FIGURES = {
-    "recall": _ClassFigure(is_right, (PERTURBATION, NATURAL), "no perturbation was judged"),
-    "false_positive_rate": _ClassFigure(is_wrong, (POSITIVES, NATURAL), "no positive was judged"),
+    "recall": (is_right, (PERTURBATION, NATURAL), "no perturbation was judged"),
+    "false_positive_rate": (is_wrong, (POSITIVES, NATURAL), "no positive was judged"),
 }
+"""Of each class's figure which verdicts count, of which tests, and what is said where none is."""
 
 
 def _class_figures(
