@@ -18,7 +18,6 @@ from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.intervals import grouped, grouped_by
-from pytest_jrh.stats.panels import by_made_case, made_case_id
 from pytest_jrh.stats.people import (
     AgainstPeople,
     VerifierAgainstPeople,
@@ -26,6 +25,7 @@ from pytest_jrh.stats.people import (
     digest_of,
     verifier_against_people,
 )
+from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
 
 class SharedModel(NamedTuple):

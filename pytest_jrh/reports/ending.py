@@ -32,7 +32,7 @@ from pytest_jrh.reports.terminal import Annotation, TerminalReport
 from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Decision, Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
-from pytest_jrh.stats.panels import by_made_case
+from pytest_jrh.stats.statistics import by_made_case
 from pytest_jrh.store.base_branch import accepted_by, baseline_there
 from pytest_jrh.store.ledger import BaselineFile, ledger_path, ledger_text
 from pytest_jrh.store.made_cases import (

@@ -24,10 +24,9 @@ from pytest_jrh.reports.topics import ShownCount, shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, columns_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped_by
-from pytest_jrh.stats.panels import Panel
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
-from pytest_jrh.stats.statistics import Statistics, StatisticsTable, tabulate
+from pytest_jrh.stats.statistics import Panel, Statistics, StatisticsTable, tabulate
 
 
 class JsonReport(Report):

@@ -35,7 +35,7 @@ from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
-from pytest_jrh.stats.panels import by_made_case, made_case_id
+from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
 
 class MarkdownReport(Report):

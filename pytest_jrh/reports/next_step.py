@@ -11,7 +11,7 @@ from pytest_jrh.reports.grounds import labels_line, wrong_labels
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.decision import Kind
-from pytest_jrh.stats.panels import by_made_case
+from pytest_jrh.stats.statistics import by_made_case
 
 
 def next_lines(session: Session) -> Iterator[Line]:

@@ -49,8 +49,12 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
-from pytest_jrh.stats.panels import by_made_case, made_case_id
-from pytest_jrh.stats.statistics import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.stats.statistics import (
+    REASONING_DISAGREES,
+    by_made_case,
+    made_case_id,
+    reasoning_disagrees,
+)
 from pytest_jrh.store.records import BY_HAND
 
 JsonValues: TypeAlias = "dict[str, Any]"

@@ -26,8 +26,8 @@ from pytest_jrh.core.ids import artifact_stem, perturbed_idx
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.skips import JUDGED
+from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text, verifier_score
@@ -36,8 +36,7 @@ from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
-from pytest_jrh.stats.panels import Panel, by_made_case, panels
-from pytest_jrh.stats.statistics import accuracy_of, tabulate
+from pytest_jrh.stats.statistics import Panel, accuracy_of, by_made_case, panels, tabulate
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.made_cases import Outputs, cause
 from pytest_jrh.store.records import to_record

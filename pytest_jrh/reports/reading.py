@@ -10,7 +10,7 @@ from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.blocks import WorstCase
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title, what_was_done
-from pytest_jrh.stats.panels import by_made_case, made_case_id
+from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
 # More than a person reads at once.
 _MOST_READ = 30

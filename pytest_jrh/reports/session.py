@@ -26,10 +26,9 @@ from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.intervals import grouped_by
-from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
-from pytest_jrh.stats.statistics import StatisticsTable, tabulate
+from pytest_jrh.stats.statistics import Panel, StatisticsTable, panels, tabulate
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 
 TITLE_WIDTH = 72

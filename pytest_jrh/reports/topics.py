@@ -33,8 +33,7 @@ from pytest_jrh.stats.changes import LEVEL, SetChange
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import decimal, range_text
 from pytest_jrh.stats.limits import limit_text
-from pytest_jrh.stats.panels import Panel, made_case_id
-from pytest_jrh.stats.statistics import reasoning_disagrees
+from pytest_jrh.stats.statistics import Panel, made_case_id, reasoning_disagrees
 
 _MOST_SETS = 12
 _MOST_REASONS = 3

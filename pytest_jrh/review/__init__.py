@@ -48,7 +48,7 @@ from pytest_jrh.reports.page import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.serving import PageRequest, RequestBody, Route
-from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.statistics import made_case_id
 from pytest_jrh.store.ledger import case_result
 
 

@@ -17,8 +17,13 @@ from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped_by
-from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import Statistics, StatisticsTable, kappa_of, tabulate
+from pytest_jrh.stats.statistics import (
+    Statistics,
+    StatisticsTable,
+    kappa_of,
+    made_case_id,
+    tabulate,
+)
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 FIGURES = ("rate", "share", "number")

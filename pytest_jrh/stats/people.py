@@ -23,8 +23,13 @@ from pytest_jrh.core.runs import LabelKey, majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped_by
-from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import clusters_of, is_ordered, share_of, with_verdict
+from pytest_jrh.stats.statistics import (
+    clusters_of,
+    is_ordered,
+    made_case_id,
+    share_of,
+    with_verdict,
+)
 
 _Counts: TypeAlias = Callable[[int, int], bool]
 """Whether a case counts, by the judge's answer and by a label."""

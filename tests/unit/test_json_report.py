@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.rand_files import judge_report
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.stats.panels import panels
+from pytest_jrh.stats.statistics import panels
 from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
     always,

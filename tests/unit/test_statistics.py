@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import numbered
 from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probes import holm
-from pytest_jrh.stats.statistics import accuracy_of, confusion_matrix, tabulate
+from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels, tabulate
 from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 

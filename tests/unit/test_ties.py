@@ -13,8 +13,7 @@ from pytest_jrh.core.results import CaseResult, Judgment, Verdict, most_frequent
 from pytest_jrh.core.results import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
-from pytest_jrh.stats.panels import panels
-from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.stats.statistics import panels, tabulate
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import describe
 from tests.support.made_cases import result_with

@@ -18,8 +18,7 @@ from pytest_jrh.core.text import dollars
 from pytest_jrh.reports.for_programs import panel_data, table_data
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.panels import panels
-from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.stats.statistics import panels, tabulate
 from tests.support.judged_sessions import Answer, always, coin, judged, scored
 from tests.support.made_cases import make_result, make_spec, result_with
 
