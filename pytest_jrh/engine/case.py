@@ -23,7 +23,7 @@ from pytest_jrh.core.calls import Complete, RecordMode, Spending, StageModel
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview, PerturbationOutcome
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
-from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
+from pytest_jrh.core.ids import case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, Judgment, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
@@ -42,7 +42,6 @@ from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Slots, Turn
 from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.people.board import ReviewDesk
-from pytest_jrh.people.decisions import Decision
 from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import HttpRecorder
@@ -407,13 +406,12 @@ class EngineSettings:
 
     `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
     either, nothing is asked. `on_case` gets every made case once, in the engine's thread, also
-    those that the verifier rejected. `retry` is for the session's own client. `retry_unscored` asks
-    again what was recorded and could not be used.
+    those that the verifier rejected, and again as a person has decided about it. `retry` is for the
+    session's own client. `retry_unscored` asks again what was recorded and could not be used.
     `session` says which session it is; `pace`, `stops` and `ledger` hold the rate limits, what is
     not asked any more, and the budget, which its processes share. With `prints_at_once` what code
     prints is not kept until its case is reported. Without `ask`, no call is made whatever the mode.
-    `review` is where cases go before they are judged; `on_reviewed` gets each case that a person
-    decided about and that is used, with the decision. `is_orphan` says whether the process that
+    `review` is where cases go before they are judged. `is_orphan` says whether the process that
     this one works for is gone: nothing more is asked then. `ends_session` are the errors of user
     code that end the session instead of the case alone.
     """
@@ -433,7 +431,6 @@ class EngineSettings:
     ledger: Ledger | None = None
     ask: bool = True
     review: ReviewDesk | None = None
-    on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
     is_orphan: Callable[[], bool] | None = None
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
 
@@ -455,7 +452,6 @@ class Calls:
         self._slots = Slots(settings.max_workers)
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
-        self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
         self._threads = CodeThreads()
         self._code_places = asyncio.Semaphore(settings.max_workers)
         self._said: dict[str, None] = {}
@@ -512,23 +508,13 @@ class Calls:
             recording,
             case=case_id(attempt.spec),
             shared=attempt.spec in ready.bases,
-            former=partial(self._former, folder, attempt.spec, ready) if judging else tuple,
+            former=partial(_former, attempt.spec, ready) if judging else tuple,
             needs=_needs(attempt.spec, ready, judging=judging),
         )
         attempt.tapes.append(tape)
         if judging:
             attempt.judging = tape
         return tape
-
-    def _former(self, folder: Path, spec: CaseSpec, ready: ReadySuite) -> list[Path]:
-        """Where a judge, the first of those that ask alike, may have recorded before."""
-        fingerprints = ready.judge_fingerprints
-        alike = [name for name, asked in fingerprints.items() if asked == fingerprints[spec.judge]]
-        if alike[0] != spec.judge:
-            return []
-        if ready.suite.name not in self._former_of:
-            self._former_of[ready.suite.name] = former_cassettes(folder, fingerprints)
-        return self._former_of[ready.suite.name](spec)
 
     def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
@@ -604,6 +590,15 @@ def _needs(spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> list[list[Sta
     if spec.variant or ready.test(spec.test).evaluate:
         needs.append([_asked_as(judge) for judge in ready.judges.values()])
     return needs
+
+
+def _former(spec: CaseSpec, ready: ReadySuite) -> list[Path]:
+    """Where a judge, the first of those that ask alike, may have recorded before."""
+    fingerprints = ready.judge_fingerprints
+    alike = [name for name, asked in fingerprints.items() if asked == fingerprints[spec.judge]]
+    if alike[0] != spec.judge:
+        return []
+    return ready.former_cassettes(spec)
 
 
 def _asked_as(judge: SuiteJudge) -> StageModel:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress
-from pytest_jrh.core.cases import Case, CaseSpec
+from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
@@ -350,7 +350,8 @@ class CaseRunner:
         if decision is None:
             return case
         decided = review.as_decided(case)
-        self._settings.on_reviewed(decided, decision)
+        review_note = Review(decision.action, decision.note)
+        self._settings.on_case(replace(decided, review=review_note))
         return decided
 
     async def _look_ahead(self, case: Case, ready: ReadySuite, review: ReviewDesk) -> None:
@@ -469,11 +470,6 @@ class Engine:
         while not wait([future], timeout=_MEANWHILE).done and self._thread.is_alive():
             if meanwhile is not None:
                 meanwhile()
-
-    def is_done(self, spec: CaseSpec) -> bool:
-        """Whether there is a result that has not been asked for."""
-        future = self._futures.get(spec)
-        return future is not None and future.done()
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""

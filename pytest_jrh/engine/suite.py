@@ -25,7 +25,7 @@ from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
-from pytest_jrh.core.ids import Recorded, case_id
+from pytest_jrh.core.ids import Recorded, case_id, former_cassettes
 from pytest_jrh.core.runs import (
     AgentRun,
     Label,
@@ -115,6 +115,11 @@ class ReadySuite:
     def judge_fingerprints(self) -> Mapping[str | None, str]:
         """By judge, what says that two sessions asked the same judge."""
         return {name: judge.fingerprint for name, judge in self.judges.items()}
+
+    @cached_property
+    def former_cassettes(self) -> Callable[[CaseSpec], list[Path]]:
+        """Where a judge may have recorded a case under another name."""
+        return former_cassettes(self.suite.cassette_dir, self.judges)
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
@@ -217,7 +222,6 @@ def make_ready(
         own_judge=judge is not None,
     )
     places = Places(cwd, rootdir, path.parent)
-    _refuse_closed_folders(suite)
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
@@ -274,18 +278,6 @@ def make_ready(
         # Noted once, so that what the session records does not change its draw.
         ready = replace(ready, recorded=Recorded.read(suite.cassette_dir))
     return ready
-
-
-def _refuse_closed_folders(suite: Suite) -> None:
-    """Refuse folders in which nothing can be looked at, before anything is asked for."""
-    for folder in (suite.results_dir, suite.cassette_dir):
-        try:
-            (folder / "any").stat()
-        except PermissionError as error:
-            raise InputError(f"cannot be opened: {error.strerror}", str(folder)) from None
-        except OSError:
-            # It is not there yet, or whoever writes into it says what is wrong.
-            continue
 
 
 def _judges(

@@ -75,8 +75,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     """Refuse options that need a suite where none was collected."""
     config = session.config
     is_alone = not hasattr(config, "workerinput") and config.getoption("dist", "no") == "no"
-    if is_alone and not session.testsfailed:
-        _refuse_options(config)
+    if is_alone and not session.testsfailed and not _has_suites(config):
+        refuse_options(config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -89,16 +89,10 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """Tell the controller, which collects nothing itself, what is to run."""
     config: pytest.Config = node.config
-    listed = set(map(str, config.stash[OPTIONS_READ].configs))
-    files = {nodeid.partition("::")[0] for nodeid in ids}
-    if (
-        _has_suites(config)
-        or any(map(may_be_case, files))
-        or any(str(config.rootpath / file) in listed for file in files)
-    ):
+    if _has_suites(config) or any(map(may_be_case, ids)):
         _activation(config).activate(config).selected.update(ids)
     else:
-        _refuse_options(config)
+        refuse_options(config)
 
 
 def _activation(config: pytest.Config) -> ModuleType:
@@ -114,8 +108,3 @@ def _activation(config: pytest.Config) -> ModuleType:
 
 def _has_suites(config: pytest.Config) -> bool:
     return config.pluginmanager.has_plugin("jrh-session")
-
-
-def _refuse_options(config: pytest.Config) -> None:
-    if not _has_suites(config):
-        refuse_options(config)

@@ -145,10 +145,6 @@ class _SuiteHooks(SuiteSession):
         if self.is_worker:
             return None
         if self.options.plan:
-            if not session.config.pluginmanager.has_plugin("terminalreporter"):
-                raise pytest.UsageError(
-                    "--jrh-plan prints what would be asked: it cannot be used with -p no:terminal"
-                )
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
             suites, surveys = self.suites, self._running().survey(specs)

@@ -29,15 +29,7 @@ SESSION_KEY = "jrh_session"
 RESULT_ATTRIBUTE = "jrh_result"
 _TOKEN = pytest.StashKey[str]()
 YAML_SUFFIXES = (".yml", ".yaml")
-# As for the other switches in an ini file.
-_ALONE: dict[str, str | None] = {"true": ALONE, "false": None}
 _INI_TYPES: dict[str, Any] = {"bool": "bool", "paths": "args"}
-_INI_KINDS = {
-    "int": "an integer",
-    "float": "a number",
-    "bool": "true or false",
-    "paths": "names of files, as a list in TOML",
-}
 
 
 def session_token(config: pytest.Config) -> str:
@@ -111,10 +103,7 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         if option.kind in NUMBERS:
             return NUMBERS[option.kind](value)
     except (TypeError, ValueError, pytest.UsageError) as error:
-        kind = _INI_KINDS.get(option.kind, "text")
-        raise pytest.UsageError(f"{option.key}: must be {kind} ({error})") from None
-    if option.kind == "choice" and str(value).lower() in _ALONE:
-        return _ALONE[str(value).lower()]
+        raise pytest.UsageError(f"{option.key}: {error}") from None
     if option.choices and value not in option.choices:
         close = nearest(value, option.choices)
         hint = f"; did you mean {close}?" if close else ""

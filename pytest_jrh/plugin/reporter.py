@@ -15,7 +15,7 @@ import pytest
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
-from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
+from pytest_jrh.core.ids import case_id, cassette_path
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
@@ -370,11 +370,10 @@ def _unused_of(ready: ReadySuite) -> list[Path]:
     """The cassettes in the folder of a suite that none of its cases uses."""
     folder = ready.suite.cassette_dir
     used: set[Path] = set()
-    former = former_cassettes(folder, ready.judges)
     for spec in ready.specs_with_recordings():
         paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
         used.update(paths)
         if not exists(paths[1]):
             # Its judge may be answered from what it recorded under another name.
-            used.update(former(spec))
+            used.update(ready.former_cassettes(spec))
     return unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -23,7 +23,7 @@ import pytest
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.calls import Complete, Progress, StageModel
-from pytest_jrh.core.cases import Case, CaseSpec, Review
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.ids import node_part
@@ -34,7 +34,7 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
-from pytest_jrh.people.decisions import Decision, has_decisions, open_stores
+from pytest_jrh.people.decisions import has_decisions, open_stores
 from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.failures import FailureText, disagreement_text, unscored_text
@@ -165,12 +165,10 @@ class SuiteSession:
 
     def wait(self, spec: CaseSpec) -> None:
         """Wait until a case has come to its end."""
-        engine = self._running()
-        if not engine.is_done(spec):
-            with captured(self.config):
-                engine.wait(spec, self._say_progress)
-            if self.progress_line is not None:
-                self.progress_line.clear()
+        with captured(self.config):
+            self._running().wait(spec, self._say_progress)
+        if self.progress_line is not None:
+            self.progress_line.clear()
 
     def _say_progress(self) -> None:
         if self.progress_line is not None:
@@ -267,7 +265,6 @@ class SuiteSession:
                 ledger=self._ledger(),
                 ask=not options.plan,
                 review=self.reviewing.desk,
-                on_reviewed=self._keep_reviewed,
             )
             self.engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self.engine
@@ -280,11 +277,8 @@ class SuiteSession:
 
     def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
         """The judge of the project's code for a suite."""
-        judge: object = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
-        if judge is None or callable(judge):
-            return judge
-        kind = type(judge).__name__
-        raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, no function")
+        judge = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
+        return cast("Callable[..., object] | None", judge)
 
     def _ledger(self) -> Ledger | None:
         options = self.options
@@ -295,12 +289,6 @@ class SuiteSession:
 
     def _keep(self, case: Case) -> None:
         self.handover.keep(case, self.suites.named(case.spec.suite).suite)
-
-    def _keep_reviewed(self, case: Case, decision: Decision) -> None:
-        """Keep a case as a person wants it, over the one that was made; a plan keeps nothing."""
-        if self.options.plan:
-            return
-        self._keep(replace(case, review=Review(decision.action, decision.note)))
 
     def _is_orphan(self) -> bool:
         """Whether the process that started this one, an xdist controller, is gone."""
