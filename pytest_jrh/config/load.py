@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.places import (
     BLIND_LABELS,
     FROZEN,
@@ -24,12 +25,14 @@ from pytest_jrh.config.places import (
     prompt_key,
 )
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import AGENT, Converted
+from pytest_jrh.config.rand import AGENT, Converted, convert
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
-from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection
+from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.documents import (
+    Document,
+    Json,
     KeyPath,
     Mistake,
     dotted,
@@ -48,6 +51,12 @@ from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JudgeEntry, judge_entries, misplaced_keys
 from pytest_jrh.judges.judge import JudgeSettings
 
+# Text even where YAML reads a number: names and time stamps.
+_AS_WRITTEN: tuple[KeyPath, ...] = (
+    ("admin", "time_stamp"),
+    (AGENT, "target_rubric_ids"),
+    ("cases", "rubrics"),
+)
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
 SectionT = TypeVar("SectionT", bound=StageSection)
@@ -64,6 +73,48 @@ _SECTION = re.compile(
 def looks_like_suite(path: Path) -> bool:
     """Whether the beginning of a file looks like a suite's config; reads 64 kB and never raises."""
     return _SECTION.search(read_head(path)) is not None
+
+
+def fit(document: Document) -> tuple[Config, Converted]:
+    """Return the config, and how it was converted; raises InputError with all that does not fit."""
+    if not isinstance(document.data, dict):
+        message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
+        raise InputError([*document.problems, Problem(message, document.file, 1)])
+    converted = convert(_as_written(document))
+    for key, other in converted.doubled.items():
+        message = f"{dotted(other)} says the same; keep one of them"
+        converted.mistakes.append(Mistake(key, message))
+    config = None
+    try:
+        config = Config.model_validate(converted.data)
+    except ValidationError as error:
+        converted.mistakes += misfits(error, Config, (), converted.name)
+    problems = [
+        *document.problems,
+        *document.problems_of(converted.mistakes, converted.written_key),
+    ]
+    if config is None or problems:
+        raise InputError(sorted(problems, key=lambda problem: problem.line or 0))
+    return config, converted
+
+
+def _as_written(document: Document) -> Json:
+    """Copy the data, so that names and time stamps are text even where YAML reads a number."""
+    data: Json = _copied(document.data)
+    for path, text in document.texts.items():
+        if any(path[: len(prefix)] == prefix for prefix in _AS_WRITTEN):
+            parent: Any = data
+            for part in path[:-1]:
+                parent = parent[part]
+            parent[path[-1]] = text
+    return data
+
+
+def _copied(value: Any) -> Any:
+    """A copy without shared parts: YAML's aliases give one object in several places."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def load_suite(
@@ -191,7 +242,7 @@ def _judges(
             section = section.model_copy(update={"model": config.rand.judge_model})
         prompt_file = files.get((*entry.owner_of("prompt_path"), "prompt_path"))
         stage = _stage(JUDGE.name, section, prompt_file)
-        values: dict[str, Any] = {
+        values: Json = {
             "prompt_path": stage.prompt_path,
             # One that runs code is sent no images.
             "images": section.images if kind.keys is None else None,

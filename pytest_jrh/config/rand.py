@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received
+from pytest_jrh.core.documents import Json, KeyPath, Mistake, dotted, listed, printable, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
@@ -143,7 +143,7 @@ class Converted:
     file, and the `mistakes` in it that were found so far.
     """
 
-    data: dict[str, Any]
+    data: Json
     sections: frozenset[str]
     """Those of the file."""
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Converted:
         return ours
 
 
-def convert(data: dict[str, Any]) -> Converted:
+def convert(data: Json) -> Converted:
     """Convert what is in the words of RAND's files, which is taken out of the data."""
     converted = Converted(data, frozenset(data))
     values = {path: _taken(data, path) for path in _KNOWN}
@@ -251,7 +251,7 @@ def _keys_of_kinds(path: KeyPath, names: Any, mistakes: list[Mistake]) -> Any:
     return keys
 
 
-def _taken(data: dict[str, Any], path: KeyPath) -> Any:
+def _taken(data: Json, path: KeyPath) -> Any:
     """Take the value at a path out of the data; None where there is none."""
     parent: Any = data
     for part in path[:-1]:

@@ -152,8 +152,7 @@ def _rubric(
     # Loaded here, since sessions without a suite only ask what files look like.
     from pydantic import ValidationError
 
-    from pytest_jrh.config.fitting import misfits
-    from pytest_jrh.config.schema import RubricEntry
+    from pytest_jrh.config.schema import RubricEntry, misfits
 
     before = len(mistakes)
     if isinstance(entry, dict):

@@ -1,4 +1,5 @@
-"""The shape of a config file, in words of our own (`config.rand` converts RAND's into it).
+"""The shape of a config file, in words of our own (`config.rand` converts RAND's into it); and what
+does not fit it, pydantic's errors in our words.
 
 The text below a field is its description: what it is for. Every key may be left out or null; what
 must be there in the end is decided in `config.load`, which knows the fallbacks. What a field
@@ -8,20 +9,21 @@ takes is said by `Takes`; editors show both, by the JSON schemas in `pytest_jrh/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    PlainValidator,
-)
+from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import EditsOf
+from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.scales import LONGEST_SCALE, Objective
 from pytest_jrh.core.sections import (
@@ -41,8 +43,10 @@ from pytest_jrh.core.sections import (
     Text,
     VerifierSection,
     Whole,
+    takes,
 )
 from pytest_jrh.core.stages import EDITOR, MAKING, StageSpec
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import with_own_keys
 
 SCALE = f"binary, ordinal, or the lowest and the highest of 2 to {LONGEST_SCALE} scores, as [1, 5]"
@@ -510,3 +514,137 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     """Ordinal suites: the scale, as integers without gaps."""
     probes: RubricProbes | None = None
     """What probes do with this rubric, such as {skip: [verdict_pressure]}."""
+
+
+# More would be no help.
+_MOST_HOMES = 2
+_KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
+# How pydantic's place of a key of a mapping ends.
+_OF_A_KEY = "[key]"
+
+
+def misfits(
+    error: ValidationError,
+    root: type[ConfigSection],
+    place: KeyPath,
+    name: Callable[[KeyPath], str] = dotted,
+) -> Iterator[Mistake]:
+    """All that does not fit of a section `root` at a place; `name` is what the file calls a key."""
+    for detail in error.errors(include_url=False, include_context=False):
+        path, value = detail["loc"], detail["input"]
+        is_key = path[-1:] == (_OF_A_KEY,)
+        if is_key:
+            path = path[:-1]
+        section, field = _lookup(root, path)
+        hint = None
+        match detail["type"]:
+            case "extra_forbidden":
+                message, hint = _unknown_key(root, place, path, name)
+            case "missing":
+                message = f"is missing; must be {_says(field) or 'given'}"
+            case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
+                expected = f"a mapping with the keys {listed(section.model_fields)}"
+                if issubclass(section, StageSection) and isinstance(value, str):
+                    hint = f"write {path[-1]}: {{model: {shown(value)}}}"
+                elif field is not None and not _section_of(field.annotation):
+                    expected = _says(field) or "a mapping"
+                message = received(value, expected)
+            case "value_error" if isinstance(value, list):
+                message = f"got {printable(json.dumps(value))}; must be {_says(field)}"
+            case _:
+                expected = _expected(path, section, field, is_key=is_key)
+                message, hint = received(value, expected), _hint(value, field, expected)
+        yield Mistake((*place, *path), message, hint)
+
+
+def _unknown_key(
+    root: type[ConfigSection], place: KeyPath, path: KeyPath, name: Callable[[KeyPath], str]
+) -> tuple[str, str | None]:
+    """The message about a key that is not known there, and where it belongs."""
+    *around, key = path
+    section, _ = _lookup(root, around)
+    hint = nearest_hint(str(key), section.model_fields, "key")
+    homes = [home for home in _paths_to(str(key), root, ()) if home != path]
+    if 0 < len(homes) <= _MOST_HOMES:
+        hint = f"it belongs to {' or '.join(map(name, homes))}"
+    elif issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
+        hint = "keys come from the environment, such as OPENAI_API_KEY; no config holds one"
+    where = "the sections of a config are"
+    if around:
+        where = f"the keys of {name((*place, *around))} are"
+    return f"unknown key; {where} {listed(section.model_fields)}", hint
+
+
+def _expected(
+    path: KeyPath, section: type[ConfigSection], field: FieldInfo | None, *, is_key: bool
+) -> str:
+    """What may stand at a path: in a field, in a mapping or a list that it holds."""
+    if isinstance(path[-1], int):
+        return " or ".join(_choices(field)) or (field and takes(field.annotation)) or "text"
+    if field is not None and _is_mapping(field) and path[-1] not in section.model_fields:
+        key_type, value_type = get_args(field.annotation)
+        return takes(key_type if is_key else value_type) or "text"
+    return _says(field) or "another value"
+
+
+def _hint(value: object, field: FieldInfo | None, expected: str) -> str | None:
+    if isinstance(value, str):
+        if close := nearest_hint(value, _choices(field)):
+            return close
+        if value.strip().lower() in ("true", "false") and "true or false" in expected:
+            return f"write {value.strip().lower()} without quotes; in quotes it is text"
+        return f"write [{printable(value)}]" if expected.startswith("a list") else None
+    is_scalar = isinstance(value, bool | int | float)
+    return f'write "{shown(value)}" in quotes' if is_scalar and expected == "text" else None
+
+
+def _lookup(
+    root: type[ConfigSection], path: Iterable[str | int]
+) -> tuple[type[ConfigSection], FieldInfo | None]:
+    """Find the section class at (or around) a path, and the field that the path ends in."""
+    section, field = root, None
+    for part in path:
+        if isinstance(part, str) and part in section.model_fields:
+            field = section.model_fields[part]
+            section = _section_of(field.annotation) or section
+        elif isinstance(part, str) and not (field is not None and _is_mapping(field)):
+            break
+    return section, field
+
+
+def _is_mapping(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is dict
+
+
+def _section_of(annotation: Any) -> type[ConfigSection] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation if issubclass(annotation, ConfigSection) else None
+    for part in get_args(annotation):
+        if section := _section_of(part):
+            return section
+    return None
+
+
+def _says(field: FieldInfo | None) -> str | None:
+    return field and takes(field.annotation, field.metadata)
+
+
+def _choices(field: FieldInfo | None) -> list[str]:
+    return list(_texts_of(field.annotation)) if field is not None else []
+
+
+def _texts_of(annotation: Any) -> Iterator[str]:
+    for part in get_args(annotation):
+        if get_origin(annotation) is Literal and isinstance(part, str):
+            yield part
+        yield from _texts_of(part)
+
+
+def _paths_to(key: str, section: type[ConfigSection], prefix: KeyPath) -> Iterator[KeyPath]:
+    """Where a key belongs that stands in the wrong section."""
+    for name, field in section.model_fields.items():
+        if name == key:
+            yield (*prefix, name)
+        inner = _section_of(field.annotation)
+        if inner is not None and get_origin(field.annotation) not in (tuple, dict):
+            yield from _paths_to(key, inner, (*prefix, name))

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.cases.acts import Tool
-from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import expand

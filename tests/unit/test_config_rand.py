@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pytest_jrh.config import rand
-from pytest_jrh.config.fitting import fit
+from pytest_jrh.config.load import fit
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
 from pytest_jrh.core.errors import InputError

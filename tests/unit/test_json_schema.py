@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from pytest_jrh.config import rand
-from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.rubrics import read_rubrics
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
