@@ -49,12 +49,7 @@ _CALLS = {
 }
 # The fields with the result.
 _RESULTS: dict[str, tuple[str, ...]] = {
-    "function_call_output": ("output",),
-    "custom_tool_call_output": ("output",),
-    "computer_call_output": ("output",),
-    "local_shell_call_output": ("output",),
-    "shell_call_output": ("output",),
-    "apply_patch_call_output": ("output",),
+    **dict.fromkeys((f"{call}_output" for call in list(_CALLS)[:6]), ("output",)),
     "tool_search_output": ("tools",),
     "mcp_approval_response": ("approve", "reason"),
     "program_output": ("result",),
@@ -71,30 +66,43 @@ _THOUGHTS = ("reasoning", "compaction", "compaction_summary", "context_compactio
 # What nobody said or did: a list of tools, or a mark of the program that asks.
 _NOTHING = ("mcp_list_tools", "additional_tools", "compaction_trigger", "ghost_snapshot")
 ITEM_TYPES = (
-    *("message", *_CALLS, *_RUN_BY_PROVIDER, "image_generation_call", *_RESULTS),
-    *(*_THOUGHTS, *_NOTHING, "agent_message", "item_reference"),
+    "message",
+    *_CALLS,
+    *_RUN_BY_PROVIDER,
+    "image_generation_call",
+    *_RESULTS,
+    *_THOUGHTS,
+    *_NOTHING,
+    "agent_message",
+    "item_reference",
 )
 """The types of items that are known here."""
 # The parts of a result; a list of anything else is JSON.
 _PART_TYPES = (
-    *("input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"),
-    *("computer_screenshot", "summary_text", "reasoning_text", "encrypted_content"),
+    "input_text",
+    "output_text",
+    "text",
+    "refusal",
+    "input_image",
+    "input_file",
+    "input_audio",
+    "computer_screenshot",
+    "summary_text",
+    "reasoning_text",
+    "encrypted_content",
 )
 _MOST_NAMED = 40
 LOG_ITEMS = "log the items themselves, or leave the conversation out"
 
 
-def is_item(value: Any) -> bool:
-    """Whether a value is an item that no chat has: of a known type, and without a role."""
-    return isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES
-
-
 def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
     """Messages; where some are items, those that all of them make."""
-    if not any(map(is_item, values)):
-        return list(values)
-    check_depth(list(values))
-    return turns_of(((*path, index), value) for index, value in enumerate(values))
+    for value in values:
+        # What no chat has: of a known type, and without a role.
+        if isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES:
+            check_depth(list(values))
+            return turns_of(((*path, index), item) for index, item in enumerate(values))
+    return list(values)
 
 
 def turns_of(items: Iterable[tuple[KeyPath, Any]]) -> list[Json]:
@@ -190,9 +198,7 @@ def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
         [argument] = arguments.values()
         if isinstance(argument, dict):
             arguments = argument
-    call_type = "function"
-    if kind == "custom_tool_call":
-        call_type = "custom"
+    call_type = "custom" if kind == "custom_tool_call" else "function"
     return read_call({"id": _id_of(item), "name": name, "arguments": arguments, "type": call_type})
 
 
@@ -253,7 +259,7 @@ def _note_unknown(kinds: Iterable[str], notices: list[str]) -> None:
         notices.append(f"lines without a message left out whose types are not known: {names}")
 
 
-_KEYS = frozenset({"sessionId", "session_id", "parentUuid", "leafUuid"})
+_KEYS = {"sessionId", "session_id", "parentUuid", "leafUuid"}
 _MESSAGES = ("user", "assistant")
 # Such as "API Error: 529", in a message of the assistant's.
 _NO_MODEL = "<synthetic>"
@@ -265,7 +271,7 @@ _NOTES = (
     "last-prompt custom-title ai-title agent-name agent-color agent-setting pr-link task-summary "
     "content-replacement stream_event attribution-snapshot rate_limit_event"
 )
-_OTHERS = frozenset({*_NOTES.split(), _SNAPSHOT})
+_OTHERS = {*_NOTES.split(), _SNAPSHOT}
 _CLAUDE_METADATA = ("cwd", "gitBranch", "version")
 
 
@@ -385,8 +391,13 @@ def _joined_turns(messages: Sequence[_Message]) -> list[Json]:
 CLAUDE_CODE = Form("Claude Code session", LINES, claude_code, is_claude_code, is_whole=True)
 
 _WITH_PAYLOAD = (
-    *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
-    *("world_state", "inter_agent_communication_metadata"),
+    "session_meta",
+    "response_item",
+    "event_msg",
+    "turn_context",
+    "compacted",
+    "world_state",
+    "inter_agent_communication_metadata",
 )
 _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
 

@@ -20,16 +20,23 @@ from pytest_jrh.sources.source import texts_in
 
 NO_RESULT = "[not in the log]"
 """The result of what the provider ran, where the log has none: an empty one would be none found."""
-_TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
-_TEXT_KEYS = frozenset({"type", "text", "cache_control"})
+_TEXTS = {"text", "input_text", "output_text", "summary_text", "reasoning_text"}
+_TEXT_KEYS = {"type", "text", "cache_control"}
 CALLS = ("tool_use", "tool-call")
 RESULTS = ("tool_result", "tool-result")
 # Calls of what the provider runs, with Inspect's name for the kind.
 _RUN_BY_PROVIDER = {"server_tool_use": "web_search", "mcp_tool_use": "mcp_call"}
 # Blocks of Inspect itself, and what nobody can read.
-_AS_THEY_ARE = frozenset(
-    {"audio", "data", "document", "encrypted_content", "image", "reasoning", "tool_use", "video"}
-)
+_AS_THEY_ARE = {
+    "audio",
+    "data",
+    "document",
+    "encrypted_content",
+    "image",
+    "reasoning",
+    "tool_use",
+    "video",
+}
 _TRANSCRIPTS = ("transcript", "transcription")
 # What is read of media, or names where their data are.
 _READ = "image_url source title input_audio file filename file_data file_url file_id url data"
@@ -274,13 +281,17 @@ WITHOUT_CALL = "results without a tool call"
 OTHER_ROLES = f"roles other than {', '.join(ROLES)}"
 _ROLES = {"developer": "system", "function": "tool"}
 # The keys of a message that are read; others are kept as its metadata.
-_KNOWN = frozenset(
-    {
-        *("role", "content", "id", "tool_calls", "tool_call_id", "refusal"),
-        *("reasoning", "reasoning_content"),
-    }
-)
-_KNOWN_OF_RESULTS = frozenset({"name", "function", "is_error", "error"})
+_KNOWN = {
+    "role",
+    "content",
+    "id",
+    "tool_calls",
+    "tool_call_id",
+    "refusal",
+    "reasoning",
+    "reasoning_content",
+}
+_KNOWN_OF_RESULTS = {"name", "function", "is_error", "error"}
 # Where others have what a message says: Gemini, ShareGPT, and programs of one's own.
 _NOT_CONTENT = ("parts", "text", "value", "message", "output")
 
@@ -349,7 +360,10 @@ class _Reader:
         parts = parts_of(content, self._provider_calls)
         for result in parts.results:
             self._add_result(result, result.get("tool_use_id"), result.get("content"))
-        calls = [*_calls(turn), *map(read_call, parts.calls)]
+        entries = turn.get("tool_calls")
+        if not isinstance(entries, list | None):
+            raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
+        calls = [*map(read_call, entries or ()), *map(read_call, parts.calls)]
         _add_fields(parts, turn)
         if (parts.results or parts.joined) and not parts.blocks and not calls:
             return
@@ -432,20 +446,11 @@ def _error(turn: Json, message: Json) -> Json:
     if isinstance(error, dict) and isinstance(error.get("type"), str):
         return {"error": {"type": error["type"], "message": str(error.get("message", ""))}}
     if error or turn.get("is_error") is True:
-        reason = ""
-        if isinstance(error, str):
-            reason = error
+        reason = error if isinstance(error, str) else ""
         if not reason and isinstance(message["content"], str):
             reason, message["content"] = message["content"], ""
         return {"error": {"type": "unknown", "message": reason}}
     return {}
-
-
-def _calls(turn: Json) -> list[Json]:
-    entries = turn.get("tool_calls")
-    if entries is not None and not isinstance(entries, list):
-        raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
-    return [read_call(call) for call in entries or ()]
 
 
 def read_call(call: Any) -> Json:
@@ -455,9 +460,7 @@ def read_call(call: Any) -> Json:
     name: Any = call.get("function") or call.get("name") or call.get("toolName")
     call_id = call.get("id", call.get("toolCallId"))
     arguments = call.get("arguments", call.get("input", call.get("args")))
-    kind = "function"
-    if call.get("type") == "custom":
-        kind = "custom"
+    kind = "custom" if call.get("type") == "custom" else "function"
     if isinstance(name, dict):
         name, arguments = name.get("name"), name.get("arguments")
     elif isinstance(call.get("custom"), dict):
@@ -527,9 +530,7 @@ def has_results(content: Any) -> bool:
 
 def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
     """A message as those that it stands for: what the agent did up to a result, the results, ..."""
-    head = {**turn}
-    for key in ("content", "parts", "toolInvocations"):
-        head.pop(key, None)
+    head = {key: turn[key] for key in turn if key not in ("content", "parts", "toolInvocations")}
     content: list[Json] = []
     results: list[Json] = []
     # The last one lets go of what was gathered.

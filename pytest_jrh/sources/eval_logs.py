@@ -127,7 +127,7 @@ class EvalLog(Source):
             raise self._unreadable(run_id, epoch, cause, advice) from error
         task, target = data["input"], data["target"]
         if isinstance(task, list):
-            task = "\n".join(message_text(said) for said in task if said["role"] == "user")
+            task = "\n".join(message_text(message) for message in task if message["role"] == "user")
         run = AgentRun(
             run_id=run_id,
             epoch=epoch,
@@ -217,22 +217,22 @@ class EvalLog(Source):
             # Each compression has errors of its own.
             raise DamagedError(f"{name}: {error or type(error).__name__}", _HINT) from error
 
-    def _by_key(self, found: Any) -> dict[Key, Json]:
+    def _by_key(self, samples: Any) -> dict[Key, Json]:
         if not isinstance(self._header, dict) or not isinstance(self._header.get("eval"), dict):
             raise DamagedError(
                 "it has no header with `eval`",
                 "conversations are one with `messages`, or a list of them, in a .json file, or "
                 "one a line in a .jsonl file",
             )
-        if not found:
+        if not samples:
             status = printable(str(self._header.get("status") or "not said"))
             message = f"holds no sample yet (status: {status})"
             hint = "its run goes on, or was ended before the first sample did: run the task again"
             raise refused(self.path, message, hint)
-        if not isinstance(found, list):
-            raise DamagedError(f"its samples are {shown(found)}; must be a list")
+        if not isinstance(samples, list):
+            raise DamagedError(f"its samples are {shown(samples)}; must be a list")
         rows: dict[Key, Json] = {}
-        for number, row in enumerate(found, start=1):
+        for number, row in enumerate(samples, start=1):
             name, epoch = (row.get("id"), row.get("epoch")) if isinstance(row, dict) else (None, 0)
             if type(name) not in (int, str) or type(epoch) is not int:
                 has = f"has the id {shown(name)} and the epoch {shown(epoch)}"
@@ -325,8 +325,8 @@ def _plain() -> SchemaValidator:
     )
 
 
-def _object(needed: dict[str, CoreSchema], more: dict[str, CoreSchema]) -> CoreSchema:
+def _object(needed: dict[str, CoreSchema], optional: dict[str, CoreSchema]) -> CoreSchema:
     fields = {}
-    for name, schema in {**needed, **more}.items():
+    for name, schema in {**needed, **optional}.items():
         fields[name] = form.typed_dict_field(schema, required=name in needed)
     return form.typed_dict_schema(fields, extra_behavior="forbid")

@@ -113,16 +113,6 @@ class _Span:
         """The first of these attributes that says something."""
         return _first(self.fields, names)
 
-    @property
-    def is_tool(self) -> bool:
-        """Whether it is the call of a tool."""
-        return self.kind in _TOOL
-
-    @property
-    def is_model(self) -> bool:
-        """Whether it is a call of a model."""
-        return self.kind in _MODEL
-
 
 def _first(fields: Json, names: Iterable[str]) -> Any:
     for name in names:
@@ -148,14 +138,14 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
     calls: list[_Span] = []
     below: list[_Span] = []
     for span in in_time:
-        if span.is_tool:
-            tools.append(span)
+        if span.kind in _TOOL:
+            if not span.is_below:
+                tools.append(span)
         elif span.first(_WITH_MESSAGES):
             (below if span.is_below else calls).append(span)
-    tools = [tool for tool in tools if not tool.is_below]
     is_cut = any(call.fields.get("droppedAttributesCount") for call in calls)
     # Spans around the calls of models repeat what these say.
-    calls = [call for call in calls if call.is_model] or calls
+    calls = [call for call in calls if call.kind in _MODEL] or calls
     for call in calls:
         with inside(f"span {call.id}"):
             call.before = _turns(call, _SYSTEM, "system") + _turns(call, _BEFORE)
@@ -191,8 +181,8 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
     return conversations
 
 
-def _note(left_out: LeftOut, what: tuple[str, str], spans: Iterable[_Span]) -> None:
-    names = left_out.setdefault(what, [])
+def _note(left_out: LeftOut, kind: tuple[str, str], spans: Iterable[_Span]) -> None:
+    names = left_out.setdefault(kind, [])
     for span in spans:
         names.append(as_text(span.fields.get("name")))
 
@@ -253,8 +243,11 @@ def _set_scopes(spans: Mapping[str, _Span]) -> None:
         outermost_first += inner.get(span.id, ())
         outer = spans.get(span.parent or "", _Span(""))
         conversation, agent, _ = outer.scope
-        is_said_around = span.is_model and outer.is_model and outer.first(_WITH_MESSAGES)
-        span.is_below = outer.is_below or outer.is_tool or bool(is_said_around)
+        # A model's call in another one's says the same.
+        if outer.is_below or outer.kind in _TOOL:
+            span.is_below = True
+        elif span.kind in _MODEL and outer.kind in _MODEL:
+            span.is_below = bool(outer.first(_WITH_MESSAGES))
         conversation = as_text(span.first(_CONVERSATION)) or conversation
         if span.kind in _AGENT:
             agent = span.id
@@ -332,7 +325,7 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
     """
     moments: list[tuple[int, Json]] = []
     # How often each key was said so far.
-    known: Counter[str] = Counter()
+    times_said: Counter[str] = Counter()
     for call in calls:
         is_asked = bool(call.before) and call.before[-1].message["role"] in ("user", "tool")
         is_asked = is_asked and bool(moments) and moments[-1][1]["role"] == "assistant"
@@ -341,13 +334,13 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
             seen.update(keys)
             # What is asked last is new, also where it was said before.
             is_asked_last = is_asked and number == len(call.before)
-            if is_asked_last or seen[keys[-1]] > known[keys[-1]]:
+            if is_asked_last or seen[keys[-1]] > times_said[keys[-1]]:
                 moments.append((call.start, message))
             for key in keys:
-                if seen[key] > known[key]:
-                    known[key] += 1
+                if seen[key] > times_said[key]:
+                    times_said[key] += 1
         for message, keys in call.after:
-            known.update(keys)
+            times_said.update(keys)
             moments.append((call.end, message))
     messages, _ = read_messages(message for _, message in moments)
     if not has_media(messages) and not any(map(message_text, messages)):
@@ -370,9 +363,9 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
             if call_id in answered or (called and not call_id) or not (arguments or result):
                 continue
             name = tool.first(_TOOL_NAME)
-            asked = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            request = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
             answer = {"type": "tool_result", "tool_use_id": call_id, "content": as_text(result)}
-            message = {"role": "assistant", "content": [asked, answer]}
+            message = {"role": "assistant", "content": [request, answer]}
             if call_id in called:
                 message = {"role": "tool", "content": [answer]}
             read_message(message)
@@ -472,9 +465,9 @@ class Traces(Transcripts):
                 item = Item(len(self._conversations), 0, line)
                 self._conversations.append(json.dumps(fields).encode())
                 yield item, self._bytes(item)
-        for (noun, what), names in left_out.items():
+        for (noun, message), names in left_out.items():
             if names:
-                notice = f"{counted(len(names), noun)} {what}: {listed(dict.fromkeys(names), 5)}"
+                notice = f"{counted(len(names), noun)} {message}: {listed(dict.fromkeys(names), 5)}"
                 self._notices[notice] = None
 
     @contextmanager

@@ -477,7 +477,7 @@ def _values_of_lines(data: bytes) -> list[Json]:
 _TRAJECTORY = Path("agent", "trajectory.json")
 _RESULT = "result.json"
 # Of the files beside Harbor's trials, these hold no run.
-HARBORS_FILES = frozenset({_RESULT, "config.json", "lock.json"})
+HARBORS_FILES = {_RESULT, "config.json", "lock.json"}
 FILES_OF_A_TRIAL = (_TRAJECTORY, _RESULT)
 _SAYS_ATIF = re.compile(r'"\s*+:\s*+"ATIF-v|"steps"\s*+:\s*+\[\s*+\{\s*+"step_id"')
 _VERSION = re.compile(r"ATIF-v1\.[0-8]")

@@ -73,17 +73,18 @@ class Columns(NamedTuple):
 
 
 def choose_columns(
-    table: Table, named: Sequence[tuple[str, str]], needed: Collection[str]
+    table: Table, assigned: Sequence[tuple[str, str]], needed: Collection[str]
 ) -> Columns:
     """Say which column of a table is what.
 
-    `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
-    is read for. Raises `InputError` where one of them is not there, or something is not clear.
+    `assigned` are columns behind their roles; `needed` says which of "label" and "verdict" the
+    table is read for. Raises `InputError` where one of them is not there, or something is not
+    clear.
     """
-    _refuse_two_roles(table, named)
-    options = dict(named)
-    verdicts = [column for role, column in named if role == "verdict"]
-    chosen = {role: column for role, column in named if role != "verdict"}
+    _refuse_two_roles(table, assigned)
+    options = dict(assigned)
+    verdicts = [column for role, column in assigned if role == "verdict"]
+    chosen = {role: column for role, column in assigned if role != "verdict"}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
@@ -95,12 +96,12 @@ def choose_columns(
     for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
         if role not in chosen:
             chosen[role] = only_column(table, role, taken())
-    beside = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
+    telling = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
     if "case" not in chosen:
         may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS)[:1])
-        chosen["case"] = case_column(table, taken(), [*beside, may_repeat])
+        chosen["case"] = case_column(table, taken(), [*telling, may_repeat])
     if chosen["case"] and not chosen["repeat"] and "repeat" not in options:
-        chosen["repeat"] = _repeats(table, [chosen["case"], *beside], taken())
+        chosen["repeat"] = _repeats(table, [chosen["case"], *telling], taken())
     if "verdict" in needed:
         if "cluster" not in chosen:
             chosen["cluster"] = _cluster(table, taken(), chosen["case"])
@@ -117,20 +118,20 @@ def choose_columns(
                 hint += f", or let people label the cases: python -m pytest_jrh label {file}"
             raise InputError(table.problem(message, 1, hint=hint))
     if "label" in needed and "label" not in options and not table.results:
-        found = [] if "verdict" in options else verdicts
-        _refuse_unknown_people(table, chosen["label"], found, is_beside="verdict" in needed)
+        guessed = [] if "verdict" in options else verdicts
+        _refuse_unknown_people(table, chosen["label"], guessed, is_beside="verdict" in needed)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
     return Columns(verdicts=tuple(verdicts), **chosen)
 
 
-def _refuse_two_roles(table: Table, named: Sequence[tuple[str, str]]) -> None:
+def _refuse_two_roles(table: Table, assigned: Sequence[tuple[str, str]]) -> None:
     """Refuse a column that options name twice; a cluster may be what names the cases."""
-    for column, roles in grouped((column, role) for role, column in named).items():
-        others = [role for role in roles if role not in ("cluster", "baseline")]
-        if len(others) > 1 and column in table.columns:
-            message = f"the column {shown(column)} cannot be {' and '.join(others)} at once"
+    for column, roles in grouped((column, role) for role, column in assigned).items():
+        exclusive = [role for role in roles if role not in ("cluster", "baseline")]
+        if len(exclusive) > 1 and column in table.columns:
+            message = f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
             raise InputError(table.problem(message, 1))
 
 
@@ -152,19 +153,19 @@ def _refuse_unknown_people(
     `verdicts` are those that were found by their names, too; `is_beside` is False of a file that is
     named for its labels.
     """
-    others = _kinds(table) - {"HUMAN"}
-    if by_people(table, label, "") and not others:
+    kinds = _kinds(table) - {"HUMAN"}
+    if by_people(table, label, "") and not kinds:
         return
     hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
     message = ""
     texts = table.named(TEXTS)
-    if others:
-        message = f"{label} is not of people alone: annotator_kind is {listed(sorted(others))}"
+    if kinds:
+        message = f"{label} is not of people alone: annotator_kind is {listed(sorted(kinds))}"
     elif is_beside and texts and words_of(label) & {"target", "expected"}:
         message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
-        alike = [*verdicts, *table.named(ROLES["reasoning"])]
-        message = f"beside {listed(alike)}, {label} may be the judge's own"
+        columns = [*verdicts, *table.named(ROLES["reasoning"])]
+        message = f"beside {listed(columns)}, {label} may be the judge's own"
     if message:
         raise InputError(table.problem(message, 1, hint=hint))
 
@@ -197,35 +198,35 @@ def _count(table: Table, *columns: str) -> int:
     return len({*zip(*map(table.texts, columns), strict=True)})
 
 
-def _telling_apart(table: Table, names: Iterable[str], beside: Sequence[str]) -> str:
+def _telling_apart(table: Table, names: Iterable[str], telling: Sequence[str]) -> str:
     """The only one of these columns that, with those beside it, tells all rows apart."""
-    columns = [name for name in names if _count(table, name, *beside) == len(table.lines)]
+    columns = [name for name in names if _count(table, name, *telling) == len(table.lines)]
     return columns[0] if len(columns) == 1 else ""
 
 
-def case_column(table: Table, taken: Collection[str], beside: Sequence[str]) -> str:
+def case_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> str:
     """The column that names the cases: one of the known names, else the only one that ends in `_id`
-    and, with the columns `beside` it, names each row.
+    and, with the columns `telling` it, names each row.
     """
-    known = only_column(table, "case", taken)
-    if known:
-        return known
-    others = {*taken, *table.named(" ".join(ROLES.values()))}
-    names = [name for name in table.columns if name not in others]
+    column = only_column(table, "case", taken)
+    if column:
+        return column
+    role_columns = {*taken, *table.named(" ".join(ROLES.values()))}
+    names = [name for name in table.columns if name not in role_columns]
     usual = [name for name in table.named(_MORE_IDS) if name in names]
     ids = [name for name in names if name.casefold().endswith("_id")]
-    return _telling_apart(table, usual, beside) or _telling_apart(table, ids, beside)
+    return _telling_apart(table, usual, telling) or _telling_apart(table, ids, telling)
 
 
 def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
     """The only column that tells apart rows of one case with one text, as those of a judge that was
     asked several times; empty where there are no such rows, or no such column.
     """
-    known = (*of_case, *table.named(TEXTS))
-    if _count(table, *known) == len(table.lines):
+    same_columns = (*of_case, *table.named(TEXTS))
+    if _count(table, *same_columns) == len(table.lines):
         return ""
     names = [name for name in table.named(_MORE_REPEATS) if name not in taken]
-    return _telling_apart(table, names, known)
+    return _telling_apart(table, names, same_columns)
 
 
 def _cluster(table: Table, taken: Collection[str], case: str) -> str:
@@ -241,17 +242,17 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
         size = _count(table, name)
         if name not in taken and is_whole and size > 1:
             sizes[name] = size
-    several = sorted(sizes, key=sizes.__getitem__)
-    for part in several[1:]:
+    widest_first = sorted(sizes, key=sizes.__getitem__)
+    for part in widest_first[1:]:
         # Rows that are equal in the narrow column have to be equal in the wide one.
-        if _count(table, part, several[0]) > sizes[part]:
-            raise _ambiguous(table, "cluster", several)
-    if several and sizes[several[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
-        widest = several[0]
-        ways = " or ".join(f"--cluster {quoted(name)}" for name in (*several, NONE))
+        if _count(table, part, widest_first[0]) > sizes[part]:
+            raise _ambiguous(table, "cluster", widest_first)
+    if widest_first and sizes[widest_first[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
+        widest = widest_first[0]
+        ways = " or ".join(f"--cluster {quoted(name)}" for name in (*widest_first, NONE))
         message = f"{widest} has {sizes[widest]} values: do the cases of one go together?"
         raise InputError(table.problem(message, 1, hint=f"say it: {ways}"))
-    return several[0] if several else ""
+    return widest_first[0] if widest_first else ""
 
 
 class CaseKey(NamedTuple):
@@ -402,7 +403,7 @@ class Values:
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
                 hint += f"; if this is one, say --one {meaning}"
                 raise InputError(table.problem(message, key="--threshold", hint=hint))
-        unclear = [column for column, one in self._ones.items() if not one]
+        unclear = [column for column, meaning in self._ones.items() if not meaning]
         if unclear:
             values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
             message = f"{listed(unclear)}: the values are {values}, and nothing says what 1 means"
@@ -410,16 +411,16 @@ class Values:
             if any(self._ones.values()):
                 # What is said of all columns would be said of those, too, whose names say it.
                 prefixes = [f"--one={column}=" for column in unclear]
-            ways = [shlex.join(prefix + one for prefix in prefixes) for one in ONES]
+            ways = [shlex.join(prefix + meaning for prefix in prefixes) for meaning in ONES]
             hint = f"say it: {' or '.join(ways)}"
             raise InputError(table.problem(message, key="--one", hint=hint))
 
     def turning(self, columns: Iterable[str]) -> str:
         """How the meaning of a 1, or of words, in the first of these columns is turned."""
         for column in columns:
-            if one := self._ones.get(column):
-                [other] = ONES.keys() - {one}
-                return f"--one={quoted(f'{column}={other}')} turns it"
+            if meaning := self._ones.get(column):
+                [opposite] = ONES.keys() - {meaning}
+                return f"--one={quoted(f'{column}={opposite}')} turns it"
         return "--map says what words mean"
 
     def meaning_of_one(self, column: str) -> str:
@@ -562,15 +563,15 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
     table.notices += labels.notices
 
 
-def refuse_strangers(table: VerdictTable, other: VerdictTable, what: str) -> None:
+def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) -> None:
     """Refuse another file that has nothing of this kind of the table; say what cases each has."""
-    if table.cases.keys() & other.cases.keys():
+    if table.cases.keys() & strangers.cases.keys():
         return
-    here, there = (listed(map(str, one.cases), 3) or "none" for one in (other, table))
-    hint = f"its cases are {here}, and those of {table.table.file} {there}; name the columns that"
-    hint += " both have: --case COL, --rubric COL"
-    message = f"has no {what} (with its rubric and epoch) of {table.table.file}"
-    raise InputError(message, other.table.file, hint=hint)
+    cases, table_cases = (listed(map(str, file.cases), 3) or "none" for file in (strangers, table))
+    hint = f"its cases are {cases}, and those of {table.table.file} {table_cases}"
+    hint += "; name the columns that both have: --case COL, --rubric COL"
+    message = f"has no {noun} (with its rubric and epoch) of {table.table.file}"
+    raise InputError(message, strangers.table.file, hint=hint)
 
 
 def of_these_texts(labels: Table, table: Table, case: str) -> Table:
@@ -605,10 +606,10 @@ def of_one_question(labels: Table, table: Table) -> Table:
     Raises `InputError` where a rubric has labels of several, and nothing says which one is meant.
     """
     digests = labels.texts("rubric_digest")
-    asked = [*zip(labels.texts("rubric_id"), digests, strict=True)]
+    questions = [*zip(labels.texts("rubric_id"), digests, strict=True)]
     in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
-    meant = set()
-    for rubric, of_rubric in grouped(asked).items():
+    kept_questions = set()
+    for rubric, of_rubric in grouped(questions).items():
         wordings = {*of_rubric} - {""}
         of_table = wordings & in_table if len(wordings) > 1 else wordings
         if wordings and len(of_table) != 1:
@@ -618,8 +619,8 @@ def of_one_question(labels: Table, table: Table) -> Table:
             )
             hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
             raise InputError(message, labels.file, hint=hint)
-        meant |= {(rubric, digest) for digest in ("", *of_table)}
-    are_kept = [key in meant for key in asked]
+        kept_questions |= {(rubric, digest) for digest in ("", *of_table)}
+    are_kept = [key in kept_questions for key in questions]
     return _kept_rows(labels, are_kept, "of another wording of the rubric: not used")
 
 

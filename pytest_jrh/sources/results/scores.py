@@ -47,7 +47,7 @@ class Score:
     scorer: str = ""
     reasoning: str = ""
     cluster: str = ""
-    time: str = ""
+    time: datetime = _BEFORE_ALL
     number: Any = None
     fields: Entry = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ class Results:
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
         if self.left_out:
-            parts = [f"{what} ({count:,})" for what, count in self.left_out.items()]
+            parts = [f"{reason} ({count:,})" for reason, count in self.left_out.items()]
             yield f"Not read of {self.tool}'s results: {', '.join(parts)}."
         yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
@@ -93,11 +93,11 @@ class Results:
             yield f"{counted(failed, 'judgement')} failed: unscored, and no verdict."
 
     def rows(
-        self, named: Collection[tuple[str, str]], needed: Collection[str]
+        self, roles: Collection[tuple[str, str]], needed: Collection[str]
     ) -> tuple[list[tuple[int, Json]], list[str]]:
         """The rows of a table with their places, and what was left out of it.
 
-        `needed` says whether "verdict" or "label" is read; `named` may have metrics behind these
+        `needed` says whether "verdict" or "label" is read; `roles` may have metrics behind these
         roles, and those that are "labelled" in another file. Where it has no label, a metric that
         people scored is compared with their scores, and what nobody scored is left out.
         """
@@ -106,7 +106,7 @@ class Results:
         for score in self.scores:
             columns.update(score.fields)
         by_role: dict[str, list[str]] = {"verdict": [], "label": [], "labelled": []}
-        for role, name in named:
+        for role, name in roles:
             if role == "label" and name in columns:
                 # Rows of verdicts have it.
                 needed = ("verdict",)
@@ -230,8 +230,8 @@ def _latest(scores: Sequence[Score]) -> list[Score]:
     times: dict[tuple[str, ...], datetime] = {}
     for score in scores:
         key = _judgement(score)
-        times[key] = max(_given_at(score), times.get(key, _BEFORE_ALL))
-    return [score for score in scores if _given_at(score) == times[_judgement(score)]]
+        times[key] = max(score.time, times.get(key, _BEFORE_ALL))
+    return [score for score in scores if score.time == times[_judgement(score)]]
 
 
 def _judgement(score: Score) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ def _judgement(score: Score) -> tuple[str, ...]:
 def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, Json]]:
     """A row for each label, of one person's the latest; two without a name are of two persons."""
     latest: dict[tuple[object, ...], Score] = {}
-    for score in sorted(scores, key=_given_at):
+    for score in sorted(scores, key=lambda score: score.time):
         if score.value is not None:
             scorer: object = score.scorer or score.index
             latest[score.case, score.metric, scorer] = score
@@ -252,18 +252,12 @@ def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, Json]]:
         yield score.index, row
 
 
-def _given_at(score: Score) -> datetime:
-    """When a score was given; one that does not say it comes before all others."""
-    return written_time(score.time) or _BEFORE_ALL
-
-
-def time_of(by: By, entry: Entry, first: str, last: str) -> str:
+def time_of(by: By, entry: Entry, first: str, last: str) -> datetime:
     """When somebody judged: of a person, who may think again, the last time; a correction of it
-    modifies what a judge said.
+    modifies what a judge said. What does not say it comes before all others.
     """
-    if by == "judge":
-        return text_in(entry, first, last)
-    return text_in(entry, last, first)
+    keys = (first, last) if by == "judge" else (last, first)
+    return written_time(text_in(entry, *keys)) or _BEFORE_ALL
 
 
 def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Results) -> list[str]:
@@ -296,12 +290,12 @@ def case_names(subjects: Sequence[tuple[str, str]]) -> list[str]:
     part that is scored is taken for the whole.
     """
     parts: dict[str, set[str]] = {}
-    for whole, part in subjects:
-        parts.setdefault(whole, set()).update({part} - {""})
+    for subject, part in subjects:
+        parts.setdefault(subject, set()).update({part} - {""})
     names = []
-    for whole, part in subjects:
-        has_several = len(parts[whole]) > 1
-        names.append(f"{whole}/{part}" if part and has_several else whole)
+    for subject, part in subjects:
+        has_several = len(parts[subject]) > 1
+        names.append(f"{subject}/{part}" if part and has_several else subject)
     return names
 
 

@@ -58,10 +58,10 @@ def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
     for index, entry in enumerate(entries):
         is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
         if not is_known or not isinstance(entry.get("vars"), dict):
-            what = UNKNOWN
+            reason = UNKNOWN
             if "Grader Reason" in entry:
-                what = "rows of CSV: write .json in its place"
-            results.left_out[what] += 1
+                reason = "rows of CSV: write .json in its place"
+            results.left_out[reason] += 1
         elif mapping(entry.get("gradingResult")):
             outputs[index] = entry
             for kind, question, _ in _parts(entry):
@@ -104,8 +104,8 @@ def _label(judged: list[Score], grade: str) -> list[Score]:
     if not judged or not all(score.value for score in judged):
         return []
     verdict = BINARY.words[BINARY.words[1] in [score.value for score in judged]]
-    whole = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
-    return [whole, replace(whole, value=grade, by="person", scorer="")]
+    summary = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
+    return [summary, replace(summary, value=grade, by="person", scorer="")]
 
 
 def _parts(entry: Entry) -> Iterator[tuple[str, str, Entry]]:
