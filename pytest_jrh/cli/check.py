@@ -16,7 +16,7 @@ from pytest_jrh.config.options import REPORT_SUFFIXES
 from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import ONES
-from pytest_jrh.core.text import counted, log_line, wrapped
+from pytest_jrh.core.text import all_wrapped, counted, log_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -147,12 +147,12 @@ def check_file(options: argparse.Namespace) -> int:
         message = "no row has both a label and a verdict"
         count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
         raise InputError(f"{message}: {count}", options.table)
-    about = [*_about(checked, options.baseline)]
-    written, problems = write_reports(reports, replace(checked.session, about=about))
+    readings = [*_readings(checked, options.baseline)]
+    written, problems = write_reports(reports, replace(checked.session, about=readings))
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
     display = Display(folder, width=width, verbosity=options.verbose)
     previous = ""
-    first = [line for text in about for line in wrapped(log_line(text), display.width)]
+    first = all_wrapped(map(log_line, readings), display.width)
     concluded = Concluded(checked.session, checked.passed, tuple(written))
     for line in ending_lines(concluded, display, first=[*first, ""], notices=problems):
         if line.text or previous:
@@ -169,21 +169,22 @@ def _settings(options: argparse.Namespace) -> Json:
     of_baseline = ("max_drop", *_OF_BASELINE)
     for name, needed in {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold"}.items():
         if name in values and values[needed] in ("", None):
-            raise _mistake(f"--{name.replace('_', '-')}", f"has no meaning without --{needed}")
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"has no meaning without --{needed}", key=flag)
     if options.one and options.scale:
-        raise _mistake("--one", "has no meaning with --scale")
+        raise InputError("has no meaning with --scale", key="--one")
     meanings: dict[str, Json] = {}
     for name in ("map", "one"):
         meanings[name] = {}
         for word, value in values[name]:
             if meanings[name].setdefault(word, value) != value:
-                raise _mistake(f"--{name}", f"gives {shown(word or 'a 1')} two meanings")
-    names = [setting.name for setting in fields(CheckSettings)]
-    return {name: values[name] for name in names if name in values} | meanings
-
-
-def _mistake(option: str, message: str) -> InputError:
-    return InputError(message, key=option)
+                message = f"gives {shown(word or 'a 1')} two meanings"
+                raise InputError(message, key=f"--{name}")
+    settings: Json = {**meanings}
+    for field in fields(CheckSettings):
+        if field.name in values:
+            settings.setdefault(field.name, values[field.name])
+    return settings
 
 
 def _meaning(text: str) -> tuple[str, str]:
@@ -206,7 +207,9 @@ def _meaning_of_one(text: str) -> tuple[str, str]:
 
 def _scale(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
-    low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    low = high = 0
+    if match:
+        low, high = map(int, match.groups())
     if not 0 < high - low <= 100:  # noqa: PLR2004 - levels
         message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
         raise argparse.ArgumentTypeError(message)
@@ -231,26 +234,27 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     for path in paths:
         if path.suffix.lower() not in REPORT_SUFFIXES:
             message = f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}"
-            raise _mistake("--report", message)
+            raise InputError(message, key="--report")
         if path.resolve() in input_paths:
-            raise _mistake("--report", f"got {shown(str(path))}, which is the table itself")
+            message = f"got {shown(str(path))}, which is the table itself"
+            raise InputError(message, key="--report")
     return paths
 
 
-def _about(checked: CheckedTable, baseline: str) -> Iterator[str]:
+def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     """What was taken for what, and what was left out."""
     table, scale = checked.table, checked.table.values.scale
     yield _columns_line(table, baseline, has_labels=checked.labels is None)
-    for other in (checked.labels, checked.earlier):
-        if other is not None:
-            yield _columns_line(other)
+    for second_file in (checked.labels, checked.earlier):
+        if second_file is not None:
+            yield _columns_line(second_file)
     if scale.is_ordered:
         yield f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
     for column in table.values.of_numbers:
-        what = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
-        yield f"numbers of {column}: the probability of {what}"
+        event = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
+        yield f"numbers of {column}: the probability of {event}"
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale.is_ordered else f" but how many are {scale.classes[0].word}"
@@ -266,18 +270,23 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     results, columns = table.table.results, table.columns
     parts = []
     for role, column in columns.taken().items():
-        is_told = role != "label" or has_labels
-        if not is_told or (results and column.removesuffix("_id") == role):
-            continue
-        parts.append(f"{role}: {column}")
+        is_in_file = role != "label" or has_labels
+        # Columns of results have the names of their roles.
+        if is_in_file and not (results and column.removesuffix("_id") == role):
+            parts.append(f"{role}: {column}")
     if not columns.case:
         parts.append("each line a case")
     if baseline and not columns.baseline:
         parts.append(f"baseline: {baseline}")
-    what = [f"{results.tool}'s results"] if results else []
-    what += [f"columns {', '.join(parts)}"] if parts else []
-    unused = f"; not used: {listed(table.unused)}" if table.unused else ""
-    return f"{table.table.file}: {', '.join(what)}{unused}"
+    contents = []
+    if results:
+        contents.append(f"{results.tool}'s results")
+    if parts:
+        contents.append(f"columns {', '.join(parts)}")
+    line = f"{table.table.file}: {', '.join(contents)}"
+    if table.unused:
+        line += f"; not used: {listed(table.unused)}"
+    return line
 
 
 def _words(checked: CheckedTable) -> Iterator[str]:

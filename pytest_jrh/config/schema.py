@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
@@ -43,6 +43,7 @@ from pytest_jrh.core.sections import (
     Text,
     VerifierSection,
     Whole,
+    nested,
     takes,
 )
 from pytest_jrh.core.stages import EDITOR, MAKING, StageSpec
@@ -617,11 +618,9 @@ def _is_mapping(field: FieldInfo) -> bool:
 
 
 def _section_of(annotation: Any) -> type[ConfigSection] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation if issubclass(annotation, ConfigSection) else None
-    for part in get_args(annotation):
-        if section := _section_of(part):
-            return section
+    for part in nested(annotation):
+        if isinstance(part, type) and issubclass(part, ConfigSection):
+            return part
     return None
 
 
@@ -630,14 +629,12 @@ def _says(field: FieldInfo | None) -> str | None:
 
 
 def _choices(field: FieldInfo | None) -> list[str]:
-    return list(_texts_of(field.annotation)) if field is not None else []
-
-
-def _texts_of(annotation: Any) -> Iterator[str]:
-    for part in get_args(annotation):
-        if get_origin(annotation) is Literal and isinstance(part, str):
-            yield part
-        yield from _texts_of(part)
+    """The words that a field takes."""
+    words: list[str] = []
+    for part in nested(field and field.annotation):
+        if get_origin(part) is Literal:
+            words += filter(lambda word: isinstance(word, str), get_args(part))
+    return words
 
 
 def _paths_to(key: str, section: type[ConfigSection], prefix: KeyPath) -> Iterator[KeyPath]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from pydantic import (
@@ -31,16 +31,23 @@ def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
     """Return what a field of this annotation takes, as the outermost `Takes` says, or the values of
     a `Literal`; None without.
     """
-    for mark in (*marks, *getattr(annotation, "__metadata__", ())):
+    for mark in marks:
         if isinstance(mark, Takes):
             return mark.text
-    if get_origin(annotation) is Literal:
-        *others, last = get_args(annotation)
-        return f"{', '.join(others)} or {last}" if others else str(last)
-    for part in get_args(annotation):
-        if text := takes(part):
-            return text
+    for part in nested(annotation):
+        if isinstance(part, Takes):
+            return part.text
+        if get_origin(part) is Literal:
+            *others, last = get_args(part)
+            return f"{', '.join(others)} or {last}" if others else str(last)
     return None
+
+
+def nested(annotation: Any) -> Iterator[Any]:
+    """An annotation, and all that is in it, from the outside in."""
+    yield annotation
+    for part in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
+        yield from nested(part)
 
 
 _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
