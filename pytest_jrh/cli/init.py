@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import metadata, resources
 from pathlib import Path
@@ -325,29 +325,18 @@ def start_suite(
     paths, for a log that cannot be used, and for files that are there already.
     """
     label_file = look_at_labels(labels, name, rubrics) if labels is not None else None
-    entries = []
-    for rubric in rubrics:
-        id_, _, text = rubric.partition(":")
-        entries.append((id_.strip(), text.strip()))
-    if label_file is not None and not entries:
-        entries = [(id_, "") for id_ in label_file.rubric_ids]
-    problems = _name_problems("NAME", name)
-    if ordinal and any(text for _, text in entries):
-        hint = "name it alone, and write text and levels into its file"
-        problems.append(Problem("--rubric: a text has no levels", hint=hint))
-    for id_, times in Counter(id_ for id_, _ in entries).items():
-        problems += _name_problems("ID", id_)
-        problems += [Problem(f"duplicate rubric id {shown(id_)}")] if times > 1 else []
-    if problems:
-        raise InputError(problems)
+    entries = _rubric_entries(rubrics, label_file)
+    _refuse_names(name, entries, ordinal=ordinal)
     folder = folder.absolute()
     runs = look_at(log)
     if label_file is not None:
         _refuse_strangers(label_file, runs.names, log)
     log_place = place_log(log, folder, name, runs.files)
-    mode = ORDINAL.name if ordinal else BINARY.name
+    mode: Mode = "ordinal" if ordinal else "binary"
+
+    # What is filled into the texts of the files, and which other files are copied.
     values = _values(name, log_place, runs.count, mode)
-    judge_file = ""
+    judge_file = about_labels = ""
     if judge is not None:
         of_judge, judge_file = judge_values(judge)
         values |= of_judge
@@ -356,49 +345,32 @@ def start_suite(
         lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
         lines += ["  format:", *(f"    {key}: {pointers}" for key, pointers in keys.items())]
         values["input_format"] = "\n".join(lines)
-    sources, about_labels = dict(log_place.copies), ""
+    sources = dict(log_place.copies)
     if label_file is not None:
         map_line, about_labels = label_file.meanings(values["config"])
         values |= {"labels": label_file.path, "map": map_line}
         sources[label_file.path] = label_file.file
+
+    # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"{values['cassettes']}/.gitattributes"
     texts = {**_texts(values, entries, mode, CI[ci]), attributes: _ATTRIBUTES}
-    copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
-    kept = [file for file in CI[ci] if _is_kept(folder / file, texts[file], force=force)]
-    for file in kept:
+    kept_files = [file for file in CI[ci] if _is_kept(folder / file, texts[file], force=force)]
+    for file in kept_files:
         del texts[file]
+    copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
     if not force:
-        spared = {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes}
-        for file in (*texts, *copies):
-            if file not in spared and (folder / file).exists():
-                problems.append(Problem("already exists", str(folder / file)))
-        if problems:
-            hint = "Choose another name, or overwrite with --force."
-            raise InputError([*problems[:-1], replace(problems[-1], hint=hint)])
+        _refuse_existing(folder, [*texts, *copies], {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes})
     contents: dict[str, bytes | str] = {**texts}
     for to, source in copies.items():
         contents[to] = source.read_bytes()
     _write(folder, contents)
+
     is_here = folder == Path.cwd()
     written = [f"Written {'here' if is_here else f'in {folder}'}:"]
-    written += [f"  {file}" for file in (*texts, *copies)]
-    if kept:
+    written += [f"  {file}" for file in contents]
+    if kept_files:
         written.append("Unchanged; the gate's arguments take the new suite's --jrh-config, too:")
-        written += [f"  {file}" for file in kept]
-    about = [*runs.about]
-    if about_labels:
-        about.append(about_labels)
-    if keys:
-        places = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
-        about.append(f"Its conversations have {places}; see suite.format in {values['config']}.")
-    holds = f"The log holds {counted(runs.count, 'run')}"
-    if runs.usable != runs.count:
-        holds += f", of which {runs.usable} can be used"
-    if label_file is None:
-        begins = "it" if runs.count == 1 else min(runs.usable, _FEW_RUNS)
-        holds += f"; the suite begins with {begins}"
-    else:
-        holds += f"; the label file has {counted(len(label_file.rows), 'label')}"
+        written += [f"  {file}" for file in kept_files]
     next_steps = _filled(
         "next.txt",
         values,
@@ -409,13 +381,68 @@ def start_suite(
     return [
         *written,
         "",
-        f"{holds}.",
-        *about,
-        *runs.notices,
+        *_about_runs(runs, label_file, about_labels, values["config"]),
         *([] if log_place.committed else ["", _LARGE]),
         "",
         next_steps.rstrip(),
     ]
+
+
+def _rubric_entries(rubrics: Sequence[str], label_file: LabelFile | None) -> list[tuple[str, str]]:
+    """The ids and texts that were given; without any the ids of a file of labels."""
+    entries = []
+    for rubric in rubrics:
+        rubric_id, _, text = rubric.partition(":")
+        entries.append((rubric_id.strip(), text.strip()))
+    if label_file is not None and not entries:
+        entries = [(rubric_id, "") for rubric_id in label_file.rubric_ids]
+    return entries
+
+
+def _refuse_names(name: str, entries: Sequence[tuple[str, str]], *, ordinal: bool) -> None:
+    problems = _name_problems("NAME", name)
+    if ordinal and any(text for _, text in entries):
+        hint = "name it alone, and write text and levels into its file"
+        problems.append(Problem("--rubric: a text has no levels", hint=hint))
+    for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
+        problems += _name_problems("ID", rubric_id)
+        if times > 1:
+            problems.append(Problem(f"duplicate rubric id {shown(rubric_id)}"))
+    if problems:
+        raise InputError(problems)
+
+
+def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]) -> None:
+    """Refuse files that are there already, but for those that suites share."""
+    problems = []
+    for file in files:
+        if file not in shared and (folder / file).exists():
+            problems.append(Problem("already exists", str(folder / file)))
+    if problems:
+        hint = "Choose another name, or overwrite with --force."
+        raise InputError([*problems[:-1], replace(problems[-1], hint=hint)])
+
+
+def _about_runs(
+    runs: FoundRuns, label_file: LabelFile | None, about_labels: str, config: str
+) -> Iterator[str]:
+    """Say what the log holds, how much of it the suite begins with, and where its parts are."""
+    holds = f"The log holds {counted(runs.count, 'run')}"
+    if runs.usable != runs.count:
+        holds += f", of which {runs.usable} can be used"
+    if label_file is None:
+        begins = "it" if runs.count == 1 else min(runs.usable, _FEW_RUNS)
+        holds += f"; the suite begins with {begins}"
+    else:
+        holds += f"; the label file has {counted(len(label_file.rows), 'label')}"
+    yield f"{holds}."
+    yield from runs.about
+    if about_labels:
+        yield about_labels
+    if keys := format_keys(runs.format):
+        places = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
+        yield f"Its conversations have {places}; see suite.format in {config}."
+    yield from runs.notices
 
 
 _LARGE = f"""\

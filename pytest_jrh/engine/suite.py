@@ -222,6 +222,8 @@ def make_ready(
     )
     places = Places(cwd, rootdir, path.parent)
     problems: list[Problem] = []
+
+    # What makes and judges its cases.
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
     made: Mapping[str, RecordIndex] = {}
@@ -231,19 +233,10 @@ def make_ready(
     for test in suite.made_by_stages:
         with collecting(problems):
             pipelines[test.name] = build_pipeline(suite, test)
-    source: Source | None = None
-    preprocessors: list[Preprocessor] = []
-    if suite.frozen is None:
-        # A frozen suite is spared these imports.
-        from pytest_jrh.config.preprocessors import resolve
-        from pytest_jrh.sources import open_sources
+    source, preprocessors = _source(suite, problems)
 
-        for name in suite.config.cases.preprocess:
-            with collecting(problems):
-                preprocessors.append(resolve(name))
-        with collecting(problems):
-            source = open_sources(suite.logs, input_format=suite.config.suite.format)
-    ready = ReadySuite(suite, source, pipelines, judges, tuple(preprocessors), made)
+    # What the log and people say of its cases.
+    ready = ReadySuite(suite, source, pipelines, judges, preprocessors, made)
     with collecting(problems):
         ready = replace(ready, people=read_people(suite))
         _ = ready.grounds
@@ -256,19 +249,14 @@ def make_ready(
             if run_labels.problems:
                 raise InputError(run_labels.problems)
             ready = ready.noting(run_labels.notices, labels=run_labels.labels)
+
+    # Whether its cases fit together, where they could all be read.
     if suite.frozen is not None and not problems:
         ready, frozen_problems = _with_frozen(ready, suite.frozen)
         problems += frozen_problems
-    cluster_key = suite.config.cases.cluster
-    if cluster_key and not problems:
+    if suite.config.cases.cluster and not problems:
         with collecting(problems):
-            runs = [((run.run_id, run.epoch), run.cluster) for run in ready.runs]
-            if suite.frozen is not None:
-                cases = clustered(ready.frozen_cases, suite.name, cluster_key)
-                ready = replace(ready, made=dict.fromkeys(ready.made, cases))
-                runs = [((spec.run_id, spec.epoch), spec.cluster) for spec in ready.specs()]
-            file = suite.key or suite.config_file.name
-            ready = ready.noting(missing_notice(cluster_key, file, dict(runs).values()))
+            ready = _with_clusters(ready, suite.config.cases.cluster)
     if problems:
         # Each once, and with its place.
         placed = [_placed(problem, suite.config_file, places) for problem in problems]
@@ -277,6 +265,26 @@ def make_ready(
         # Noted once, so that what the session records does not change its draw.
         ready = replace(ready, recorded=Recorded.read(suite.cassette_dir))
     return ready
+
+
+def _source(
+    suite: Suite, problems: list[Problem]
+) -> tuple[Source | None, tuple[Preprocessor, ...]]:
+    """The log of a suite and what preprocesses its runs; a frozen suite has none."""
+    if suite.frozen is not None:
+        return None, ()
+    # A frozen suite is spared these imports.
+    from pytest_jrh.config.preprocessors import resolve
+    from pytest_jrh.sources import open_sources
+
+    source: Source | None = None
+    preprocessors: list[Preprocessor] = []
+    for name in suite.config.cases.preprocess:
+        with collecting(problems):
+            preprocessors.append(resolve(name))
+    with collecting(problems):
+        source = open_sources(suite.logs, input_format=suite.config.suite.format)
+    return source, tuple(preprocessors)
 
 
 def _judges(
@@ -339,6 +347,22 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         if entry.spec.suite == suite.name and entry.label is not None
     }
     return ready.noting(notices, labels=labels), problems
+
+
+def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
+    """Say which runs have no cluster; of a frozen suite take the clusters from its cases."""
+    suite = ready.suite
+    clusters: dict[object, str | None] = {}
+    if suite.frozen is None:
+        for run in ready.runs:
+            clusters[run.run_id, run.epoch] = run.cluster
+    else:
+        cases = clustered(ready.frozen_cases, suite.name, cluster_key)
+        ready = replace(ready, made=dict.fromkeys(ready.made, cases))
+        for spec in ready.specs():
+            clusters[spec.run_id, spec.epoch] = spec.cluster
+    file = suite.key or suite.config_file.name
+    return ready.noting(missing_notice(cluster_key, file, clusters.values()))
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

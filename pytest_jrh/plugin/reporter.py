@@ -47,10 +47,17 @@ from pytest_jrh.store.ledger import LedgerWriter, result_from
 # A session of such cases alone leaves no HTML report, unless its gate fails.
 _WENT_WELL = ("agree", "no_case", "unlabelled")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+_HEADER_WIDTH = 80
+_NO_DECISION = "no decision was made, because none of its cases was run"
 
 
 class Reporter:
-    """Registered in the controller alone, and only where suites are in play."""
+    """Registered in the controller alone, and only where suites are in play.
+
+    Its hooks are in the order of a session: results are kept as they come; once all cases have come
+    to their end it is decided about them, reports are written, and each decision is run as a test;
+    what came of it is printed at the end.
+    """
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
@@ -58,20 +65,17 @@ class Reporter:
         self._folder = session.config.invocation_params.dir
         self._options = session.options
         self._suites = session.suites
-        self._handover = session.handover
-        self._commands = session.commands
-        self._baseline = session.baseline
-        self._selected = session.selected
         self._started = time.monotonic()
-        self.results: dict[str, CaseResult] = {}
         self._ledger = LedgerWriter()
-        self._problems: list[str] = []
-        self._unused: list[str] = []
-        self._lost = False
+        # By node id.
+        self.results: dict[str, CaseResult] = {}
         self._left_out: set[str] = set()
         self._judged_again: set[str] = set()
-        self._concluded: Concluded | None = None
         self._has_decided = False
+        self._concluded: Concluded | None = None
+        self._problems: list[str] = []
+        self._is_lost = False
+        self._pruned_lines: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -84,18 +88,20 @@ class Reporter:
                 f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
                 f"{recordings}"
             )
-            line = header_line(
-                suite_origin(ready, self._baseline, self._folder, self._session.redactor)
-            )
-            line = f"jrh: {self._session.redactor.text(line)}"
-            is_whole = self._config.option.verbose > 0
-            # Where all comes from stands in the reports.
-            lines.append(line if is_whole else shortened(line, _HEADER_WIDTH))
+            session = self._session
+            origin = suite_origin(ready, session.baseline, self._folder, session.redactor)
+            line = f"jrh: {session.redactor.text(header_line(origin))}"
+            if self._config.option.verbose <= 0:
+                # The reports say all of it.
+                line = shortened(line, _HEADER_WIDTH)
+            lines.append(line)
         return lines
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep what is to run; under xdist the workers tell it."""
-        self._selected.update(item.nodeid for item in session.items if isinstance(item, CaseItem))
+        for item in session.items:
+            if isinstance(item, CaseItem):
+                self._session.selected.add(item.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -150,24 +156,144 @@ class Reporter:
                     green = False
                     name = ready.suite.name
                     self._problems.append(f"Not green: about the suite {name} {_NO_DECISION}.")
-        self._handover.clear(ready.suite for ready in self._suites)
-        green = green and not self._lost
-        green = green and (self._concluded is None or self._concluded.passed)
+        self._session.handover.clear(ready.suite for ready in self._suites)
+        if self._is_lost or (self._concluded is not None and not self._concluded.passed):
+            green = False
         if self._options.prune:
             green = self._prune() and green
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
+    # Outside of pytest's own wrapper, which prints sections before the hooks of plugins, and the
+    # short summary after them.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, object, object]:
+        """Print figures, spending, what went wrong beside the cases, and last the answer."""
+        try:
+            return (yield)
+        finally:
+            self._print_section(terminalreporter)
+
+    @property
+    def _is_plan(self) -> bool:
+        return self._options.plan or bool(self._config.option.collectonly)
+
+    @property
+    def _last_failed(self) -> Any:
+        """The plugin of `--lf`; None where it is switched off."""
+        return self._config.pluginmanager.get_plugin("lfplugin")
+
+    @property
+    def _decisions(self) -> Mapping[str, Decision]:
+        return {} if self._concluded is None else self._concluded.session.decisions
+
     def _decide(self, session: pytest.Session) -> None:
         """Decide about the results, and write baseline and reports."""
         self._ledger.close()
         suites = self._suites_by_file()
-        nodes = case_ids([*self._selected, *self.results], suites)
+        nodes = case_ids([*self._session.selected, *self.results], suites)
         # An error of collection interrupts a session, too, before anything is asked.
         is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
         began = bool(nodes) and self._session.engine is not None and not self._is_plan
         if (self.results or (began and is_interrupted)) and not self._session.refusal:
             self._conclude(session, list(suites.values()), nodes)
+
+    def _suites_by_file(self) -> dict[str, ReadySuite]:
+        """The suites by the node ids of their files; a controller meets discovered ones here."""
+        root = self._config.rootpath
+        loaded = {ready.suite.config_file for ready in self._suites}
+        suites: dict[str, ReadySuite] = {}
+        for file in dict.fromkeys(map(place_of, [*self._session.selected, *self.results])):
+            path = absolute(root / file)
+            if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
+                continue
+            try:
+                with captured(self._config):
+                    suites[file] = self._suites.load(path)
+            except InputError as error:
+                # Results that belong to no suite are in no report, so the session is not green.
+                self._is_lost = True
+                self._problems.append(f"The results of {file} were not written: {error}")
+        order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
+        return dict(sorted(suites.items(), key=lambda item: order[item[1].suite.config_file]))
+
+    def _conclude(
+        self, session: pytest.Session, ready_suites: list[ReadySuite], nodes: Mapping[str, str]
+    ) -> None:
+        """Write all that follows from the session's results; `nodes` are node ids by case id."""
+        engine, commands = self._session.engine, self._session.commands
+        results = {result.case_id: result for result in self.results.values()}
+        went_well = all(result.outcome in _WENT_WELL for result in results.values())
+        # A report is asked for, or a page may be written because something has failed.
+        has_report = bool(self._options.reports) or not went_well
+        runs = []
+        for ready in ready_suites:
+            run = self._run(ready, results, nodes)
+            if has_report:
+                commands_of_cases = {}
+                for spec, result in zip(run.specs, run.results, strict=True):
+                    commands_of_cases[case_id(spec)] = commands.again(spec, result)
+                run = replace(run, commands=commands_of_cases)
+            runs.append(run)
+        suites = [ready.suite for ready in ready_suites]
+        is_ended = session.exitstatus in _FINISHED
+        concluded = conclude(
+            runs,
+            EndSettings(
+                Session(
+                    (),
+                    wall_seconds=time.monotonic() - self._started,
+                    review_command=commands.review(suites),
+                    record_command=commands.record_all(suites, results.values()),
+                    origin=session_origin(runs, self._folder, ready_suites if has_report else ()),
+                    unreported=engine.unreported if engine is not None else [],
+                    model_changes=tuple(filter(is_snapshot_change, self._session.notices)),
+                    redactor=self._session.redactor,
+                    folder=self._folder,
+                ),
+                self._session.baseline,
+                self._options.reports,
+                commands.update_baseline,
+                stopped=bool(session.shouldfail or session.shouldstop) or not is_ended,
+                reviewed=self._options.review is not None,
+            ),
+        )
+        self._concluded = concluded
+        self._remember_failed(nodes)
+        self._problems += concluded.problems
+
+    def _run(
+        self, ready: ReadySuite, results: Mapping[str, CaseResult], nodes: Mapping[str, str]
+    ) -> SuiteRun:
+        """What the session ran of a suite; `results` and `nodes` are those of all suites."""
+        session = self._session
+        run = suite_run(
+            ready, results, session.commands, session.baseline, self._folder, session.redactor
+        )
+        assert run.cases is not None
+        left_out = {}
+        for case, spec in run.cases.specs.items():
+            if case not in results and nodes.get(case) in self._left_out:
+                left_out[case] = spec
+        return replace(
+            run,
+            selected=frozenset((run.known & nodes.keys()) - left_out.keys()),
+            spools=sorted(session.handover.folder(ready.suite).glob("*.jsonl")),
+            left_out=[*left_out.values()],
+            frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
+        )
+
+    def _remember_failed(self, nodes: Mapping[str, str]) -> None:
+        """Let `--lf` select the cases that a decision rests on, as their items are xfailed."""
+        if self._last_failed is None:
+            return
+        for decision in self._decisions.values():
+            for reason in decision.reasons:
+                if not decision.passed and reason.word == decision.word:
+                    failed = {nodes[case]: True for case in reason.cases if case in nodes}
+                    self._last_failed.lastfailed |= failed
 
     def _decision_items(self, session: pytest.Session) -> Iterator[DecisionItem]:
         """The decisions of suites with a baseline or a limit; none where nothing was collected."""
@@ -185,14 +311,10 @@ class Reporter:
         undecided = []
         for ready in self._suites:
             is_named = ready.suite.config_file in self._session.named_configs
-            is_held = is_active(ready.suite.gate, self._baseline.content)
+            is_held = is_active(ready.suite.gate, self._session.baseline.content)
             if is_named and is_held and ready.suite.name not in self._decisions:
                 undecided.append(ready)
         return undecided
-
-    @property
-    def _decisions(self) -> Mapping[str, Decision]:
-        return {} if self._concluded is None else self._concluded.session.decisions
 
     def _item(
         self, session: pytest.Session, ready: ReadySuite, sentences: Sequence[str], *, passed: bool
@@ -202,15 +324,6 @@ class Reporter:
         file = SuiteFile.from_parent(session, path=path, nodeid=node)
         texts = [*map(self._session.redactor.text, sentences)]
         return decision_item(file, texts, passed=passed)
-
-    @property
-    def _last_failed(self) -> Any:
-        """The plugin of `--lf`; None where it is switched off."""
-        return self._config.pluginmanager.get_plugin("lfplugin")
-
-    @property
-    def _is_plan(self) -> bool:
-        return self._options.plan or bool(self._config.option.collectonly)
 
     def _prune(self) -> bool:
         """Name unused cassettes, and remove them but in a plan; whether that went well."""
@@ -224,146 +337,37 @@ class Reporter:
             cassettes += unused
         if cassettes:
             done = "unused" if self._is_plan else "removed"
-            self._unused = [f"{done} cassettes: {len(cassettes)}"]
-            self._unused += [f"  {relative_path(path, self._folder)}" for path in cassettes]
+            self._pruned_lines.append(f"{done} cassettes: {len(cassettes)}")
+            for path in cassettes:
+                self._pruned_lines.append(f"  {relative_path(path, self._folder)}")
         self._problems += problems
         return not problems
 
-    # Outside of pytest's own wrapper, which prints sections before the hooks of plugins, and the
-    # short summary after them.
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, object, object]:
-        """Print figures, spending, what went wrong beside the cases, and last the answer."""
-        try:
-            return (yield)
-        finally:
-            self._print_section(terminalreporter)
-
-    def _print_section(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def _print_section(self, terminal: pytest.TerminalReporter) -> None:
         display = Display(
-            folder=self._folder,
-            width=terminalreporter._tw.fullwidth,
-            verbosity=terminalreporter.verbosity,
-            # With -rs or -ra pytest lists every skip with its whole reason.
+            folder=self._folder, width=terminal._tw.fullwidth, verbosity=terminal.verbosity
         )
         notices = [*self._notices(display), *self._problems]
-        lines = ending_lines(self._concluded, display, notices=notices, unused=self._unused)
-        if not (self._concluded or notices or self._unused):
+        if not (self._concluded or notices or self._pruned_lines):
             return
-        terminalreporter.write_sep("=", "judge reliability")
+        lines = ending_lines(self._concluded, display, notices=notices, unused=self._pruned_lines)
+        terminal.write_sep("=", "judge reliability")
         for styled in lines:
-            terminalreporter.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
+            terminal.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
 
     def _notices(self, display: Display) -> list[str]:
         """What is to be known of the session beside what went wrong; nothing with `-q`."""
         if display.verbosity < 0:
             return []
-        notices = (text for text in self._session.notices if not is_snapshot_change(text))
-        again = []
+        notices = []
         if self._judged_again:
             number = counted(len(self._judged_again), "case")
-            again.append(f"Run again: {number}; the first verdict of each counts.")
-        return [*again, *notices]
-
-    def _suites_by_file(self) -> dict[str, ReadySuite]:
-        """The suites by the node ids of their files; a controller meets discovered ones here."""
-        root = self._config.rootpath
-        loaded = {ready.suite.config_file for ready in self._suites}
-        suites: dict[str, ReadySuite] = {}
-        for file in dict.fromkeys(map(place_of, [*self._selected, *self.results])):
-            path = absolute(root / file)
-            if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
-                continue
-            try:
-                with captured(self._config):
-                    suites[file] = self._suites.load(path)
-            except InputError as error:
-                # Results that belong to no suite are in no report, so the session is not green.
-                self._lost = True
-                self._problems.append(f"The results of {file} were not written: {error}")
-        order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
-        return dict(sorted(suites.items(), key=lambda item: order[item[1].suite.config_file]))
-
-    def _conclude(
-        self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
-    ) -> None:
-        """Write all that follows from the session's results."""
-        engine = self._session.engine
-        results = {result.case_id: result for result in self.results.values()}
-        went_well = all(result.outcome in _WENT_WELL for result in results.values())
-        # A report is asked for, or a page may be written because something has failed.
-        has_report = bool(self._options.reports) or not went_well
-        runs = []
-        for ready in suites:
-            run = self._run(ready, results, nodes)
-            if has_report:
-                again = zip(run.specs, run.results, strict=True)
-                commands = {case_id(spec): self._commands.again(spec, of) for spec, of in again}
-                run = replace(run, commands=commands)
-            runs.append(run)
-        ended = session.exitstatus in _FINISHED
-        recordings = suites if has_report else ()
-        concluded = conclude(
-            runs,
-            EndSettings(
-                Session(
-                    (),
-                    wall_seconds=time.monotonic() - self._started,
-                    review_command=self._commands.review([ready.suite for ready in suites]),
-                    record_command=self._commands.record_all(
-                        [ready.suite for ready in suites], results.values()
-                    ),
-                    origin=session_origin(runs, self._folder, recordings),
-                    unreported=engine.unreported if engine is not None else [],
-                    model_changes=tuple(filter(is_snapshot_change, self._session.notices)),
-                    redactor=self._session.redactor,
-                    folder=self._folder,
-                ),
-                self._baseline,
-                self._options.reports,
-                self._commands.update_baseline,
-                stopped=bool(session.shouldfail or session.shouldstop) or not ended,
-                reviewed=self._options.review is not None,
-            ),
-        )
-        self._concluded = concluded
-        self._remember_failed(concluded.session, nodes)
-        self._problems += concluded.problems
-
-    def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:
-        """Let `--lf` select the cases that a decision rests on, as their items are xfailed."""
-        if self._last_failed is None:
-            return
-        for decision in concluded.decisions.values():
-            for reason in decision.reasons:
-                if not decision.passed and reason.word == decision.word:
-                    failed = {nodes[case]: True for case in reason.cases if case in nodes}
-                    self._last_failed.lastfailed |= failed
-
-    def _run(
-        self, ready: ReadySuite, results: Mapping[str, CaseResult], nodes: Mapping[str, str]
-    ) -> SuiteRun:
-        """What the session ran of a suite; `results` and `nodes` are those of all suites."""
-        redactor = self._session.redactor
-        run = suite_run(ready, results, self._commands, self._baseline, self._folder, redactor)
-        assert run.cases is not None
-        left_out = {}
-        for case, spec in run.cases.specs.items():
-            if case not in results and nodes.get(case) in self._left_out:
-                left_out[case] = spec
-        return replace(
-            run,
-            selected=frozenset((run.known & nodes.keys()) - left_out.keys()),
-            spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
-            left_out=[*left_out.values()],
-            frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
-        )
-
-
-_HEADER_WIDTH = 80
-_NO_DECISION = "no decision was made, because none of its cases was run"
+            notices.append(f"Run again: {number}; the first verdict of each counts.")
+        for notice in self._session.notices:
+            # The reports say it where it belongs.
+            if not is_snapshot_change(notice):
+                notices.append(notice)
+        return notices
 
 
 def _unused_of(ready: ReadySuite) -> list[Path]:
