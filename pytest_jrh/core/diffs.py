@@ -88,8 +88,8 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(None, a, b, autojunk=False)
-    alike = sum(block.size for block in matcher.get_matching_blocks())
-    if alike < _LEAST_ALIKE * min(len(a), len(b)):
+    in_common = sum(block.size for block in matcher.get_matching_blocks())
+    if in_common < _LEAST_ALIKE * min(len(a), len(b)):
         return [Piece("gone", "".join(a)), Piece("new", "".join(b))]
     pieces: list[Piece] = []
     for operation, a_start, a_end, b_start, b_end in matcher.get_opcodes():

@@ -207,7 +207,7 @@ def read_text(
         if not path.is_file():
             if path.exists():
                 raise InputError("is not a file", file)
-            names = [beside.name for beside in path.parent.glob("*")]
+            names = [file_beside.name for file_beside in path.parent.glob("*")]
             hint = how or nearest_hint(path.name, names, "file")
             raise InputError("no such file", file, hint=hint)
         size = path.stat().st_size
@@ -217,8 +217,8 @@ def read_text(
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {printable(reason)}", file) from None
-    if other := other_kind(raw, file):
-        raise InputError(other)
+    if problem := other_kind(raw, file):
+        raise InputError(problem)
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, name = ("utf-16", "UTF-16") if is_utf_16 else ("utf-8-sig", "UTF-8")
     try:
@@ -437,8 +437,8 @@ def misfit(
 ) -> Problem:
     """The first mistake that pydantic found in a value, which is `what`."""
     first = error.errors(include_url=False, include_input=False)[0]
-    said = first["msg"].removeprefix("Value error, ")
-    message = f"{what}: {said[:1].lower()}{said[1:]}"
+    reason = first["msg"].removeprefix("Value error, ")
+    message = f"{what}: {reason[:1].lower()}{reason[1:]}"
     return Problem(message, file, line, dotted(first["loc"]) or None, hint)
 
 

@@ -222,12 +222,12 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
         foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
         cause = cause.__cause__
     own_frames = [frame for frame in foreign if not is_ours_or_installed(frame.filename)]
-    shown = own_frames[-_MOST_FRAMES:]
-    if not shown and not own_only:
-        shown = foreign[-1:]
+    frames_to_name = own_frames[-_MOST_FRAMES:]
+    if not frames_to_name and not own_only:
+        frames_to_name = foreign[-1:]
     folder = Path.cwd()
     places = []
-    for frame in shown:
+    for frame in frames_to_name:
         file = Path(frame.filename)
         if file.is_relative_to(folder):
             file = file.relative_to(folder)

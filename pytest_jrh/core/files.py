@@ -128,12 +128,12 @@ class LineFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("a+b", buffering=0)
             self._end_last_line(self._file)
-        left = line + b"\n"
+        unwritten = line + b"\n"
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
         except OSError:
-            written = len(line) + 1 - len(left)
+            written = len(line) + 1 - len(unwritten)
             if written:
                 self._file.truncate(self._file.tell() - written)
             raise

@@ -42,8 +42,8 @@ class Printed:
         texts = self._texts["stderr" if is_error else "stdout"]
         texts.append(text)
         if self.is_over and "\n" in text:
-            lines, end, rest = "".join(texts).rpartition("\n")
-            texts[:] = [rest]
+            lines, end, last_line = "".join(texts).rpartition("\n")
+            texts[:] = [last_line]
             real(self.redact(lines + end))
         return len(text)
 

@@ -79,8 +79,8 @@ def scores_text(score: int | None, scores: Sequence[int]) -> str:
     if len(scores) <= 1:
         return text
     counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
-    said = ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
-    return f"{text} ({said})"
+    counts_text = ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
+    return f"{text} ({counts_text})"
 
 
 @frozen

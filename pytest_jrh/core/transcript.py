@@ -215,8 +215,8 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
     content = message.get("content")
     metadata = message.get("metadata")
     if isinstance(metadata, dict) and not metadata.keys().isdisjoint(_CITED):
-        kept = {key: value for key, value in metadata.items() if key not in _CITED}
-        message = {**message, "metadata": kept}
+        uncited = {key: value for key, value in metadata.items() if key not in _CITED}
+        message = {**message, "metadata": uncited}
     if not isinstance(content, list):
         return {**message, "content": new_text}, 0
     blocks: list[Any] = []

@@ -153,19 +153,19 @@ class ConversationPerturber:
         pipeline, goal, stage = self.pipeline, work.goal, self._stage(PLANNER)
         of_acts, most = pipeline.edits == "acts", pipeline.max_edit_rounds
         tools: Mapping[str, Tool] = {}
-        asked: list[Awaitable[Any]] = []
+        calls: list[Awaitable[Any]] = []
         if of_acts:
             tools = pipeline.tools or tools_of([work.run.messages])
-            asked.append(plan_acts(stage, tools, work.messages, work.rubric, goal, most))
+            calls.append(plan_acts(stage, tools, work.messages, work.rubric, goal, most))
         else:
             planner = make_llm_planner(self.complete, stage.model, stage.template)
-            asked.append(planner(work.messages, work.rubric, goal, max_steps=most))
+            calls.append(planner(work.messages, work.rubric, goal, max_steps=most))
         # The editor's first summary needs only the original transcript, as the plan does: they are
         # asked side by side. A plan of acts may have no edit that reads one.
         if not of_acts and pipeline.summarizes_for(EDITOR):
-            asked.append(work.summarizer.summary())
+            calls.append(work.summarizer.summary())
         # A summary that failed is raised to who reads it.
-        plan, *_ = await asyncio.gather(*asked, return_exceptions=True)
+        plan, *_ = await asyncio.gather(*calls, return_exceptions=True)
         if isinstance(plan, BaseException):
             raise plan
         work.plan = plan
@@ -329,13 +329,13 @@ async def judge_cases(
     for name, number in (("repeats", repeats), ("concurrency", concurrency)):
         if number < 1:
             raise ValueError(f"{name} is {number}; must be an integer >= 1")
-    places = asyncio.Semaphore(concurrency)
+    slots = asyncio.Semaphore(concurrency)
     fingerprint = code_digest(judge)
 
     async def result(case: Case) -> CaseResult:
         verdicts: list[Verdict] = []
         why = Why()
-        async with places:
+        async with slots:
             try:
                 for _ in range(repeats):
                     verdicts.append(await _verdict(case, judge))

@@ -39,15 +39,15 @@ _LATE = (
 class TapedCalls:
     """The `JudgeCalls` of one repeat of one case, over its tape.
 
-    A judge's own code runs in `threads`, at most as much at once as `places` has; `kept` gives what
-    records its requests.
+    A judge's own code runs in `threads`, at most as much at once as `slots` has; `requests` gives
+    what records its requests.
     """
 
     tape: Tape
     repeat: int
     threads: CodeThreads
-    places: asyncio.Semaphore
-    kept: Callable[[], KeptRequests]
+    slots: asyncio.Semaphore
+    requests: Callable[[], KeptRequests]
 
     @property
     def complete(self) -> Complete:
@@ -62,8 +62,8 @@ class TapedCalls:
         async def work() -> Judged:
             return _judged(code, await run.value())
 
-        async with self.places:
-            return await self.kept().verdict(code, work)
+        async with self.slots:
+            return await self.requests().verdict(code, work)
 
 
 def _judged(code: OwnCode, value: object) -> Judged:
@@ -103,14 +103,14 @@ class _Run:
         waiter, began = asyncio.wrap_future(running.ended), time.monotonic()
         while not waiter.done():
             time_now = time.monotonic()
-            excused = self.asked_for + sum(time_now - asked for asked in self.asking.values())
+            excused = self.asked_for + sum(time_now - began_at for began_at in self.asking.values())
             seconds_left = self.code.timeout - (time_now - began - excused)
             if seconds_left <= 0:
                 waiter.cancel()
                 if running.task is not None:
                     running.task.cancel()
-                who, limit = self.code.who, self.code.timeout
-                cause = f"{who} gave no verdict within {limit:g} s, its `timeout`."
+                limit = self.code.timeout
+                cause = f"{self.code.who} gave no verdict within {limit:g} s, its `timeout`."
                 raise no_verdict("model_error", cause, _LATE)
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())

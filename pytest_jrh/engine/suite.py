@@ -449,17 +449,17 @@ class LoadedSuites:
         """Refuse suites that share a name, a results folder or a cassette folder."""
         suite = ready.suite
         for earlier in self:
-            other = earlier.suite
+            former = earlier.suite
             message, hint = "", "Give each its own `{}`, or run one of them at a time."
-            shares = f"this suite and {other.config_file} would share the"
-            if suite.name == other.name:
-                message = f"a suite is named after its file, and {other.config_file} is a suite "
+            shares = f"this suite and {former.config_file} would share the"
+            if suite.name == former.name:
+                message = f"a suite is named after its file, and {former.config_file} is a suite "
                 message += f"`{suite.name}` too"
                 hint = "Rename one of the two files."
-            elif suite.results_dir == other.results_dir:
+            elif suite.results_dir == former.results_dir:
                 message = f"{shares} results folder {suite.results_dir}"
                 hint = hint.format("rand.results")
-            elif suite.cassette_dir == other.cassette_dir:
+            elif suite.cassette_dir == former.cassette_dir:
                 message = f"{shares} cassette folder {suite.cassette_dir}"
                 hint = hint.format("recording.dir")
             if message:

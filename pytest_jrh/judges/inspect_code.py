@@ -157,13 +157,13 @@ def _loaded(spec: str, args: Mapping[str, Any], settings: JudgeSettings) -> tupl
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        what = f"the scorer {shown_path(spec, '@')!r} cannot be loaded"
-        raise not_loaded(what, error, f"judge.{_SCORER}", _NAMES) from error
+        failure = f"the scorer {shown_path(spec, '@')!r} cannot be loaded"
+        raise not_loaded(failure, error, f"judge.{_SCORER}", _NAMES) from error
     code = factory if callable(factory) else scorer
     file = spec.rpartition("@")[0]
     module_file = file if file.endswith(".py") else None
     named_files = _named_files(args, settings.folders)
-    return scorer, code_digest(code, module_file=module_file, named=named_files)
+    return scorer, code_digest(code, module_file=module_file, config_files=named_files)
 
 
 def _named_files(args: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Path]:

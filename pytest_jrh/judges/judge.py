@@ -90,13 +90,15 @@ class OwnCode:
     @property
     def asked(self) -> dict[str, Any]:
         """What its entry says of the question: all that a recorded verdict rests on."""
-        asked: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
-        return asked if self.repeat == 1 else {**asked, "repeat": self.repeat}
+        question: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
+        if self.repeat > 1:
+            question["repeat"] = self.repeat
+        return question
 
-    def covers(self, asked: Mapping[str, Any]) -> bool:
+    def covers(self, question: Mapping[str, Any]) -> bool:
         """Whether an entry is of this question, as of the same code before it had a version."""
         before = {**self.asked, "parameters": {**self.key, "judge": self.files}}
-        return asked in (self.asked, before)
+        return question in (self.asked, before)
 
 
 class JudgeCalls(Protocol):

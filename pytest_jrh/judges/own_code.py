@@ -248,11 +248,11 @@ def no_verdict(
 ) -> Unscored:
     """The outcome of a judge of own code without a verdict, for an error with its places."""
     # Other cases meet the same, unless it may pass.
-    alike = ""
+    same_trouble = ""
     if outcome == "invalid_response":
-        alike = outcome
+        same_trouble = outcome
     elif error is not None and not may_pass(error):
-        alike = type(error).__name__
+        same_trouble = type(error).__name__
     return Unscored(
         outcome,
         stage=JUDGE.name,
@@ -260,11 +260,11 @@ def no_verdict(
         advice=advice,
         places=() if error is None else error_places(error),
         happened="the judge gave no verdict",
-        alike=alike,
+        alike=same_trouble,
     )
 
 
-def not_loaded(what: str, error: BaseException, key: str, hint: str | None) -> InputError:
+def not_loaded(failure: str, error: BaseException, key: str, hint: str | None) -> InputError:
     """The error of code of the user's that raised when it was loaded, with what to set where it
     misses a key; the hint is for what has raised in none of its lines.
     """
@@ -273,7 +273,7 @@ def not_loaded(what: str, error: BaseException, key: str, hint: str | None) -> I
         hint = None
     # The ellipsis tells that a secret may be cut there.
     cause = shortened(error_text(error), _LONGEST_CAUSE)
-    message = "; ".join([f"{what}: {cause}", *frames])
+    message = "; ".join([f"{failure}: {cause}", *frames])
     return InputError(message, key=key, hint=advice_on_keys(error) or hint)
 
 
@@ -287,17 +287,17 @@ def code_digest(
     code: Callable[..., object],
     *,
     module_file: str | None = None,
-    named: Mapping[str, Path] | None = None,
+    config_files: Mapping[str, Path] | None = None,
 ) -> str:
     """SHA-256 of a judge's own code, which has been imported: equal where two sessions run the
     same.
 
     Its files are its module, the modules of the project that this one has imported, and those that
-    the config names (`named`); the judge's `version` stands for the rest. They are named as the
-    code names them, never by where they lie on this machine. `module_file` is the module that the
-    config takes it from, else it is the one that it was defined in.
+    the config names (`config_files`); the judge's `version` stands for the rest. They are named as
+    the code names them, never by where they lie on this machine. `module_file` is the module that
+    the config takes it from, else it is the one that it was defined in.
     """
-    files = dict(named or {})
+    files = dict(config_files or {})
     parts: list[object] = []
     start = module_file or _file_of(code)
     if start is None:

@@ -18,6 +18,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -263,8 +264,8 @@ class LiteLLMExchange:
                 return answer_of(litellm().ModelResponse(), sending, sent.documents)
             status = http_status(error)
             words = str(error)
-            about = refused_parameter(error)
-            if sending and self._negotiation.repaired(request, sending, status, words, about):
+            parameter = refused_parameter(error)
+            if sending and self._negotiation.repaired(request, sending, status, words, parameter):
                 actual = 0.0
                 attempts.sent -= status is None
                 return None
@@ -381,11 +382,11 @@ class Negotiation:
         sending: Sending,
         status: int | None,
         words: str,
-        about: str = "",
+        parameter: str = "",
     ) -> bool:
         """Whether to retry in another way, which `sending` then returns.
 
-        `status` is HTTP's, None where litellm itself rejected the call; `about` is the parameter
+        `status` is HTTP's, None where litellm itself rejected the call; `parameter` is the one
         that the answer names apart from its `words`. What counts is what this attempt sent: another
         one may have learned the same in the meantime.
         """
@@ -397,17 +398,17 @@ class Negotiation:
         attempts = request.attempts
         ways = _other_ways(request, sending)
         for name, (way, *_) in ways.items():
-            if re.search(name, about or words, re.IGNORECASE):
+            if re.search(name, parameter or words, re.IGNORECASE):
                 attempts.refused |= way
                 attempts.trials = None
                 return True
         if attempts.trials is None:
             proven = _as_sent(request, sending) in self._answered
-            if proven or _NAMES_OTHER.match(about) or server_of(request) in self._in_vain:
+            if proven or _NAMES_OTHER.match(parameter) or server_of(request) in self._in_vain:
                 return False
             attempts.named = frozenset(attempts.refused)
             # The response format first: most servers that refuse anything refuse that.
-            attempts.trials = [way for several in reversed(ways.values()) for way in several]
+            attempts.trials = list(chain.from_iterable(reversed(ways.values())))
             if not attempts.trials:
                 return False
         attempts.refused = set(attempts.named)
@@ -493,8 +494,11 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     if sending.renames_limit and "max_tokens" in keywords:
         keywords[_LIMIT] = keywords.pop("max_tokens")
     if sending.merges_system:
-        system, user, *others = keywords["messages"]
-        keywords["messages"] = [_with_text(user, f"{system['content']}\n\n", first=True), *others]
+        system, user, *turns = keywords["messages"]
+        keywords["messages"] = [
+            _with_text(user, f"{system['content']}\n\n", first=True),
+            *turns,
+        ]
     if sending.schema_sent.startswith("json_schema"):
         keywords["response_format"] = {
             "type": "json_schema",

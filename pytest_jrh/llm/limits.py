@@ -156,8 +156,10 @@ class RetryPolicy:
         backoff = random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
         if retry_after is None:
             return backoff
-        asked = min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
-        return max(asked, backoff) if throttled and attempt > 1 else asked
+        asked_wait = min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
+        if throttled and attempt > 1:
+            return max(asked_wait, backoff)
+        return asked_wait
 
 
 @dataclass
@@ -248,14 +250,14 @@ class EarlyStop:
     def ended(self, stage: StageModel, case: str, trouble: Unscored) -> None:
         """Take note that a case has ended with what others may meet, too."""
         with contextlib.suppress(OSError), self._shared.changing() as stages:
-            known = stages.setdefault(digest(repr(stage)), {})
-            kinds = known.setdefault("kinds", {})
+            entry = stages.setdefault(digest(repr(stage)), {})
+            kinds = entry.setdefault("kinds", {})
             kinds[case] = trouble.alike
             number = list(kinds.values()).count(trouble.alike)
-            are_alike = number >= _FIRST_CASES and "usable" not in known
-            if (trouble.ends or are_alike) and "stop" not in known:
+            are_alike = number >= _FIRST_CASES and "usable" not in entry
+            if (trouble.ends or are_alike) and "stop" not in entry:
                 why = {"stage": trouble.stage, "cause": trouble.cause, "advice": trouble.advice}
-                known["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}
+                entry["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}
 
     def check(self, case: str, needs: Sequence[Sequence[StageModel]]) -> None:
         """Raise `Unscored` (not_asked) where of a group of stages none is asked any more; one of
@@ -263,12 +265,12 @@ class EarlyStop:
         """
         stages = self._shared.read()
         for group in needs:
-            known = [stages.get(digest(repr(stage)), {}) for stage in group]
-            if not all("stop" in of_stage for of_stage in known):
+            entries = [stages.get(digest(repr(stage)), {}) for stage in group]
+            if not all("stop" in entry for entry in entries):
                 continue
-            stop = known[0]["stop"]
+            stop = entries[0]["stop"]
             why = stop["why"]
-            if known[0]["kinds"].get(case) == stop["kind"]:
+            if entries[0]["kinds"].get(case) == stop["kind"]:
                 raise Unscored(stop["outcome"], **why)
             title = STAGES[why["stage"]].title
             self.notices[

@@ -588,8 +588,8 @@ def _seconds(span: str) -> float:
 def refused_parameter(error: Exception) -> str:
     """The parameter that an answer names apart from its message, as OpenAI's do; empty without."""
     body = getattr(error, "body", None)
-    about = body.get("param") if isinstance(body, dict) else None
-    return about if isinstance(about, str) else ""
+    parameter = body.get("param") if isinstance(body, dict) else None
+    return parameter if isinstance(parameter, str) else ""
 
 
 def reported_status(error: BaseException) -> int | None:
@@ -615,8 +615,8 @@ _INSTALLS = re.compile(r"pip install ['\"]?([\w.\[\]-]+\w\]?)")
 
 def _package_of(absent: ImportError) -> str:
     """The package to install: the one that litellm names, or the one that the module is of."""
-    if named := _INSTALLS.search(str(absent)):
-        return named[1]
+    if match := _INSTALLS.search(str(absent)):
+        return match[1]
     module = _cause_of(absent, ModuleNotFoundError) or absent
     name = (module.name or str(absent)).partition(".")[0]
     return _INSTALLED_AS.get(name, name)

@@ -344,10 +344,10 @@ def snapshot_change(earlier: RecordedCall, entry: RecordedCall) -> str:
     """Say that another snapshot of the model answered a call than before; empty where none did, or
     its server names none.
     """
-    before, now = _snapshot(earlier), _snapshot(entry)
-    if not before or not now or before == now:
+    recorded, answered = _snapshot(earlier), _snapshot(entry)
+    if not recorded or not answered or recorded == answered:
         return ""
-    return f"{entry.stage}{_ANSWERED_AS}{now}; the recordings have {before}."
+    return f"{entry.stage}{_ANSWERED_AS}{answered}; the recordings have {recorded}."
 
 
 def is_snapshot_change(text: str) -> bool:

@@ -326,22 +326,22 @@ def interaction_of(
 
 
 class Change(NamedTuple):
-    """A part of a request, such as a JSON pointer into its body, as it is recorded and now."""
+    """A part of a request, such as a JSON pointer into its body, as recorded and as sent now."""
 
     place: str
     recorded: str
-    now: str
+    sent: str
 
     def lines(self) -> list[str]:
         """The change in three lines, each value from where it begins to differ."""
         start = 0
-        for recorded_char, char in zip(self.recorded, self.now, strict=False):
+        for recorded_char, char in zip(self.recorded, self.sent, strict=False):
             if recorded_char != char:
                 break
             start += 1
         start = max(0, start - _CONTEXT)
         lines = [f"{self.place}:"]
-        for sign, text in (("-", self.recorded), ("+", self.now)):
+        for sign, text in (("-", self.recorded), ("+", self.sent)):
             value = text[start:].replace("\n", " ")
             lines.append(sign + shortened(f"…{value}" if start else value, _LONGEST_CHANGE))
         return lines
@@ -364,7 +364,7 @@ def changes_from(recorded: Sequence[HttpRequest], request: HttpRequest) -> list[
     changes: list[Change] = []
     for place in nearest | parts:
         change = Change(place, nearest.get(place, ""), parts.get(place, ""))
-        if change.recorded != change.now:
+        if change.recorded != change.sent:
             changes.append(change)
     return changes
 

@@ -269,17 +269,17 @@ class KeptRequests:
         """
         tape = self.tape
         recorded = exchanges.kept(judged=True)
-        again = Exchanges(recorded, live=False, redactor=tape.recording.redactor)
+        replay = Exchanges(recorded, live=False, redactor=tape.recording.redactor)
         with (
             contextlib.suppress(Unscored, Halted),
             Printed(str).keeping(),
-            self.http.judging(again),
+            self.http.judging(replay),
         ):
             await work()
-        if again.halt is None or again.halt.request is None:
+        if replay.halt is None or replay.halt.request is None:
             return
-        changes = changes_from(list(map(HttpRequest.of, recorded)), again.halt.request)
-        differs = ", ".join(change.place for change in changes or ()) or again.halt.what
+        changes = changes_from(list(map(HttpRequest.of, recorded)), replay.halt.request)
+        differs = ", ".join(change.place for change in changes or ()) or replay.halt.what
         tape.recording.tell(
             f"{code.who} asks something else each time it runs ({differs}), so its "
             "recordings will not replay. Set `version` on the judge: it then answers from its "

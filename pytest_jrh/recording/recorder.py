@@ -123,8 +123,10 @@ class HttpRecorder:
             # An error is asked again.
             redact = self._redactor.text
             uri = redact(self._redactor.url(request.uri))
-            asked = HttpRequest(request.method, uri, redact(body_text(request.body)))
-            of_call.append(interaction_of(asked, _decoded(response), "application/json", redact))
+            http_request = HttpRequest(request.method, uri, redact(body_text(request.body)))
+            of_call.append(
+                interaction_of(http_request, _decoded(response), "application/json", redact)
+            )
 
 
 def _decoded(response: dict[str, Any]) -> dict[str, Any]:

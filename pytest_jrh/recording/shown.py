@@ -95,10 +95,10 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """The turns of a case that its judge sent; whether a server that cut the prompt read them,
     nobody can tell.
     """
-    shown = _sent_turns(case, sent)
+    turns = _sent_turns(case, sent)
     if not sent.read:
-        return shown
-    return replace(shown, unknown=shown.turns - len(shown.missing), read=sent.read)
+        return turns
+    return replace(turns, unknown=turns.turns - len(turns.missing), read=sent.read)
 
 
 def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
@@ -176,8 +176,12 @@ def _texts(message: Message) -> list[str]:
 
 
 def _words(text: str) -> _Words:
-    unescaped = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+    unescaped = _ESCAPE.sub(_unescaped, text)
     return tuple(_WORD.findall(unescaped.casefold()))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else " "
 
 
 def _spaced(words: _Words) -> str:

@@ -306,14 +306,15 @@ class Tape:
 
     def usable(self, stage: StageModel) -> None:
         """Take note that a stage gave an answer in its form."""
-        for asked in self._asked_as(stage.stage):
-            self.recording.stops.usable(asked)
+        for asked_stage in self._asked_as(stage.stage):
+            self.recording.stops.usable(asked_stage)
 
     def failed(self, trouble: Unscored) -> None:
         """Take note of what the case ended with, where other cases may meet it, too."""
         trouble.cause = self.recording.redactor.of_code(trouble.cause)
-        for asked in self._asked_as(trouble.stage) if trouble.alike else ():
-            self.recording.stops.ended(asked, self.case, trouble)
+        if trouble.alike:
+            for stage in self._asked_as(trouble.stage):
+                self.recording.stops.ended(stage, self.case, trouble)
 
     def _asked_as(self, name: str) -> list[StageModel]:
         """The stage of this name that was asked now; none where its answers are recorded."""
@@ -363,7 +364,9 @@ class Tape:
             # An answer that is paid for and cannot be kept would be paid for again.
             with writing(request.stage.stage, _NO_CALL.format(self.path.parent)):
                 stack.enter_context(self.room(size_of(request)))
-            made = stack.enter_context(http.recording()) if http is not None else []
+            exchanges: list[Mapping[str, Any]] = []
+            if http is not None:
+                exchanges = stack.enter_context(http.recording())
             self.asked.add(request.stage.stage)
             try:
                 recorded_request = replace(
@@ -388,7 +391,7 @@ class Tape:
             scrubbed_fingerprint=scrubbed.fingerprint if scrubbed != request else None,
             sequence=sequence,
             asked=request.parts,
-            exchanges=tuple(made[-1:]),
+            exchanges=tuple(exchanges[-1:]),
             **asdict(answer),
         )
         spent = _spent(answer, calls=1)
@@ -511,28 +514,28 @@ def difference(
     `redact` takes secrets out of the request, as they are out of the recording.
     """
     lines: list[str] = []
-    recorded, asked = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
+    recorded, parts = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
     digests = recorded.pop("messages", [])
     # Whatever the provider's wire format.
     texts: list[str] = []
     for interaction in entry.exchanges:
         texts += HttpRequest.of(interaction).parts.values()
-    for number, message_digest in enumerate(asked.pop("messages")):
+    for number, message_digest in enumerate(parts.pop("messages")):
         if message_digest not in digests[number : number + 1]:
             message = request.messages[number]
             lines.append(f"message {number + 1} ({message['role']}):")
             lines += first_change(texts, redact(message_text(message)))
     if len(digests) > len(request.messages):
         lines.append(f"messages: {len(digests)} recorded, {len(request.messages)} now")
-    return "\n".join([*lines, *changed_parts(recorded, asked)])
+    return "\n".join([*lines, *changed_parts(recorded, parts)])
 
 
-def changed_parts(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+def changed_parts(recorded: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
     """The parts of a call that differ, each in three lines."""
     lines: list[str] = []
-    for name, now in asked.items():
-        if recorded.get(name) != now:
-            lines += [f"{name}:", f"-{json.dumps(recorded.get(name))}", f"+{json.dumps(now)}"]
+    for name, part in parts.items():
+        if recorded.get(name) != part:
+            lines += [f"{name}:", f"-{json.dumps(recorded.get(name))}", f"+{json.dumps(part)}"]
     return lines
 
 

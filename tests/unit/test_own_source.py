@@ -56,7 +56,9 @@ class Project:
     def source(self, **named: Path) -> str:
         self.forget()
         file = str(self.folder / "judges.py")
-        return code_digest(imported(f"{file}:judge", key="python"), module_file=file, named=named)
+        return code_digest(
+            imported(f"{file}:judge", key="python"), module_file=file, config_files=named
+        )
 
     def forget(self) -> None:
         importlib.invalidate_caches()
