@@ -69,9 +69,9 @@ class Grounds:
         """The blind labels by case digest, one of each person who can tell; no case without any."""
         votes_by_case: dict[str, tuple[int, ...]] = {}
         for digest, by_reviewer in self.blind_labels.items():
-            votes = tuple(label.label for label in by_reviewer.values() if label.label is not None)
-            if votes:
-                votes_by_case[digest] = votes
+            for label in by_reviewer.values():
+                if label.label is not None:
+                    votes_by_case[digest] = (*votes_by_case.get(digest, ()), label.label)
         return votes_by_case
 
     def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -88,7 +88,7 @@ def grounds_of(
     judges: Mapping[str | None, SuiteJudge],
     labels: Mapping[LabelKey, Label],
     people: tuple[PersonLabel, ...],
-    rejected: tuple[CaseResult, ...] = (),
+    rejected: tuple[CaseResult, ...],
 ) -> Grounds:
     """What the labels of a suite rest on; see `Grounds`."""
     stage = suite.stages.get(VERIFIER.name)

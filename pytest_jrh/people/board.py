@@ -46,7 +46,7 @@ KEY_LENGTH = 12
 
 @frozen
 class ReviewCase:
-    """A case on a page, as it was made, or one that the verifier rejected.
+    """A case on a page: as it was made, or one that the verifier rejected.
 
     `judged` holds the verdicts by judge, "" being the suite's only one. `version` is that of the
     board when the case changed last.
@@ -240,8 +240,8 @@ class ReviewBoard(Board):
                 self._put(replace(entry, judged=judged))
 
     def review(self, case: Case) -> Reviewed:
-        """What people say of this very version of a case; once the review has ended, what they had
-        decided by then.
+        """What people decided about this version of a case; after the end of the review, what they
+        had decided by then.
         """
         entry = ReviewCase.of(case)
         with self._lock:
@@ -399,7 +399,7 @@ def draw(
 def in_order(
     drawn: Collection[str], seed: int, reviewer: str, case_of: Callable[[str], tuple[str, str]]
 ) -> list[str]:
-    """The sample in the order in which a reviewer sees it, which is his or her own.
+    """The sample in the order in which a reviewer sees it; each reviewer has another one.
 
     `case_of` gives the rubric and the run of a digest. Cases of a rubric come together, so that it
     is read once, and of them one of each run in turn: two of a run in a row, which would show what
@@ -451,8 +451,8 @@ class LabelBoard(Board):
     labels, where the command line names one. Reviewers and cases go by keys that are drawn at
     random, the same case by another one for each reviewer.
 
-    Nothing is ever revealed here: who has finished reads the report, so that no label that he or
-    she gives after `finish` is blind.
+    Nothing is ever revealed here. Reviewers who have finished may read the report, so no label that
+    they give after `finish` is blind.
     """
 
     task = "label blind"
@@ -471,12 +471,11 @@ class LabelBoard(Board):
         self._write = write
         self._redact = redact
         self.reviewer = reviewer
-        # What people said of each case, in order, and of each person nothing before he or she took
-        # it back; by the case's digest.
+        # What people said of each case, by the case's digest; see `add_label`.
         self._labels: dict[str, list[PersonLabel]] = {}
         for label in people:
             self._count(label)
-        # A digest of what a reviewer may not know would say it to whoever can compute it.
+        # Keys are hashed with a secret: whoever can compute a digest would find the case by it.
         self._secret = secrets.token_bytes(32)
         self._drawn: set[str] = set()
         # Those of the drawn cases that everybody labels.
@@ -522,8 +521,8 @@ class LabelBoard(Board):
             return key, name
 
     def assigned(self, reviewer: str) -> list[Assigned]:
-        """The cases of a reviewer, in his or her order: those that all label, those that he or she
-        has labelled, and those that nobody else has.
+        """The cases of a reviewer, in the reviewer's order: those that everybody labels, those that
+        the reviewer has labelled, and those that nobody has.
 
         Raises `LookupError` for an unknown reviewer.
         """
@@ -570,8 +569,9 @@ class LabelBoard(Board):
             return self.open(reviewer, key)
 
     def finish(self, reviewer: str) -> tuple[str, ...]:
-        """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
-        No later label of his or hers is blind, in this session or a later one.
+        """End the labelling for a reviewer, and for the session where nobody else still labels;
+        returns the names of those who do. No later label of this reviewer is blind, in this session
+        or a later one.
 
         Raises `LookupError` for an unknown reviewer, and `OSError` where what has no label yet
         cannot be noted; then nothing has ended.
@@ -638,7 +638,7 @@ class LabelBoard(Board):
             self._drawn |= drawn
 
     def _numbered(self, name: str) -> Iterator[Assigned]:
-        """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
+        """All drawn cases in a reviewer's order, also those that others label."""
         if self._drawn and name not in self._orders:
             seed = DEFAULT_SEED * len(self._settings)
             self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)

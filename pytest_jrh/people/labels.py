@@ -438,16 +438,16 @@ def _label(votes: Iterable[tuple[int, LabelRow]], by: LabelledBy, file: str) -> 
     return Label(values, by, rows[0].split, tuple(sources))
 
 
-# Labels of made cases: one type, whichever file they are kept in.
+# Labels of made cases: one type, whether they are kept in `review/labels.jsonl` or in a table.
 
 
 @frozen
 class PersonLabel:
     """What one person says of one made case, as a line of `review/labels.jsonl` has it; `label` is
-    None where he or she cannot tell.
+    None where the person cannot tell.
 
-    `blind` says that the label was given before the case's own label, plan and edits were seen.
-    `withdrawn` takes back what the person said of the case before.
+    `blind`: the label was given before the person saw the case's own label, plan and edits.
+    `withdrawn`: this takes back what the person said of the case before.
     """
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
@@ -479,9 +479,9 @@ _RESTORE = "restore the line from git, or delete it"
 
 def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     """The labels of people about a suite's cases, in the order of their files, without those that
-    they took back; what a killed process left of a line is none.
+    they took back. A last line that a killed process left unfinished is ignored.
 
-    Raises `InputError` with file and line for the first that is none.
+    Raises `InputError` with file and line for the first line that is no label.
     """
     paths = [labels_path(test.output_dir) for test in suite.tests]
     if suite.blind_labels is not None:
@@ -499,8 +499,8 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
 
 
 def add_label(labels: list[PersonLabel], label: PersonLabel) -> None:
-    """Add a label to all that was said; one that takes back leaves nothing before it of the same
-    person and case.
+    """Add a label to earlier ones; one that is withdrawn removes what the same person said of the
+    case before.
     """
     if label.withdrawn:
         person = label.case_digest, label.reviewer
@@ -535,8 +535,8 @@ def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
 
 
 class LabelTable:
-    """The labels of people about `cases` in a CSV file, which `read_rows` reads; other commands may
-    write to it meanwhile. New rows are of the part `split` of the labels.
+    """The labels of people about `cases` in a CSV file, to which other commands may write at the
+    same time. New rows belong to the part `split` of the labels.
     """
 
     def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:

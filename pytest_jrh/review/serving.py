@@ -171,7 +171,8 @@ class Guard:
     def __init__(self, app: App, *, token: str, port: int, policy: str) -> None:
         self._app = app
         self._token = token
-        self._headers = {**_HEADERS, "content-security-policy": f"{policy}; frame-ancestors 'none'"}
+        headers = {**_HEADERS, "content-security-policy": f"{policy}; frame-ancestors 'none'"}
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
         # Cookies are shared by all ports of a host, sessions are not.
@@ -183,7 +184,7 @@ class Guard:
 
         if scope["type"] != "http":
             return
-        request, safe = Request(scope), _with_headers(send, self._headers)
+        request = Request(scope)
         answer: Response | None = None
         if refused := self._refused(request):
             answer = PlainTextResponse(refused, HTTPStatus.FORBIDDEN)
@@ -196,7 +197,13 @@ class Guard:
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         elif not self._is_token(request.cookies.get(self._cookie, "")):
             answer = PlainTextResponse(_STRANGER, HTTPStatus.FORBIDDEN)
-        await (answer or self._app)(scope, receive, safe)
+
+        async def send_with_headers(event: Event) -> None:
+            if event["type"] == "http.response.start":
+                event = {**event, "headers": [*event.get("headers", ()), *self._headers]}
+            await send(event)
+
+        await (answer or self._app)(scope, receive, send_with_headers)
 
     def _refused(self, request: Request) -> str:
         if request.headers.get("host", "") not in self._hosts:
@@ -212,26 +219,6 @@ class Guard:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
 
-async def _body(request: Request) -> bytes | None:
-    """Read a body; None where it is too large."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY:
-            return None
-    return body
-
-
-def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    async def sending(event: Event) -> None:
-        if event["type"] == "http.response.start":
-            safe = [(name.encode(), value.encode()) for name, value in headers.items()]
-            event = {**event, "headers": [*event.get("headers", ()), *safe]}
-        await send(event)
-
-    return sending
-
-
 def _app(page: Page, html: str, closed: threading.Event) -> App:
     """The application of a page that begins as `html`; its streams of events end when `closed`."""
     from starlette.applications import Starlette
@@ -242,10 +229,12 @@ def _app(page: Page, html: str, closed: threading.Event) -> App:
         return HTMLResponse(html)
 
     async def answered(answer: Answer, request: Request) -> Response:
-        body = await _body(request)
-        if body is None:
-            limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
-            return PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY:
+                limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
+                return PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         asking = PageRequest(request.path_params, body)
         # In a thread: answers wait for locks and for the disk.
         status, value = await asyncio.to_thread(reply, answer, asking)

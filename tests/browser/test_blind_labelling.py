@@ -3,7 +3,6 @@ people, and over the end of a session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,18 +43,20 @@ def wait_number(page: Any, number: int) -> None:
 def sent(monkeypatch: pytest.MonkeyPatch) -> bytearray:
     """All bytes that the server sends: heads, bodies, and streams of events."""
     collected = bytearray()
-    with_headers = guard._with_headers
+    guarded = guard.Guard.__call__
 
-    def collecting(send: guard.Send, headers: Mapping[str, str]) -> guard.Send:
+    async def collecting(
+        self: guard.Guard, scope: guard.Event, receive: guard.Receive, send: guard.Send
+    ) -> None:
         async def sending(event: guard.Event) -> None:
             for name, value in event.get("headers", ()):
                 collected.extend(name + b": " + value + b"\n")
             collected.extend(event.get("body", b""))
             await send(event)
 
-        return with_headers(sending, headers)
+        await guarded(self, scope, receive, sending)
 
-    monkeypatch.setattr(guard, "_with_headers", collecting)
+    monkeypatch.setattr(guard.Guard, "__call__", collecting)
     return collected
 
 
