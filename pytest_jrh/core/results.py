@@ -27,34 +27,6 @@ class Verdict:
     probability: float | None = None
 
 
-@frozen
-class Judgment:
-    """What a judge says of a case: the verdicts of all repeats, at least one."""
-
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def scores(self) -> tuple[int, ...]:
-        """The scores of all repeats, in order."""
-        return tuple(verdict.score for verdict in self.verdicts)
-
-    @property
-    def score(self) -> int | None:
-        """The most frequent score; None where several scores are that."""
-        return most_frequent(self.scores)
-
-    @property
-    def scores_text(self) -> str:
-        """The score, and of repeats how often each was given."""
-        return scores_text(self.score, self.scores)
-
-    @property
-    def shown(self) -> Verdict:
-        """The first verdict with the most frequent score; in a tie the first of all."""
-        score = self.score
-        return next(verdict for verdict in self.verdicts if score in (None, verdict.score))
-
-
 def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, tuple[int, ...]]:
     """The different verdicts of repeats, each with the numbers of its repeats, from 1."""
     repeats: dict[Verdict, tuple[int, ...]] = {}
@@ -236,19 +208,17 @@ class CaseResult:
         return "agree" if self.score == self.label else "disagree"
 
     @cached_property
-    def judgment(self) -> Judgment | None:
-        """What the judge says, where it gave every verdict that was asked for."""
-        return None if self.why.kind or not self.scores else Judgment(self.verdicts)
-
-    @cached_property
     def score(self) -> int | None:
         """The most frequent score; None in a tie, a disagreement, and without a verdict."""
         return most_frequent(self.all_scores)
 
     @cached_property
     def reasoning(self) -> str:
-        """The reasoning of the first verdict with that score."""
-        return self.judgment.shown.reasoning if self.judgment else ""
+        """The reasoning of the first verdict with that score, in a tie of the first of all."""
+        for score, reasoning in zip(self.all_scores, self.reasons, strict=False):
+            if self.score in (None, score):
+                return reasoning
+        return ""
 
     @property
     def scale(self) -> Scale:

@@ -25,7 +25,7 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult, CaseSpending, Judgment, ShownTurns, Verdict
+from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
 from pytest_jrh.core.stages import JUDGE
@@ -94,7 +94,7 @@ class SharedWorks(Generic[T]):
 class Attempt:
     """One go at one spec: its case once it is made, and the tapes that its calls went through.
 
-    `verdicts` are those of the repeats so far, and `judgment` is there once all have one. Of a case
+    `verdicts` are those of the repeats so far, and `scores` are there once all have one. Of a case
     of a probe `base` is the attempt at the case that it changes. A case that probes change is
     attempted once for all of them, and `asked_by` is the spec that asked first: what the case took
     counts for that one, which also holds the place among the cases at work. `maker` is the attempt
@@ -111,7 +111,7 @@ class Attempt:
     base: Attempt | None = None
     maker: Attempt | None = None
     asked_by: CaseSpec | None = None
-    judgment: Judgment | None = None
+    scores: tuple[int, ...] = ()
     turns_shown: ShownTurns | None = None
 
     @property
@@ -148,8 +148,8 @@ class Attempt:
         extra = replace(result.extra, review=self.human_reviewed, shown=self.turns_shown)
         spending = self.spending(self.spec)
         base, probe = self.base, extra.probe
-        if base is not None and probe is not None and base.judgment is not None:
-            extra = replace(extra, probe=replace(probe, base_scores=base.judgment.scores))
+        if base is not None and probe is not None:
+            extra = replace(extra, probe=replace(probe, base_scores=base.scores))
         if base is not None and base.asked_by == self.spec:
             for name, part in base.spending(self.spec).items():
                 # Each worker replays it, and its own item says so.

@@ -30,7 +30,7 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscor
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult, Judgment
+from pytest_jrh.core.results import CaseResult, most_frequent, scores_text
 from pytest_jrh.core.skips import Why
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.case import (
@@ -99,10 +99,6 @@ class CaseRunner:
         self._finalized: asyncio.Task[None] | None = None
         self.refusal: InputError | None = None
         self.progress = Progress(0, 0)
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        return self.calls.notices
 
     def _is_stopping(self) -> bool:
         is_orphan = self._settings.is_orphan
@@ -251,11 +247,12 @@ class CaseRunner:
         except NoVerdictCase as reason:
             # What the verifier rejected is the base case alone.
             raise NoVerdictCase(reason.skip.kind, reason.skip.detail) from None
-        case, judgment = attempt.base.case, attempt.base.judgment
+        case, scores = attempt.base.case, attempt.base.scores
         assert case is not None
-        assert judgment is not None
-        if judgment.score != case.expected:
-            raise NoVerdictCase("wrong_on_base", f"{judgment.scores_text} for {case.expected}")
+        score = most_frequent(scores)
+        if score != case.expected:
+            gave = scores_text(score, scores)
+            raise NoVerdictCase("wrong_on_base", f"{gave} for {case.expected}")
         attempt.case = await self._maker.derived(attempt, ready, case)
         await self._judge(attempt, ready)
 
@@ -290,17 +287,17 @@ class CaseRunner:
             if said := about_media(case.messages, sends_images=sends_images):
                 self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
-            judgment = await to_its_end(tape, self._repeats(attempt, ready, tape))
+            await to_its_end(tape, self._repeats(attempt, ready, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
         if self._settings.ask and not spec.variant and judge.models:
             attempt.turns_shown = shown_turns(case, tape.sent)
         tape.sent.texts.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
-            self._settings.review.judged(case, judgment)
-        attempt.judgment = judgment
+            self._settings.review.judged(case, attempt.verdicts)
+        attempt.scores = tuple(verdict.score for verdict in attempt.verdicts)
 
-    async def _repeats(self, attempt: Attempt, ready: ReadySuite, tape: Tape) -> Judgment:
+    async def _repeats(self, attempt: Attempt, ready: ReadySuite, tape: Tape) -> None:
         """Judge a case so often, each time with recordings of its own on the one tape.
 
         One repeat after another: cases are judged side by side already, and what comes after a
@@ -321,7 +318,6 @@ class CaseRunner:
                 verdict = replace(verdict, reasoning=reasoning)
             tape.usable(judge.settings.stage)
             attempt.verdicts.append(verdict)
-        return Judgment(tuple(attempt.verdicts))
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""
@@ -416,7 +412,7 @@ class Engine:
     @property
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user, each sentence once."""
-        return self._runner.notices
+        return self._runner.calls.notices
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these specs to work in order; those already announced are left as they are."""

@@ -350,7 +350,6 @@ def about_media(messages: Sequence[Message], *, sends_images: bool) -> str:
     return ""
 
 
-_SYSTEM = "system_prompt"
 _NO_NUMBER = "score: must be a whole number"
 _NO_IMAGES = (
     "The call held images, which not every model takes: `images: describe` in the judge's section "
@@ -416,11 +415,12 @@ class PromptJudge(SuiteJudge):
         return ONE_CALL
 
     @property
-    def prompts(self) -> Mapping[str, str]:
-        """The template's text, and the system prompt where the config sets one."""
-        texts = {"prompt": self.template.source}
-        system_prompt = self.settings.stage.system_prompt
-        return {**texts, _SYSTEM: system_prompt} if system_prompt else texts
+    def prompt(self) -> str:
+        """The template's text, and the system prompt where the config sets one, under names."""
+        text, system_prompt = self.template.source, self.settings.stage.system_prompt
+        if not system_prompt:
+            return text
+        return f"[prompt]\n{text}\n\n[system_prompt]\n{system_prompt}"
 
     async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""

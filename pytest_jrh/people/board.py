@@ -12,7 +12,7 @@ import hmac
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
@@ -22,7 +22,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
-from pytest_jrh.core.results import Judgment
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.core.transcript import message_text, storable
@@ -56,7 +56,7 @@ class ReviewCase:
     digest: str
     case: Case
     version: int = 0
-    judged: Mapping[str, Judgment] = field(default_factory=dict)
+    judged: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, case: Case) -> ReviewCase:
@@ -231,12 +231,12 @@ class ReviewBoard(Board):
             if before is None or (before.digest, before.rejected) != (entry.digest, entry.rejected):
                 self._put(entry)
 
-    def set_verdict(self, case: Case, judgment: Judgment) -> None:
+    def set_verdicts(self, case: Case, verdicts: Sequence[Verdict]) -> None:
         """Keep what the judge in the case's spec decided."""
         with self._lock:
             entry = self._entries.get(ReviewCase.of(case).key)
             if entry is not None:
-                judged = {**entry.judged, case.spec.judge or "": judgment}
+                judged = {**entry.judged, case.spec.judge or "": tuple(verdicts)}
                 self._put(replace(entry, judged=judged))
 
     def review(self, case: Case) -> Reviewed:
@@ -717,10 +717,10 @@ class ReviewDesk:
         """Give the case as people decided; raises `NoVerdictCase` where they rejected it."""
         return apply_decision(case, self.decision(case)[1])
 
-    def judged(self, case: Case, judgment: Judgment) -> None:
+    def judged(self, case: Case, verdicts: Sequence[Verdict]) -> None:
         """Keep a verdict for the page; that of blind labelling shows none."""
         if self.page is self.board and self._shows(case.spec):
-            self.board.set_verdict(case, judgment)
+            self.board.set_verdicts(case, verdicts)
 
     def _shows(self, spec: CaseSpec) -> bool:
         # A probe's case is another one changed, which is shown in its place.

@@ -150,7 +150,7 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
     entry, case = reviewed.entry, reviewed.case
     for judge in entry.judged or [""]:
         spec = replace(case.spec, judge=judge) if judge else case.spec
-        verdicts = entry.judged[judge].verdicts if entry.judged else ()
+        verdicts = entry.judged[judge] if entry.judged else ()
         result = case_result(spec, case, verdicts=verdicts)
         extra = replace(result.extra, review="" if entry.rejected else reviewed.word)
         yield replace(result, case_digest=entry.digest, extra=extra)

@@ -44,7 +44,7 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.baseline import Baseline, Scope, Update, compare, update
+from pytest_jrh.stats.baseline import Baseline, Scope, compare, update
 from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
@@ -305,7 +305,7 @@ def judge_lines(
         stage, kind, prompt = judge.settings.stage, DEFAULT_JUDGE, ""
         models, file = [stage.model], ""
         if isinstance(judge, PromptJudge):
-            text = storable(redactor.text(_joined(judge.prompts)))[0]
+            text = storable(redactor.text(judge.prompt))[0]
             prompt, file = text[:LONGEST_PROMPT], stage.prompt_path or ""
         elif isinstance(judge, OwnCodeJudge):
             kind = judge.parts["kind"]
@@ -342,13 +342,6 @@ def with_calls(judges: Iterable[JudgeLine], results: Iterable[CaseResult]) -> li
         asks_model = judge.asks_model or (judge.judge, judge.judge_digest) in asking
         lines.append(replace(judge, asks_model=asks_model))
     return lines
-
-
-def _joined(texts: Mapping[str, str]) -> str:
-    """Several texts of a judge, each under its name."""
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    return "\n\n".join(f"[{name}]\n{text}" for name, text in texts.items())
 
 
 _MOST_BYTES = 256 * 2**20
@@ -432,8 +425,15 @@ class BaselineFile:
         if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         atomic_write(self.path, render(made.baseline, redactor))
-        done = list(_about_cases(self.name, made, node))
         cases = made.baseline.cases
+        done = [
+            f"The baseline {self.name} now holds {counted(len(cases), 'case')}: "
+            f"{len(made.added):,} added, {len(made.changed):,} changed, "
+            f"{len(made.removed):,} removed."
+        ]
+        if made.kept:
+            head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
+            done.append(_named(head, made.kept, node))
         if regressions := compare(before, cases.values(), Scope.of(cases)).regressions:
             accepted = f"accept {counted(len(regressions), 'case')} newly wrong"
             done.append(f"Say so where it is committed, such as: Update the baseline, {accepted}")
@@ -446,16 +446,6 @@ def _bounded(result: CaseResult, redactor: Redactor) -> CaseResult:
     for reason in result.reasons:
         reasons.append(storable(redactor.text(reason))[0][:LONGEST_REASONING])
     return replace(result, reasons=tuple(reasons))
-
-
-def _about_cases(name: str, made: Update, node: Callable[[str], str]) -> Iterator[str]:
-    changes = (
-        f"{len(made.added):,} added, {len(made.changed):,} changed, {len(made.removed):,} removed"
-    )
-    yield f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."
-    if made.kept:
-        head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
-        yield _named(head, made.kept, node)
 
 
 def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.reports.page import write_page
 from tests.browser.material import hostile_case, made_case
@@ -179,7 +179,7 @@ def half_done(sessions: Sessions) -> Session:
     for number in range(8):
         board.add(made_case(number, turns=14 if number else 24))
         said = Verdict(number % 2, "The agent kept to the policy of turn 4, see [4].")
-        board.set_verdict(made_case(number, turns=14 if number else 24), Judgment((said,)))
+        board.set_verdicts(made_case(number, turns=14 if number else 24), (said,))
     board.add(made_case(9, target_score=2))
     board.add(make_act_case())
     board.add(hostile_case())

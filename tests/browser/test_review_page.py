@@ -10,7 +10,7 @@ import pytest
 
 from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import hostile_case, made_case
@@ -275,8 +275,8 @@ def test_the_list_opens_at_what_is_wrong_and_is_narrowed_by_filters(sessions: Se
     for number in range(3):
         session.board.add(made_case(number))
     session.board.add(made_case(3, suite="refunds_strict"))
-    said = Judgment((Verdict(0, "The agent kept to the policy."),))
-    session.board.set_verdict(made_case(2), said)
+    said = (Verdict(0, "The agent kept to the policy."),)
+    session.board.set_verdicts(made_case(2), said)
     case = made_case(4)
     passed = Verification("PASS", "Nothing is refunded late.", None)
     outcome = replace(case.outcome, verification=passed, no_case=Skip("not_confirmed"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, in_order
@@ -343,7 +343,7 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
     probe = replace(cases[2], spec=replace(cases[2].spec, test="position", variant="x"))
     for case in (*cases, probe):
         assert not desk.awaits(case)
-        desk.judged(case, Judgment((Verdict(1, "so"),)))
+        desk.judged(case, (Verdict(1, "so"),))
     desk.end_without_case(lost[0].spec, lost[0])
     desk.end_without_case(lost[1].spec)
     ann, _ = board.enter("ann")

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import open_stores
@@ -233,7 +233,7 @@ def test_what_people_said_blind_stands_beside_what_was_said(tmp_path: Path) -> N
     suite = review_suite(tmp_path)
     board = ReviewBoard(open_stores([suite]))
     board.add(made_case(0))
-    board.set_verdict(made_case(0), Judgment((Verdict(0, "kept to it"),)))
+    board.set_verdicts(made_case(0), (Verdict(0, "kept to it"),))
     digest = board.changes()[1][0].entry.digest
     people = [PersonLabel(digest, "ann", 0, blind=True, note="no refund")]
     deciding = Deciding(board, [suite], people)

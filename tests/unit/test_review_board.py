@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.core.cases import Case, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import ReviewBoard, ReviewDesk, Reviewed
@@ -135,7 +135,7 @@ def test_every_kind_of_change_makes_another_version(board: ReviewBoard) -> None:
     changes: list[Callable[[], object]] = [
         lambda: board.announce(str(number) for number in range(9)),
         lambda: board.add(make_case(make_spec("run-2"))),
-        lambda: board.set_verdict(make_case(), Judgment((Verdict(1, "so"),))),
+        lambda: board.set_verdicts(make_case(), (Verdict(1, "so"),)),
         lambda: board.decide(*key_of(board), "accepted"),
         lambda: board.end("0"),
         board.finalize,

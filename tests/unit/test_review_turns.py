@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.results import Judgment, Verdict
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Label, VoteSource
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import indented_json
@@ -23,7 +23,7 @@ from tests.support.made_cases import make_case
 
 def body_of(case: Case) -> dict[str, Any]:
     """What the page shows of a case that a judge finds satisfied."""
-    judged = {"": Judgment((Verdict(0, "nothing was refunded"),))}
+    judged = {"": (Verdict(0, "nothing was refunded"),)}
     entry = ReviewCase(generation_id(case.spec), "digest", case, 1, judged)
     return ReviewedCases([Reviewed(entry, None, None)]).body(entry.case_id)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.results import CaseResult, Judgment, Verdict, most_frequent
+from pytest_jrh.core.results import CaseResult, Verdict, most_frequent
 from pytest_jrh.core.results import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
@@ -21,11 +21,9 @@ from tests.support.made_cases import result_with
 
 def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResult:
     """What the engine makes of these scores."""
-    judgment = Judgment(tuple(Verdict(score, f"It is {score}.") for score in scores))
+    verdicts = [Verdict(score, f"It is {score}.") for score in scores]
     test = values.pop("test", "agent_perturbation" if expected else "agent_positives")
-    made = case_result(
-        CaseSpec("s", test, "tone", f"r{number}", 1), None, verdicts=judgment.verdicts
-    )
+    made = case_result(CaseSpec("s", test, "tone", f"r{number}", 1), None, verdicts=verdicts)
     return result_with(made, label=expected, labelled_by="made", **values)
 
 
@@ -41,8 +39,9 @@ def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
 def test_what_is_shown_of_repeats_has_the_score(scores: list[int]) -> None:
-    judgment = Judgment(tuple(Verdict(score, f"{place}") for place, score in enumerate(scores)))
-    assert judgment.score in (None, judgment.shown.score)
+    judged = result(1, 0, *scores)
+    assert judged.reasoning in {f"It is {score}." for score in scores}
+    assert judged.score is None or judged.reasoning == f"It is {judged.score}."
 
 
 def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
