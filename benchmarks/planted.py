@@ -75,7 +75,7 @@ def _findings(judge: Judge, seed: int, per_case: Mapping[str, int]) -> frozenset
 def _specs(name: str, settings: ProbeSettings) -> Iterator[CaseSpec]:
     probe = PROBES[name]
     bases = [spec for spec, base in _bases().items() if probe.changes == "all" or base.expected]
-    for spec, ways in drawn(bases, probe.variants(settings), settings).items():
+    for spec, ways in drawn(bases, probe.variants(), settings).items():
         for variant in ways:
             yield replace(spec, test=name, base=spec.test, variant=variant.name)
 
@@ -83,7 +83,7 @@ def _specs(name: str, settings: ProbeSettings) -> Iterator[CaseSpec]:
 @cache
 def _made(name: str, spec: CaseSpec) -> Derived | None:
     probe, base = PROBES[name], _bases()[spec.base_case]
-    variant = next(one for one in probe.variants(ProbeSettings()) if one.name == spec.variant)
+    variant = next(one for one in probe.variants() if one.name == spec.variant)
     random = Random(f"{spec.run_id}:{spec.variant}")
     assert probe.derive is not None
     try:

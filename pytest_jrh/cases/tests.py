@@ -1,20 +1,21 @@
-"""The kinds of tests; one that is not in this table does not exist, and nothing else compares the
-name of one.
+"""The kinds of tests; one that is not in this table does not exist, and nothing else spells or
+compares the name of one.
 
 A probe is a kind of test whose cases are those of others, changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES
-from pytest_jrh.core.runs import Label
+from pytest_jrh.core.ids import UNNAMED_BASE
+from pytest_jrh.core.runs import AgentRun, Label, Message
 from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
+from pytest_jrh.core.stages import MAKING
 
 
 class Planned(NamedTuple):
@@ -28,53 +29,78 @@ class Planned(NamedTuple):
 
 @frozen
 class Kind:
-    """A kind of test, and which cases it has.
+    """A kind of test: what it is called, how its cases are made, and what they count in.
 
-    `name` is what node ids, files and RAND's configs call it, and `key` what our configs do.
-    `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
-    review page. `highest_only` says that its cases satisfy their rubric, on a scale with the
-    highest score; `natural` that they are runs as they are, with labels that the config names: no
-    stage makes them, and no verifier confirms them; and `derived` that it is a probe, whose cases
-    are those of other tests, changed, and count in no figure of accuracy.
+    `name` is what node ids, files and RAND's configs call it, and `key` what our configs do. `noun`
+    is what titles, tables and RAND's `agent_mode` call a case of it, and `marker` what pytest's
+    `--markers` says.
+
+    `answer` says which answer is right: `wanted`, the one that the config asks for, on a scale each
+    of those; `best`, that the rubric is satisfied, on a scale the highest score; `label`, the one
+    that people or a program gave the run; or `base`, that of the case which a probe changes.
+
+    `stages` make its cases; without the planner among them no edits are planned. Where no stage
+    does, a case is a run as it is, or with the messages that `change` gives, which raises
+    `NoVerdictCase` where there is no case. `figures` are the keys of the figures of single answers
+    in which its cases count.
     """
 
     name: str
     key: str
+    noun: str
     marker: str
-    label: str
-    highest_only: bool = False
-    natural: bool = False
-    derived: bool = False
+    answer: Literal["wanted", "best", "label", "base"]
+    stages: tuple[str, ...] = ()
+    change: Callable[[AgentRun], tuple[Message, ...]] | None = None
+    figures: tuple[str, ...] = ()
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is a probe; its cases count in no figure of accuracy."""
+        return self.answer == "base"
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether its cases have the labels of their runs: no verifier confirms these, and what was
+        made of a run before is not kept.
+        """
+        return self.answer == "label"
+
+    @property
+    def is_unedited(self) -> bool:
+        """Whether its cases are runs as they are."""
+        return self.is_labelled and self.change is None
 
     @property
     def is_made(self) -> bool:
-        """Whether stages of the suite make its cases."""
-        return not (self.natural or self.derived)
+        """Whether stages of the suite make its cases of runs."""
+        return self.answer in ("wanted", "best")
 
     def objective(self, configured: Objective) -> Objective:
         """What its pipeline aims at, by what the config says."""
-        if self.highest_only:
+        if self.answer == "best":
             return "pass"
-        return "fail" if self.natural else configured
+        return "fail" if self.is_labelled else configured
 
     def folder(self, module: str) -> str:
         """The default folder of its cases, by the module's name."""
-        return f"outputs/{self.name}" if self.highest_only else f"outputs/{self.name}/{module}"
+        folder = f"outputs/{self.name}"
+        return folder if self.answer == "best" else f"{folder}/{module}"
 
     def targets(self, scale: Scale, wanted: Sequence[int]) -> tuple[int | None, ...]:
         """The targets of the rubric's scale that it makes cases for: of levels those that the
         config wants, all where none.
         """
-        if self.highest_only:
+        if self.answer == "best":
             return scale.targets[-1:]
-        if self.is_made and wanted and scale.is_ordered:
+        if self.answer == "wanted" and wanted and scale.is_ordered:
             return tuple(score for score in scale.targets if score in wanted)
         return scale.targets
 
     def cases(self, targets: Sequence[int | None], label: Label | None) -> list[Planned]:
         """The cases that it has of a run under a rubric, by the targets and the run's label.
 
-        Where targets are levels, a natural run is named after its label, and after the lowest one
+        An ordinal case with the label of its run is named after that, and after the lowest one
         where annotators disagree.
         """
         if self.is_made:
@@ -85,40 +111,51 @@ class Kind:
         return [Planned(None if None in targets else label.lowest, skip)]
 
 
-_MADE_OR_LABELLED = (
-    Kind(
-        PERTURBATION,
-        "perturbation",
-        "a case whose transcript was edited to violate its rubric, or to land on a score",
-        SHORT_NAMES[PERTURBATION],
-    ),
-    Kind(
-        POSITIVES,
-        "positives",
-        "a case whose transcript satisfies its rubric",
-        SHORT_NAMES[POSITIVES],
-        highest_only=True,
-    ),
-    Kind(
-        NATURAL,
-        "labels",
-        "a run as it is, with the label that people or a program gave it",
-        SHORT_NAMES[NATURAL],
-        natural=True,
-    ),
+_STAGES = tuple(stage.name for stage in MAKING)
+PERTURBATION = Kind(
+    name=UNNAMED_BASE,
+    key="perturbation",
+    noun="perturbation",
+    marker="a case whose transcript was edited to violate its rubric, or to land on a score",
+    answer="wanted",
+    stages=_STAGES,
+    figures=("recall",),
 )
-BASES: tuple[str, ...] = tuple(kind.name for kind in _MADE_OR_LABELLED)
-"""The names of the tests that are no probes."""
+POSITIVES = Kind(
+    name="agent_positives",
+    key="positives",
+    noun="positive",
+    marker="a case whose transcript satisfies its rubric",
+    answer="best",
+    stages=_STAGES,
+    figures=("false_positive_rate",),
+)
+LABELS = Kind(
+    name="labels",
+    key="labels",
+    noun="natural",
+    marker="a run as it is, with the label that people or a program gave it",
+    answer="label",
+    figures=("recall", "false_positive_rate"),
+)
 KINDS: Mapping[str, Kind] = {
-    **{kind.name: kind for kind in _MADE_OR_LABELLED},
-    **{name: Kind(name, name, row.marker, row.label, derived=True) for name, row in PROBES.items()},
+    **{kind.name: kind for kind in (PERTURBATION, POSITIVES, LABELS)},
+    **{
+        name: Kind(name, name, name, probe.marker, "base", tuple(probe.calls))
+        for name, probe in PROBES.items()
+    },
 }
-TESTS: tuple[str, ...] = tuple(KINDS)
-"""The names of the tests, as node ids have them."""
 BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
 """The kinds by what our configs call them."""
+BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)
+"""The names of the tests that are no probes."""
 if TYPE_CHECKING:
     BaseTest: TypeAlias = str
 else:
     # What pydantic checks: the tests that are registered.
     BaseTest = Literal[BASES]
+
+
+def counted_in(figure: str) -> list[Kind]:
+    """The kinds of tests whose cases count in a figure of single answers."""
+    return [kind for kind in KINDS.values() if figure in kind.figures]

@@ -11,8 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.cases import NATURAL, CaseSpec
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
@@ -382,7 +383,7 @@ class _TableSuite:
         columns, key = self.table.columns, case.key
         return CaseSpec(
             self.name,
-            NATURAL,
+            LABELS.name,
             key.rubric or columns.label or columns.verdicts[0],
             key.case,
             key.epoch,

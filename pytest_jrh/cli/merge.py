@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands, Suite
@@ -28,7 +29,7 @@ from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.skips import JUDGED
-from pytest_jrh.engine.case import unedited_case, without_labels
+from pytest_jrh.engine.case import labelled_case, without_labels
 from pytest_jrh.engine.provenance import session_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
@@ -167,8 +168,8 @@ def _what_differs(ready: ReadySuite, spec: CaseSpec, result: CaseResult, made: R
         run = None if is_frozen else without_labels(ready.read(spec), ready.suite)
         if run is None:
             case = ready.made_before(spec)
-        elif spec.natural:
-            case = unedited_case(ready, spec, run)
+        elif KINDS[spec.test].is_labelled:
+            case = labelled_case(ready, spec, run)
         else:
             case = None
     except NoVerdictCase as reason:

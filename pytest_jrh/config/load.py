@@ -368,11 +368,11 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
                 f"{shown(rubric.id)} go from {offered[0]} to {offered[-1]}"
             )
             yield Mistake(("cases", "scores"), message)
-    natural = [kind for kind in kinds if KINDS[kind].natural]
-    if natural and not is_frozen and not config.labels:
+    labelled = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]
+    if labelled and not is_frozen and not config.labels:
         message = (
-            f"is missing, and {listed(natural)} is in {key_of_kinds}; must be a mapping "
-            "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
+            f"is missing, and {listed(labelled)} is in {key_of_kinds}; must be "
+            "a mapping with path (a CSV or JSON lines file), scorer or metadata (of the log)"
         )
         yield Mistake(("labels",), message)
     gate = config.gate

@@ -51,8 +51,9 @@ def with_probes(
         bases: dict[CaseSpec, None] = {}
         skipped = {rubric.id for rubric in suite.rubrics if test.name in rubric.skips}
         for name in settings.of:
+            known_labels = labels if KINDS[name].is_labelled else None
             for spec in by_test.get(name, ()):
-                is_known = labels is None or not spec.natural or spec.label_key in labels
+                is_known = known_labels is None or spec.label_key in known_labels
                 if is_known and spec.skip is None and spec.rubric_id not in skipped:
                     bases[replace(spec, judge=None)] = None
         kept = None if recorded is None else recorded.variants_by_case(test.name, bases)
@@ -68,7 +69,7 @@ def with_probes(
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
     """The variants that are drawn from, in the order of the probe's tables."""
-    variants = probe.variants(settings)
+    variants = probe.variants()
     if not settings.names:
         return tuple(variants)
     names = set(settings.names)
@@ -155,7 +156,7 @@ def resolve_probes(
             max_cases=section.max_cases,
         )
         names: dict[str, None] = {}
-        for variant in probe.variants(settings):
+        for variant in probe.variants():
             names |= dict.fromkeys((variant.name, *variant.axes))
         for place, part in enumerate(settings.names):
             if part not in names:
@@ -182,8 +183,9 @@ def _can_change(probe: Probe, test: str, objective: Objective) -> bool:
     """Whether a probe can have a case that is derived from those of a test."""
     if probe.changes == "all":
         return True
-    edited = not KINDS[test].natural
-    return KINDS[test].objective(objective) == "fail" and (edited or probe.changes != "edited")
+    kind = KINDS[test]
+    can_violate = kind.objective(objective) == "fail"
+    return can_violate and (kind.is_made or probe.changes != "edited")
 
 
 T = TypeVar("T")
@@ -209,16 +211,19 @@ def _of_runs(
     labels: Mapping[LabelKey, Label],
     recorded: Recorded | None,
 ) -> Iterator[CaseSpec]:
-    labelled = {(run_id, epoch) for _, run_id, epoch in labels}
+    of_labels = {(run_id, epoch) for _, run_id, epoch in labels}
+    labelled_runs: list[RunSummary] = []
+    unlabelled_runs: list[RunSummary] = []
+    for run in runs:
+        is_labelled = (run.run_id, run.epoch) in of_labels
+        (labelled_runs if is_labelled else unlabelled_runs).append(run)
     for test in suite.tests:
         kind = KINDS[test.name]
-        eligible = [run for run in runs if not kind.natural or (run.run_id, run.epoch) in labelled]
-        sampled = _drawn_runs(suite, eligible, recorded)
-        judges_unlabelled = suite.judges_unlabelled and kind.natural and test.evaluate
+        sampled = _drawn_runs(suite, labelled_runs if kind.is_labelled else runs, recorded)
+        judges_unlabelled = suite.judges_unlabelled and kind.is_labelled and test.evaluate
         if judges_unlabelled:
             # Apart, so that the same labelled runs are drawn as without them.
-            others = [run for run in runs if (run.run_id, run.epoch) not in labelled]
-            sampled += _drawn_runs(suite, others, recorded)
+            sampled += _drawn_runs(suite, unlabelled_runs, recorded)
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for run in sampled:

@@ -85,27 +85,19 @@ def _names(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(BY_KEY[key].name for key in keys)
 
 
-_KEYS = tuple(BY_KEY)
-_BASE_KEYS = tuple(key for key, kind in BY_KEY.items() if not kind.derived)
+def _list_of(keys: tuple[str, ...]) -> Any:
+    """What pydantic checks of a list of kinds of tests."""
+    says = Takes(f"a list of tests ({', '.join(keys)})")
+    names = AfterValidator(_names)
+    return Annotated[tuple[Literal[keys], ...], Field(strict=False), names, says]  # type: ignore[valid-type]
+
+
 if TYPE_CHECKING:
-    KindKey: TypeAlias = str
-    BaseKey: TypeAlias = str
+    Kinds: TypeAlias = tuple[str, ...]
+    BaseKinds: TypeAlias = tuple[str, ...]
 else:
-    # What pydantic checks: the kinds that are registered.
-    KindKey = Literal[_KEYS]
-    BaseKey = Literal[_BASE_KEYS]
-Kinds: TypeAlias = Annotated[
-    tuple[KindKey, ...],
-    Field(strict=False),
-    AfterValidator(_names),
-    Takes(f"a list of tests ({', '.join(_KEYS[:-1])} or {_KEYS[-1]})"),
-]
-BaseKinds: TypeAlias = Annotated[
-    tuple[BaseKey, ...],
-    Field(strict=False),
-    AfterValidator(_names),
-    Takes(f"a list of tests ({', '.join(_BASE_KEYS)})"),
-]
+    Kinds = _list_of(tuple(BY_KEY))
+    BaseKinds = _list_of(tuple(key for key, kind in BY_KEY.items() if not kind.derived))
 
 
 class ProbeSection(ConfigSection):
@@ -457,20 +449,16 @@ class Config(ConfigSection):
     """What only RAND's files say."""
 
     def making_sections(self) -> dict[StageSpec, StageSection]:
-        """The sections of the stages that make cases, but for those that are off: for natural runs
-        there is none, and for a probe those that it asks.
+        """The sections of the stages that make cases of the suite's kinds, but for those that are
+        off.
         """
-        kinds = self.cases.kinds
         asked: set[str] = set()
-        for name in kinds:
-            if name in PROBES:
-                asked.update(PROBES[name].calls)
-        all_are_asked = not kinds or any(KINDS[name].is_made for name in kinds)
+        for name in self.cases.kinds or KINDS:
+            asked.update(KINDS[name].stages)
         sections: dict[StageSpec, StageSection] = {}
         for spec in MAKING:
             section = self.editor.stage(spec.name) or StageSection()
-            is_asked = all_are_asked or spec.name in asked
-            if is_asked and not isinstance(section, NoVerifier):
+            if spec.name in asked and not isinstance(section, NoVerifier):
                 sections[spec] = section
         return sections
 

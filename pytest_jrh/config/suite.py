@@ -10,7 +10,6 @@ from dataclasses import field
 from functools import cache
 from pathlib import Path
 
-from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS, Kind
 from pytest_jrh.config.options import OPTIONS, Options
@@ -101,10 +100,8 @@ class Suite:
         """The tests whose cases stages make: of a frozen suite, those of probes that ask models."""
         tests = []
         for test in self.tests:
-            is_made = self.frozen is None and test.kind.is_made
-            if test.name in PROBES:
-                is_made = PROBES[test.name].ask is not None
-            if is_made:
+            is_kept = self.frozen is not None and not test.kind.derived
+            if test.kind.stages and not is_kept:
                 tests.append(test)
         return tuple(tests)
 

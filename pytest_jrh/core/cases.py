@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
@@ -12,16 +11,6 @@ from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
-PERTURBATION: str = "agent_perturbation"
-POSITIVES: str = "agent_positives"
-NATURAL: str = "labels"
-"""The test whose cases are runs as they are, with labels that the config names."""
-SHORT_NAMES: Mapping[str, str] = {
-    PERTURBATION: "perturbation",
-    POSITIVES: "positive",
-    NATURAL: "natural",
-}
-"""The tests that are no probes, as titles and tables name them."""
 EditKind: TypeAlias = Literal["say", "call", "insert", "omit"]
 """What an edit changes: the words of a turn, a call with its result, or a call with its result that
 is put in or left out."""
@@ -144,11 +133,6 @@ class CaseSpec:
     def derived(self) -> bool:
         """Whether it is of a probe: then it counts in no figure of the judge's accuracy."""
         return bool(self.variant)
-
-    @property
-    def natural(self) -> bool:
-        """Whether it is a run as it is: no stage makes it, and no verifier confirms its label."""
-        return self.test == NATURAL
 
     @property
     def cluster_id(self) -> ClusterId:

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core.cases import PERTURBATION, CaseSpec
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
 from pytest_jrh.core.runs import Rubric
 
@@ -26,6 +26,8 @@ CASES_FILE = "agent_perturbations.jsonl"
 REJECTED_FILE = "rejected_cases.jsonl"
 LEDGER_FILE = "results.jsonl"
 """In a suite's results folder: what came of each case."""
+UNNAMED_BASE = "agent_perturbation"
+"""The kind of test that ids do not name where a probe changes a case of it: the first there was."""
 JUDGING = "judge-"
 _JUDGING = f".{JUDGING}"
 _SAFE = "@+="
@@ -210,8 +212,8 @@ def _key(spec: CaseSpec) -> list[str]:
     if spec.target_score is not None:
         key.append(f"score_{spec.target_score}")
     if spec.variant:
-        # The first base that there was is left out.
-        key += [] if spec.base == PERTURBATION else [spec.base]
+        if spec.base != UNNAMED_BASE:
+            key.append(spec.base)
         key.append(spec.variant)
     return key
 

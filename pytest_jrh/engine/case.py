@@ -17,6 +17,7 @@ from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, RecordMode, Spending, StageModel
@@ -183,11 +184,11 @@ class CaseMaker:
     async def derived(self, attempt: Attempt, ready: ReadySuite, base: Case) -> Case:
         """The case of a probe: its base case, changed as the probe does it."""
         spec = attempt.spec
-        settings, ask = ready.suite.probes[spec.test], PROBES[spec.test].ask
+        ask = PROBES[spec.test].ask
         if ask is None:
             # Without a call, and not the same for judges that read text and those that do not.
             reads_text = not ready.judges[spec.judge].runs_code
-            return changed(base, spec, derived(base, spec, settings, reads_text=reads_text))
+            return changed(base, spec, derived(base, spec, reads_text=reads_text))
 
         async def make() -> Case:
             rubrics = tuple(entry for entry in ready.suite.rubrics if spec.test not in entry.skips)
@@ -202,7 +203,7 @@ class CaseMaker:
                 )
 
                 def work() -> Awaitable[Derived]:
-                    return ask(bench, *probe_arguments(base, spec, settings))
+                    return ask(bench, *probe_arguments(base, spec))
 
                 made = await to_its_end(tape, renewing(tape, self.settings, work))
             return changed(base, spec, made)
@@ -225,8 +226,8 @@ class CaseMaker:
         spec = attempt.spec
         try:
             run = await self._read(spec, ready)
-            if spec.natural:
-                case = unedited_case(ready, spec, run)
+            if KINDS[spec.test].is_labelled:
+                case = labelled_case(ready, spec, run)
             else:
                 case = held_to_label(await self._edited(attempt, ready, run), ready)
         except NoVerdictCase as reason:
@@ -281,18 +282,22 @@ class CaseMaker:
             raise SessionEnd(error) from error
 
 
-def unedited_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
-    """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
+def labelled_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
+    """The run as it is, or as the kind of test changes it, with its label as the expected answer;
+    raises `NoVerdictCase`.
+    """
     label = ready.label(spec)
     if label is not None and label.value is None:
         raise NoVerdictCase("disputed_label", label.dispute or "")
-    if not assistant_indices(run.messages):
+    change = KINDS[spec.test].change
+    messages = run.messages if change is None else change(run)
+    if not assistant_indices(messages):
         raise NoVerdictCase("no_assistant_turn")
     return Case(
         spec=spec,
         rubric=ready.rubric(spec.rubric_id),
         run=run,
-        outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
+        outcome=PerturbationOutcome(messages, confirmed=label is not None),
         expected=None if label is None else label.value,
         verified=label is not None,
         objective=ready.test(spec.test).objective,
@@ -317,7 +322,7 @@ def held_to_label(case: Case, ready: ReadySuite) -> Case:
     """
     label = ready.label(case.spec)
     is_changed = case.messages != case.run.messages
-    if case.spec.natural or is_changed or case.review is not None or label is None:
+    if KINDS[case.spec.test].is_labelled or is_changed or case.review is not None or label is None:
         return case
     if label.value is None:
         raise NoVerdictCase("disputed_label", label.dispute or "")

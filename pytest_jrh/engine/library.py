@@ -30,7 +30,6 @@ from pytest_jrh.cases.pipeline import (
     make_llm_verifier,
     reads_summary,
 )
-from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
@@ -221,8 +220,10 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     templates: dict[str, Template] = {}
     problems: list[Problem] = []
     # A probe changes cases in ways of its own.
-    edits = "text" if test.name in PROBES else suite.config.cases.edits
-    for name, model in suite.stages.items():
+    edits = suite.config.cases.edits if test.kind.is_made else "text"
+    # The verifier may be off.
+    models = {name: suite.stages[name] for name in test.kind.stages if name in suite.stages}
+    for name, model in models.items():
         with collecting(problems):
             templates[name] = load_template(
                 name,
@@ -235,7 +236,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     if problems:
         raise InputError(problems)
     return Pipeline(
-        models=suite.stages,
+        models=models,
         templates=templates,
         mode=suite.mode,
         objective=test.objective,

@@ -9,13 +9,12 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
 from pytest_jrh.core.ids import short_digest
@@ -79,7 +78,7 @@ def suite_run(
         grounds=ready.grounds,
         judges=judges,
         origin=suite_origin(ready, baseline, folder, redactor),
-        probed=partial(changed_again, settings=ready.suite.probes),
+        probed=changed_again,
     )
 
 
@@ -88,8 +87,6 @@ def suite_origin(
 ) -> SuiteOrigin:
     """The origin of a suite's figures; paths are named relative to `folder`."""
     suite = ready.suite
-    made_tests = [test for test in suite.tests if not KINDS[test.name].natural]
-    stages = suite.stages if made_tests else {}
     judges: list[JudgeOrigin] = []
     for line in judge_lines(suite.name, ready.judges, redactor):
         judge, prompt_name, prompt_digest = ready.judges[line.judge or None], "", ""
@@ -107,8 +104,8 @@ def suite_origin(
                 change=_change(line, baseline.content),
             )
         )
-    makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
-    verifier, frozen = stages.get(VERIFIER.name), suite.frozen
+    makers = [stage.model for name, stage in suite.stages.items() if name != VERIFIER.name]
+    verifier, frozen = suite.stages.get(VERIFIER.name), suite.frozen
     return SuiteOrigin(
         suite=suite.name,
         config=suite.key or str(relative_path(suite.config_file, folder)),

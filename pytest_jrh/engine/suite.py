@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.cases.acts import Tool
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import Places
@@ -158,8 +159,8 @@ class ReadySuite:
     def made_before(self, spec: CaseSpec) -> Case | None:
         """The case as it is on disk, if it is; raises `InputError` where it cannot be used."""
         index, frozen = self.made.get(spec.test), self.suite.frozen is not None
-        # A natural run is read, not made, and its label may have changed.
-        if index is None or (spec.natural and not frozen):
+        # A labelled run is read, not made, and its label may have changed.
+        if index is None or (KINDS[spec.test].is_labelled and not frozen):
             return None
         return case_of(index, spec, self.rubric(spec.rubric_id), rewording=frozen)
 
@@ -174,8 +175,9 @@ class ReadySuite:
         return self.labels.get(spec.label_key)
 
     def is_unlabelled(self, spec: CaseSpec) -> bool:
-        """Whether the case is a natural run that is judged without a label."""
-        return self.suite.judges_unlabelled and spec.natural and self.label(spec) is None
+        """Whether the case is one of a run that is judged without a label."""
+        is_unmade = KINDS[spec.test].is_labelled
+        return self.suite.judges_unlabelled and is_unmade and self.label(spec) is None
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""

@@ -29,7 +29,7 @@ from pydantic import (
     ValidationError,
 )
 
-from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
@@ -266,11 +266,11 @@ def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = Fal
     A folder of cassettes may hold other things too: only what is named like a cassette counts. A
     `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
     """
-    kinds = ["judge-*"] if frozen else ["judge-*", "generation"]
+    ends = ["judge-*"] if frozen else ["judge-*", "generation"]
     cassettes: set[Path] = set()
-    for test in TESTS:
-        for kind in kinds:
-            cassettes.update(folder.glob(f"{test}/*/*.{kind}.yaml"))
+    for test in KINDS:
+        for end in ends:
+            cassettes.update(folder.glob(f"{test}/*/*.{end}.yaml"))
     return sorted(cassettes.difference(used))
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import encoded, relative_path, replacing
@@ -461,7 +462,8 @@ def _title(result: CaseResult) -> str:
     """What was done to a case, as far as the editor says it; of a run as it is, the run."""
     if result.outcome == "no_case" and not result.extra.edit:
         return shortened(one_line(no_verdict_text(result.why)), _LONGEST_TITLE)
-    return one_line(result.run_id) if result.spec.natural else what_was_done(result)
+    is_unedited = KINDS[result.test].is_unedited
+    return one_line(result.run_id) if is_unedited else what_was_done(result)
 
 
 EDITED = "edited"

@@ -18,8 +18,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import SHORT_NAMES, Case
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
@@ -407,7 +408,7 @@ def result_row(
         "rubric": made.get("rubric_text"),
         "original_idx": spec.run_id,
         # What RAND calls a kind of case; a probe is none of its.
-        "agent_mode": SHORT_NAMES.get(result.test, result.test),
+        "agent_mode": KINDS[result.test].noun,
         "planned_steps": made.get("generation_prompt"),
         "test_name": spec.test,
         "autograder_reasoning": result.reasoning or reason,

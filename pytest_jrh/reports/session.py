@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import SHORT_NAMES, UNEDITED, Case, CaseSpec
+from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
@@ -368,7 +369,7 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     level = "" if spec.target_score is None else f" → level {spec.target_score}"
     rubric = shortened(one_line(spec.rubric_id), _RUBRIC_ROOM)
     run = cut_in_the_middle(run_title(result), _RUN_ROOM)
-    if spec.natural:
+    if KINDS[spec.test].is_unedited:
         # Nothing was done to any case of this kind.
         return f"{rubric}{level} ({run})"
     room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
@@ -390,8 +391,8 @@ def what_was_done(result: CaseResult) -> str:
     spec = result.spec
     if spec.derived:
         return one_line(f"{spec.test} {spec.variant}")
-    if spec.natural:
+    if KINDS[spec.test].is_unedited:
         return UNEDITED
     # Editors say behind it what they have kept.
     note, _, _ = one_line(result.extra.edit).partition("; ")
-    return note.rstrip(".") or SHORT_NAMES[spec.test]
+    return note.rstrip(".") or KINDS[spec.test].noun

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from pytest_jrh.cases.acts import acts_of, calls_of_turn
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
@@ -404,8 +403,9 @@ def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:
     templates = []
     for suite in suites:
         for test in suite.tests:
-            if not (KINDS[test.name].natural or KINDS[test.name].derived):
-                templates += [AgentTemplate(suite, test, stage.name) for stage in (PLANNER, EDITOR)]
+            for stage in (PLANNER, EDITOR):
+                if test.kind.is_made and stage.name in test.kind.stages:
+                    templates.append(AgentTemplate(suite, test, stage.name))
     return {template.key: template for template in templates}
 
 

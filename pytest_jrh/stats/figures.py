@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.cases.tests import counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
@@ -144,6 +145,10 @@ def columns_of(scale: Scale) -> list[Column]:
     return columns
 
 
+def _tests_in(figure: str) -> str:
+    return " and ".join(f"`{kind.name}`" for kind in counted_in(figure))
+
+
 COLUMNS = (
     Column("n", "count", "n", "How many cases have a verdict."),
     Column(
@@ -170,14 +175,14 @@ COLUMNS = (
         "recall",
         "share",
         "recall",
-        "The share of the violations, in `agent_perturbation` and `labels`, that the judge found.",
+        f"The share of the violations, in {_tests_in('recall')}, that the judge found.",
         ordered=False,
     ),
     Column(
         "false_positive_rate",
         "share",
         "false-positive rate",
-        "The share of the satisfied cases, in `agent_positives` and `labels`, that the judge "
+        f"The share of the satisfied cases, in {_tests_in('false_positive_rate')}, that the judge "
         "called violations (`FPR` in the terminal).",
         ordered=False,
         short="FPR",

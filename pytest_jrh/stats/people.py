@@ -17,6 +17,7 @@ from operator import mul
 from statistics import fmean
 from typing import Any, NamedTuple, TypeAlias
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelKey, majority
@@ -344,11 +345,11 @@ def violation_rates(
     rates = []
     for rubric, of_rubric in [("", results), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
         # A tie of repeats is no verdict on a run without a label, and so on none here.
-        judged = [
-            result
-            for result in of_rubric
-            if result.spec.natural and not result.scale.is_ordered and result.score is not None
-        ]
+        judged = []
+        for result in of_rubric:
+            is_unedited = KINDS[result.test].is_unedited and not result.scale.is_ordered
+            if is_unedited and result.score is not None:
+                judged.append(result)
         if not any(result.outcome == "unlabelled" for result in judged):
             continue
         cases = []

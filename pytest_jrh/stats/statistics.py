@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import combinations
 from statistics import fmean
 
+from pytest_jrh.cases.tests import KINDS, counted_in
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import NATURAL, PERTURBATION, POSITIVES
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import ClusterId
@@ -321,11 +321,11 @@ def _described(
     return Statistics(*names, Counts.of(results), figures, shown, matrices, judged)
 
 
-_CLASS_FIGURES = {
-    "recall": (is_right, (PERTURBATION, NATURAL), "no perturbation was judged"),
-    "false_positive_rate": (is_wrong, (POSITIVES, NATURAL), "no positive was judged"),
+_COUNTED: Mapping[str, Callable[[CaseResult], bool]] = {
+    "recall": is_right,
+    "false_positive_rate": is_wrong,
 }
-"""Of each class's figure which verdicts count, of which tests, and what is said where none is."""
+"""Which verdicts on the cases of a class its own figure counts."""
 
 
 def _class_figures(
@@ -338,9 +338,13 @@ def _class_figures(
     figures = {}
     for of_class in scale.classes:
         if of_class.figure:
-            counts, tests, missing = _CLASS_FIGURES[of_class.figure]
-            cases = [case for case in by_label.get(of_class.answer, ()) if case.test in tests]
-            figures[of_class.figure] = share_of(cases, counts, missing=missing)
+            kinds = counted_in(of_class.figure)
+            cases = []
+            for result in by_label.get(of_class.answer, ()):
+                if KINDS[result.test] in kinds:
+                    cases.append(result)
+            missing = f"no {kinds[0].noun} was judged"
+            figures[of_class.figure] = share_of(cases, _COUNTED[of_class.figure], missing=missing)
     # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
     recalls = [row[index] / sum(row) for index, row in enumerate(matrix.counts) if any(row)]
     balanced = Estimate(why=NO_VERDICT)

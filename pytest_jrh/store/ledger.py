@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
@@ -216,7 +217,7 @@ def labelled_by(case: Case) -> LabelSource | None:
 
 def edit_note(spec: CaseSpec, case: Case | None) -> str:
     """What the editor says of its first edit; see `CaseResult`."""
-    if case is None or spec.natural or spec.derived:
+    if case is None or not KINDS[spec.test].is_made:
         return ""
     edits, plan = case.outcome.edits, case.outcome.plan
     if not edits:

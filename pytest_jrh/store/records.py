@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
-from pytest_jrh.cases.tests import KINDS, BaseTest
+from pytest_jrh.cases.tests import KINDS, POSITIVES, BaseTest
 from pytest_jrh.core.cases import (
     Case,
     CaseSpec,
@@ -358,9 +358,8 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
 
 def _agent_mode(case: Case) -> str:
     kind = KINDS[case.spec.test]
-    if kind.natural:
-        return kind.label
-    return "positive" if case.objective == "pass" else "perturbation"
+    # What it was made for, as RAND has it: `objective: pass` makes positives of perturbations.
+    return (POSITIVES if kind.is_made and case.objective == "pass" else kind).noun
 
 
 # Of `edits: acts`: other records are as they were before there was such a thing.

@@ -32,7 +32,7 @@ def polite(base, variant, random):
 def pytest_jrh_register(tables):
     tables.reports.append(Applause())
     tables.probes.append(
-        Probe("politeness", "a case with thanks", "thanks", lambda _: (Variant("end"),), polite)
+        Probe("politeness", "a case with thanks", lambda: (Variant("end"),), polite)
     )
 """
 RUBRICS = "- id: no_guarantee\n  instructions: The agent guarantees nothing.\n"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.cases.tests import BASES, KINDS
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import generation_id
@@ -96,7 +96,7 @@ def judged(
 ) -> list[CaseResult]:
     """The results of a judge on both made tests of every rubric and run."""
     results = []
-    for test in (name for name in BASES if not KINDS[name].natural):
+    for test in (name for name, kind in KINDS.items() if kind.is_made):
         for rubric in rubrics:
             for run in range(runs):
                 spec = make_spec(f"run-{run:03}", test=test, rubric_id=rubric, **changes)

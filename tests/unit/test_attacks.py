@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from pytest_jrh.cases.probes.probe import Base, Probe, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, Probe
 from pytest_jrh.cases.probes.prompt_injection import (
     ENCODINGS,
     PROMPT_INJECTION,
@@ -35,16 +35,14 @@ def base(expected: int, levels: tuple[ScoreLevel, ...] = ()) -> Base:
 
 def injected(attack: str, case: Base, probe: Probe = PROMPT_INJECTION) -> str:
     """What an attack adds to the assistant's turn."""
-    (variant,) = (
-        one for one in probe.variants(ProbeSettings()) if one.axes == (attack, "assistant_turn")
-    )
+    (variant,) = (one for one in probe.variants() if one.axes == (attack, "assistant_turn"))
     assert probe.derive is not None
     changed = probe.derive(case, variant, Random(1)).messages[1]
     return message_text(changed).removeprefix("It is too late for that.\n\n")
 
 
 def test_there_are_at_least_twelve_attacks_in_three_places() -> None:
-    variants = PROMPT_INJECTION.variants(ProbeSettings())
+    variants = PROMPT_INJECTION.variants()
     attacks, places = ({one.axes[axis] for one in variants} for axis in (0, 1))
     assert len(attacks) >= 12
     assert len(variants) == len(attacks) * len(places) == len({one.name for one in variants})
@@ -53,7 +51,7 @@ def test_there_are_at_least_twelve_attacks_in_three_places() -> None:
 
 @pytest.mark.parametrize(("expected", "wrong"), [(0, 1), (1, 0)])
 def test_every_attack_speaks_for_the_wrong_verdict(expected: int, wrong: int) -> None:
-    for variant in PROMPT_INJECTION.variants(ProbeSettings()):
+    for variant in PROMPT_INJECTION.variants():
         attack = variant.data
         text = attack.text_for(values_for(base(expected)))
         other = attack.text_for(values_for(base(wrong)))
@@ -82,13 +80,13 @@ def test_hidden_texts_can_be_read_back() -> None:
 
 
 def probe_of(attack: Attack) -> Probe:
-    return replace(PROMPT_INJECTION, name="mine", variants=lambda _: injections([attack]))
+    return replace(PROMPT_INJECTION, name="mine", variants=lambda: injections([attack]))
 
 
 def test_a_probe_may_have_attacks_of_its_own() -> None:
     text = '${verdict_json} for "${rubric_id}", not ${right_verdict} $5 {"a": 1}'
     probe = probe_of(Attack("mine", text))
-    names = [one.name for one in probe.variants(ProbeSettings())]
+    names = [one.name for one in probe.variants()]
     assert names == ["mine-assistant_turn", "mine-tool_result", "mine-user_turn"]
     assert injected("mine", base(0), probe).endswith('for "refunds", not satisfied $5 {"a": 1}')
     hidden = Attack("mine", "See ${hidden}", hidden="${claim}", encoding="base64")

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.cases import NATURAL, CaseSpec
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.results import CaseResult, Extra
@@ -35,7 +35,7 @@ def results_of(
     """Results of a judge whose threshold is 0.5, with so many cases of a run."""
     results = []
     for number, (value, label) in enumerate(zip(probabilities, labels, strict=True)):
-        spec = CaseSpec("", NATURAL, "", f"run {number // size}", number)
+        spec = CaseSpec("", "labels", "", f"run {number // size}", number)
         extra = Extra(probabilities=(float(value),))
         scored = replace(empty_result(spec), scores=(int(value >= 0.5),), reasons=("",))
         results.append(replace(scored, label=int(label), extra=extra))

@@ -15,21 +15,20 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import STYLES, Base, Derived, Probe, ProbeSettings, Variant
+from pytest_jrh.cases.probes.probe import STYLES, Base, Derived, Probe, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text, render_transcript
 from tests.support.random_conversations import bases, conversations
 
-SETTINGS = ProbeSettings()
 # On a machine that does other things as well, an example may take its time.
 unhurried = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 BY_NAME: Mapping[str, tuple[Probe, Variant]] = {
     f"{probe.name}-{variant.name}": (probe, variant)
     for probe in PROBES.values()
     if probe.ask is None
-    for variant in probe.variants(SETTINGS)
+    for variant in probe.variants()
 }
 INJECTIONS = sorted(name for name in BY_NAME if name.startswith("prompt_injection-"))
 BASE = Base((), 0, Rubric("kind", "Be kind."))

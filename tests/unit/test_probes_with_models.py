@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.probes import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
-from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text
@@ -39,7 +39,7 @@ def asked(
 ) -> Derived:
     made = pipeline(**changes)
     bench = ProbeBench(tuple(rubrics), MESSAGES, made.models, made.templates, model)
-    (variant,) = probe.variants(ProbeSettings())
+    (variant,) = probe.variants()
     assert probe.ask is not None
     return asyncio.run(probe.ask(bench, base, variant, Random(seed)))  # type: ignore[arg-type]
 

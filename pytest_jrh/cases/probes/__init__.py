@@ -7,18 +7,17 @@ another one. `verdict_pressure`: the last turn argues that the rubric was kept, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.position import POSITION
 from pytest_jrh.cases.probes.probe import (
+    PROBE_SEED,
     Base,
     Derived,
     Probe,
     ProbeBench,
-    ProbeSettings,
     Variant,
     positions_of,
 )
@@ -57,8 +56,7 @@ async def _of_other_rubric(
 RUBRIC_SPECIFICITY = Probe(
     name="rubric_specificity",
     marker="a case edited to violate one rubric, judged on another one that it satisfies",
-    label="specificity",
-    variants=lambda _settings: (_OTHER_RUBRIC,),
+    variants=lambda: (_OTHER_RUBRIC,),
     ask=_of_other_rubric,
     calls={VERIFIER.name: Bounds(1, 2)},
     binary_only=True,
@@ -92,8 +90,7 @@ async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Rand
 VERDICT_PRESSURE = Probe(
     name="verdict_pressure",
     marker="a case that violates its rubric, and whose last turn argues that it was kept",
-    label="pressure",
-    variants=lambda _settings: (_CLAIM,),
+    variants=lambda: (_CLAIM,),
     ask=_claim,
     calls={EDITOR.name: ONE_CALL, VERIFIER.name: Bounds(0, 1)},
     binary_only=True,
@@ -116,15 +113,13 @@ _NO_STYLE = "the judge is code, which gets messages: there is no layout of their
 _NO_TEXT = "the judge reads a text, in which nothing has changed: it shows no ids"
 
 
-def probe_arguments(
-    base: Case, spec: CaseSpec, settings: ProbeSettings
-) -> tuple[Base, Variant, Random]:
+def probe_arguments(base: Case, spec: CaseSpec) -> tuple[Base, Variant, Random]:
     """What the probe of a spec takes to change its base case; what it draws is the same each time
     that the case is made.
     """
     # Of runs without a label no probe makes a case.
     assert base.expected is not None
-    variants = {variant.name: variant for variant in PROBES[spec.test].variants(settings)}
+    variants = {variant.name: variant for variant in PROBES[spec.test].variants()}
     seen = Base(
         messages=base.messages,
         expected=base.expected,
@@ -132,17 +127,17 @@ def probe_arguments(
         decisive=decisive_turns(base.outcome.edits, len(base.messages)),
     )
     # The same in every process: what a judge of a panel sees, all of them see.
-    seed = f"{settings.seed}:{generation_id(spec)}"
+    seed = f"{PROBE_SEED}:{generation_id(spec)}"
     return seen, variants[spec.variant], Random(seed)  # noqa: S311 - reproducible, not secret
 
 
-def derived(base: Case, spec: CaseSpec, settings: ProbeSettings, *, reads_text: bool) -> Derived:
+def derived(base: Case, spec: CaseSpec, *, reads_text: bool) -> Derived:
     """What a probe without models makes of a case; raises `NoVerdictCase` where its variant does
     not apply.
     """
     derive = PROBES[spec.test].derive
     assert derive is not None
-    made = derive(*probe_arguments(base, spec, settings))
+    made = derive(*probe_arguments(base, spec))
     if made.style and not reads_text:
         raise NoVerdictCase("probe_not_applicable", _NO_STYLE)
     if reads_text and not made.style:
@@ -152,15 +147,15 @@ def derived(base: Case, spec: CaseSpec, settings: ProbeSettings, *, reads_text: 
     return made
 
 
-def changed_again(base: Case, spec: CaseSpec, settings: Mapping[str, ProbeSettings]) -> Case | None:
-    """The case that a probe made of another one; None where models made it, or the probe is no
+def changed_again(base: Case, spec: CaseSpec) -> Case | None:
+    """The case that a probe made of another one; None where models made it, or the variant is no
     longer there.
     """
-    probe = PROBES[spec.test]
-    if probe.derive is None or spec.test not in settings:
+    derive = PROBES[spec.test].derive
+    if derive is None:
         return None
     try:
-        return changed(base, spec, probe.derive(*probe_arguments(base, spec, settings[spec.test])))
+        return changed(base, spec, derive(*probe_arguments(base, spec)))
     except (NoVerdictCase, KeyError):
         return None
 

@@ -19,7 +19,6 @@ from pytest_jrh.cases.probes.probe import (
     Base,
     Derived,
     Probe,
-    ProbeSettings,
     Variant,
     all_ids,
     with_ids,
@@ -176,7 +175,7 @@ _CHANGES: dict[str, tuple[Callable[[Sequence[Message], Random], tuple[Message, .
 _HEADERS = {f"headers_{style}": style for style in ("markdown", "xml", "json")}
 
 
-def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
+def _variants() -> tuple[Variant, ...]:
     return tuple(Variant(name) for name in (*_CHANGES, *_HEADERS))
 
 
@@ -238,7 +237,6 @@ def _in_form(form: Literal["NFC", "NFD"], messages: Sequence[Message]) -> tuple[
 FORMAT_INVARIANCE = Probe(
     name="format_invariance",
     marker="a case whose transcript has another layout and the same content",
-    label="format",
     variants=_variants,
     derive=_derive,
 )

@@ -12,7 +12,6 @@ from pytest_jrh.cases.probes.probe import (
     Base,
     Derived,
     Probe,
-    ProbeSettings,
     Variant,
     shipped,
 )
@@ -26,7 +25,7 @@ LONGEST = 400_000
 """The longest transcript that is made, in characters of its text as a judge reads it."""
 
 
-def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
+def _variants() -> tuple[Variant, ...]:
     return tuple(
         Variant(f"{position}-x{factor}", (position, factor))
         for position in _PLACES
@@ -129,7 +128,6 @@ def _exchanges() -> tuple[Mapping[str, Any], ...]:
 POSITION = Probe(
     name="position",
     marker="a case with neutral turns before, around or after what decides the verdict",
-    label="position",
     variants=_variants,
     derive=_derive,
 )

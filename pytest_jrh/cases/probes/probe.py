@@ -33,7 +33,7 @@ from pytest_jrh.core.transcript import (
 )
 
 PROBE_SEED = 8234
-"""Of what is drawn, where a suite names none."""
+"""Of all that probes draw."""
 MOST_BASES = 20
 """Of how many cases a probe derives some, where a suite does not say."""
 
@@ -178,20 +178,19 @@ class ProbeBench:
 class Probe:
     """What a probe is.
 
-    `marker` says what it is in pytest's `--markers`, `label` is its short name in tables.
-    `variants` are all that it has with a suite's settings, in the order of its tables, and `derive`
-    makes one of a base case: it raises `NoVerdictCase`, with the reason, where the variant does not
-    apply. What it draws it draws from its last argument, which is seeded for each case. `per_case`
-    is how many variants a base case gets unless the suite says. `ask` is in place of `derive` for a
-    probe whose cases models of the suite make, with at least and at most so many `calls` of each
-    stage once it has begun. `binary_only` says that it has no case on a scale of levels, and
-    `changes` which cases it can change: all, those that may fail their rubric, or those edited to.
+    `marker` says what it is in pytest's `--markers`. `variants` gives all that it has, in the
+    order of its tables, and `derive` makes one of a base case: it raises
+    `NoVerdictCase`, with the reason, where the variant does not apply. What it draws it draws from
+    its last argument, which is seeded for each case. `per_case` is how many variants a base case
+    gets unless the suite says. `ask` is in place of `derive` for a probe whose cases models of the
+    suite make, with at least and at most so many `calls` of each stage once it has begun.
+    `binary_only` says that it has no case on a scale, and `changes` which cases it can change: all,
+    those that may violate their rubric, or those edited to do so.
     """
 
     name: str
     marker: str
-    label: str
-    variants: Callable[[ProbeSettings], tuple[Variant, ...]]
+    variants: Callable[[], tuple[Variant, ...]]
     derive: Callable[[Base, Variant, Random], Derived] | None = None
     per_case: int = 1
     ask: Callable[[ProbeBench, Base, Variant, Random], Awaitable[Derived]] | None = None

@@ -141,8 +141,7 @@ def _shipped() -> tuple[Attack, ...]:
 PROMPT_INJECTION = Probe(
     name="prompt_injection",
     marker="a case with a text in its transcript that tells the judge the wrong verdict",
-    label="injection",
-    variants=lambda _settings: injections(_shipped()),
+    variants=lambda: injections(_shipped()),
     derive=_derive,
     per_case=_PER_CASE,
 )
