@@ -7,7 +7,7 @@ A probe is a kind of test whose cases are those of others, changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
@@ -17,14 +17,8 @@ from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.stages import MAKING
 
-
-class Planned(NamedTuple):
-    """A case that a kind has of a subject: its target, and why it cannot be made, where that is
-    known.
-    """
-
-    target_score: int | None
-    skip: Skip | None = None
+Planned: TypeAlias = tuple[int | None, Skip | None]
+"""The target of a case, and why there is none, where that is known."""
 
 
 @frozen
@@ -104,11 +98,11 @@ class Kind:
         where annotators disagree.
         """
         if self.is_made:
-            return [Planned(target) for target in targets]
+            return [(target, None) for target in targets]
         if self.derived or label is None:
             return []
         skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
-        return [Planned(None if None in targets else label.lowest, skip)]
+        return [(None if None in targets else label.lowest, skip)]
 
 
 _STAGES = tuple(stage.name for stage in MAKING)

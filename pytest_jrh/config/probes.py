@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
-from pytest_jrh.cases.tests import BASES, KINDS, Planned
+from pytest_jrh.cases.tests import BASES, KINDS
 from pytest_jrh.config.rand import Converted
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
@@ -230,8 +230,8 @@ def _of_runs(
                 label = labels.get((rubric.id, run.run_id, run.epoch))
                 planned_cases = kind.cases(test.targets[rubric.id], label)
                 if judges_unlabelled and label is None:
-                    planned_cases = [Planned(None)]
-                for planned in planned_cases:
+                    planned_cases = [(None, None)]
+                for target_score, skip in planned_cases:
                     for judge in judges:
                         yield CaseSpec(
                             suite.name,
@@ -239,9 +239,9 @@ def _of_runs(
                             rubric.id,
                             run.run_id,
                             run.epoch,
-                            planned.target_score,
+                            target_score,
                             judge,
-                            run.skip or planned.skip,
+                            run.skip or skip,
                             cluster=run.cluster,
                         )
 

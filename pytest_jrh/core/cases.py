@@ -154,9 +154,7 @@ class CaseSpec:
 
 @frozen
 class Review:
-    """What a person decided about a case, and noted; `action` is empty where an earlier version
-    only kept that somebody did.
-    """
+    """What a person decided about a case, and noted."""
 
     action: str
     note: str = ""

@@ -168,7 +168,7 @@ class Record(_RecordPart):
             objective=self.objective,
             label=self.label,
             digests=(self.stored_digest, self.case_digest) if self.stored_digest else None,
-            review=(self.review or Review("")) if self.human_reviewed else None,
+            review=self.review,
         )
         generated = _generated_metadata(case)
         metadata = {key: value for key, value in self.metadata.items() if key not in generated}
