@@ -16,7 +16,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from itertools import chain
 from typing import Any, TypeAlias
@@ -160,7 +160,7 @@ def _number_of_call(
     return None
 
 
-@dataclass(frozen=True)
+@frozen
 class Shape:
     """What JSON values look like: how many there are of each type, in words, and the shapes of the
     keys of objects and of the items of lists.

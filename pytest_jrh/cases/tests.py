@@ -78,8 +78,7 @@ class Kind:
 
     def folder(self, module: str) -> str:
         """The default folder of its cases, by the module's name."""
-        folder = f"outputs/{self.name}"
-        return folder if self.answer == "best" else f"{folder}/{module}"
+        return f"outputs/{self.name}" if self.answer == "best" else f"outputs/{self.name}/{module}"
 
     def targets(self, scale: Scale, wanted: Sequence[int]) -> tuple[int | None, ...]:
         """The targets of the rubric's scale that it makes cases for: of levels those that the

@@ -274,15 +274,15 @@ def _tests(
 ) -> tuple[SuiteTest, ...]:
     """The tests, each with the folder of its cases."""
     tests, judged = [], config.rand.judged
-    for kind, folder in folders.items():
-        targets = {}
+    for name, folder in folders.items():
+        kind, targets = KINDS[name], {}
         for rubric in rubrics:
-            targets[rubric.id] = KINDS[kind].targets(rubric.scale, config.cases.scores)
+            targets[rubric.id] = kind.targets(rubric.scale, config.cases.scores)
         test = SuiteTest(
-            name=kind,
-            objective=KINDS[kind].objective(config.rand.objective),
+            name=name,
+            objective=kind.objective(config.rand.objective),
             output_dir=folder,
-            evaluate=not judged or kind in judged or KINDS[kind].derived,
+            evaluate=not judged or name in judged or kind.derived,
             targets=targets,
         )
         tests.append(test)

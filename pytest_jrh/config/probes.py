@@ -44,7 +44,7 @@ def with_probes(
     for spec in specs:
         by_test.setdefault(spec.test, []).append(spec)
     for test in suite.tests:
-        if not KINDS[test.name].derived:
+        if not test.kind.derived:
             yield from by_test.get(test.name, ())
             continue
         settings = suite.probes[test.name]
@@ -218,7 +218,7 @@ def _of_runs(
         is_labelled = (run.run_id, run.epoch) in of_labels
         (labelled_runs if is_labelled else unlabelled_runs).append(run)
     for test in suite.tests:
-        kind = KINDS[test.name]
+        kind = test.kind
         sampled = _drawn_runs(suite, labelled_runs if kind.is_labelled else runs, recorded)
         judges_unlabelled = suite.judges_unlabelled and kind.is_labelled and test.evaluate
         if judges_unlabelled:

@@ -80,15 +80,10 @@ def _frozen(value: object) -> str | bool:
     return text
 
 
-def _names(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of kinds of tests that a config gives by their keys."""
-    return tuple(BY_KEY[key].name for key in keys)
-
-
 def _list_of(keys: tuple[str, ...]) -> Any:
-    """What pydantic checks of a list of kinds of tests."""
+    """What pydantic checks of a list of kinds of tests, which a config gives by their keys."""
     says = Takes(f"a list of tests ({', '.join(keys)})")
-    names = AfterValidator(_names)
+    names = AfterValidator(lambda written: tuple(BY_KEY[key].name for key in written))
     return Annotated[tuple[Literal[keys], ...], Field(strict=False), names, says]  # type: ignore[valid-type]
 
 

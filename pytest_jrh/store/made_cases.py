@@ -20,7 +20,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
@@ -368,7 +367,7 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
     sentences = []
     for test in suite.tests:
         for rubric in suite.rubrics:
-            if not KINDS[test.name].derived and (test.name, rubric.id) not in has_cases:
+            if not test.kind.derived and (test.name, rubric.id) not in has_cases:
                 sentences.append(
                     f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
                 )

@@ -172,16 +172,16 @@ _CHANGES: dict[str, tuple[Callable[[Sequence[Message], Random], tuple[Message, .
     "unicode": (_unicode, "no text of the run has letters with marks"),
 }
 """What each variant changes, and why it does not apply where nothing has changed."""
-_HEADERS = {f"headers_{style}": style for style in ("markdown", "xml", "json")}
+_HEADERS = [Variant(f"headers_{style}", style) for style in ("markdown", "xml", "json")]
 
 
 def _variants() -> tuple[Variant, ...]:
-    return tuple(Variant(name) for name in (*_CHANGES, *_HEADERS))
+    return (*map(Variant, _CHANGES), *_HEADERS)
 
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:
-    if variant.name in _HEADERS:
-        return Derived(base.messages, style=_HEADERS[variant.name])
+    if variant in _HEADERS:
+        return Derived(base.messages, style=variant.data)
     change, unchanged = _CHANGES[variant.name]
     try:
         messages = change(base.messages, random)
