@@ -17,9 +17,6 @@ from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.stages import MAKING
 
-Planned: TypeAlias = tuple[int | None, Skip | None]
-"""The target of a case, and why there is none, where that is known."""
-
 
 @frozen
 class Kind:
@@ -86,12 +83,15 @@ class Kind:
         """
         if self.answer == "best":
             return scale.targets[-1:]
-        if self.answer == "wanted" and wanted and scale.is_ordered:
+        if wanted and scale.is_ordered:
             return tuple(score for score in scale.targets if score in wanted)
         return scale.targets
 
-    def cases(self, targets: Sequence[int | None], label: Label | None) -> list[Planned]:
-        """The cases that it has of a run under a rubric, by the targets and the run's label.
+    def cases(
+        self, targets: Sequence[int | None], label: Label | None
+    ) -> list[tuple[int | None, Skip | None]]:
+        """The cases that it has of a run under a rubric, by the targets and the run's label: the
+        target of each, and why there is no case, where that is known.
 
         An ordinal case with the label of its run is named after that, and after the lowest one
         where annotators disagree.
@@ -131,13 +131,9 @@ LABELS = Kind(
     answer="label",
     figures=("recall", "false_positive_rate"),
 )
-KINDS: Mapping[str, Kind] = {
-    **{kind.name: kind for kind in (PERTURBATION, POSITIVES, LABELS)},
-    **{
-        name: Kind(name, name, name, probe.marker, "base", tuple(probe.calls))
-        for name, probe in PROBES.items()
-    },
-}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (PERTURBATION, POSITIVES, LABELS)}
+for _name, _probe in PROBES.items():
+    KINDS[_name] = Kind(_name, _name, _name, _probe.marker, "base", tuple(_probe.calls))
 BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
 """The kinds by what our configs call them."""
 BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)

@@ -168,7 +168,7 @@ def resolve_probes(
         number = len(chosen(probe, settings))
         if not section.variants:
             number = min(number, probe.per_case)
-        all_settings[name] = replace(settings, per_case=number or 1)
+        all_settings[name] = replace(settings, per_case=number)
     return all_settings
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import Json, KeyPath, Mistake, dotted, listed, printable, received
+from pytest_jrh.core.documents import Json, KeyPath, Mistake, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
@@ -236,10 +236,8 @@ def _keys_of_kinds(path: KeyPath, names: Any, mistakes: list[Mistake]) -> Any:
         return None
     known = tuple(KINDS)
     if not isinstance(names, list):
-        hint = f"write [{printable(names)}]" if isinstance(names, str) else None
-        mistakes.append(
-            Mistake(path, received(names, f"a list of tests ({', '.join(known)})"), hint)
-        )
+        message = received(names, f"a list of tests ({', '.join(known)})")
+        mistakes.append(Mistake(path, message))
         return None
     keys = []
     for index, name in enumerate(names):

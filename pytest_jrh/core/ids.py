@@ -162,7 +162,7 @@ class Recorded:
         where there are some.
         """
         names: dict[CaseSpec, frozenset[str]] = {}
-        for base in bases if self.variants else ():
+        for base in bases:
             of_probe = replace(base, test=probe, base=base.test, variant="any")
             case = _of_any_variant(_stem(cassette_path(Path(), of_probe, judging=False)), Path())
             if case in self.variants:

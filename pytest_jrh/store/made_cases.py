@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Case, CaseSpec
+from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
@@ -57,7 +57,7 @@ class RecordEntry(NamedTuple):
     spec: CaseSpec
     expected: int
     verified: bool
-    human_reviewed: bool
+    review: Review | None
     mode: Mode
     objective: Objective
     label: Label | None
@@ -167,7 +167,7 @@ def merge(
     else:
         entries = {**new.entries, **existing.entries}
         for case_id, entry in new.entries.items():
-            if entry.human_reviewed:
+            if entry.review is not None:
                 entries[case_id] = entry
     return RecordIndex(entries, existing.foreign)
 

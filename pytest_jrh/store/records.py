@@ -118,7 +118,6 @@ class Record(_RecordPart):
     case_digest: str
     sample_id: int | str
     notes: tuple[str, ...]
-    human_reviewed: bool = False
     review: Review | None = None
     shadowed_metadata: dict[str, Any] = {}
     stored_digest: str = ""

@@ -107,7 +107,7 @@ def test_our_files_have_our_words_for_kinds_of_tests(
             "labels",
             "",
             'got "labels"; must be a list of tests (agent_perturbation, agent_positives, labels,',
-            "write [labels]",
+            None,
         ),
         (
             "admin.perturbation_config.probes",
@@ -119,7 +119,7 @@ def test_our_files_have_our_words_for_kinds_of_tests(
     ],
 )
 def test_rands_files_have_rands_words_for_kinds_of_tests(
-    folder: Folder, key: str, value: object, place: str, message: str, hint: str
+    folder: Folder, key: str, value: object, place: str, message: str, hint: str | None
 ) -> None:
     problem = folder.problem(changed(key, value))
     assert (problem.key, problem.hint) == (f"{key}{place}", hint)

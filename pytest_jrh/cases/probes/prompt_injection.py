@@ -30,17 +30,13 @@ _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
 
 
-def _as_base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
 def _as_tags(text: str) -> str:
     """ASCII in the characters of Unicode's block of tags, which no font shows."""
     return "".join(chr(_TAG + ord(char)) if " " <= char <= "~" else "" for char in text)
 
 
 ENCODINGS: Mapping[str, Callable[[str], str]] = {
-    "base64": _as_base64,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "tags": _as_tags,
     "zero_width": _ZERO_WIDTH.join,
 }
@@ -108,7 +104,6 @@ _PLACES = {
 }
 """By its name: the role of a message that the text is put at the end of, and what there is where
 no message has it."""
-_PER_CASE = 4
 
 
 def injections(attacks: Iterable[Attack]) -> tuple[Variant, ...]:
@@ -143,5 +138,5 @@ PROMPT_INJECTION = Probe(
     marker="a case with a text in its transcript that tells the judge the wrong verdict",
     variants=lambda: injections(_shipped()),
     derive=_derive,
-    per_case=_PER_CASE,
+    per_case=4,
 )
