@@ -232,9 +232,9 @@ def convert(data: Json) -> Converted:
 
 def _keys_of_kinds(path: KeyPath, names: Any, mistakes: list[Mistake]) -> Any:
     """What we call the kinds of tests in a list of RAND's names; others are refused here."""
+    known = tuple(KINDS)
     if names is None:
         return None
-    known = tuple(KINDS)
     if not isinstance(names, list):
         message = received(names, f"a list of tests ({', '.join(known)})")
         mistakes.append(Mistake(path, message))

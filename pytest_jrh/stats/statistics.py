@@ -321,10 +321,7 @@ def _described(
     return Statistics(*names, Counts.of(results), figures, shown, matrices, judged)
 
 
-_COUNTED: Mapping[str, Callable[[CaseResult], bool]] = {
-    "recall": is_right,
-    "false_positive_rate": is_wrong,
-}
+_COUNTED = {"recall": is_right, "false_positive_rate": is_wrong}
 """Which verdicts on the cases of a class its own figure counts."""
 
 

@@ -349,16 +349,14 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
         "perturbed_idx": perturbed_idx(case.spec),
         "no_edits_required": not case.outcome.edits,
     }
+    kind = KINDS[case.spec.test]
+    if kind.is_made and case.objective == "pass":
+        # As RAND has it: with `objective: pass` edited runs are positives.
+        kind = POSITIVES
     if not case.scale.is_ordered:
-        return {**metadata, "agent_mode": _agent_mode(case)}
+        return {**metadata, "agent_mode": kind.noun}
     word = "" if case.expected is None else case.scale.words.get(case.expected, "")
     return {**metadata, "target_score": case.expected, "score_descriptor": word}
-
-
-def _agent_mode(case: Case) -> str:
-    kind = KINDS[case.spec.test]
-    # What it was made for, as RAND has it: `objective: pass` makes positives of perturbations.
-    return (POSITIVES if kind.is_made and case.objective == "pass" else kind).noun
 
 
 # Of `edits: acts`: other records are as they were before there was such a thing.
