@@ -113,7 +113,7 @@ class CheckedTable:
     table: VerdictTable
     session: Session
     judge_names: tuple[str, ...]
-    labels: VerdictTable | None = None
+    labels: VerdictTable | None
     earlier: VerdictTable | None = None
 
     @property

@@ -38,7 +38,7 @@ class _Item(NamedTuple):
 
     key: CaseKey
     turns: Sequence[Message]
-    digest: str = ""
+    digest: str
     rubric_text: str = ""
 
 

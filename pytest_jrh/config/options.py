@@ -43,8 +43,8 @@ class Option:
 
     kind: OptionKind
     help: str
-    metavar: str | None = None
-    choices: tuple[str, ...] = ()
+    metavar: str | None
+    choices: tuple[str, ...]
     name: str = ""
     sets: str = ""
     default: Any = None

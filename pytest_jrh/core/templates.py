@@ -68,7 +68,7 @@ class Template:
 
 
 def parse_template(
-    source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()
+    source: str, origin: str, *, allowed: Collection[str], required: Collection[str]
 ) -> Template:
     """Check a template's text.
 

@@ -424,9 +424,9 @@ class EngineSettings:
     max_workers: int
     redactor: Redactor
     on_case: Callable[[Case], None]
-    record_mode: RecordMode | None = None
-    judge_record_mode: RecordMode | None = None
-    complete: Complete | None = None
+    record_mode: RecordMode | None
+    judge_record_mode: RecordMode | None
+    complete: Complete | None
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
     pace: Pace = field(default_factory=Pace)

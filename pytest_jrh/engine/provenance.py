@@ -121,7 +121,7 @@ def suite_origin(
 
 
 def session_origin(
-    runs: Iterable[SuiteRun], folder: Path, recordings: Iterable[ReadySuite] = ()
+    runs: Iterable[SuiteRun], folder: Path, recordings: Iterable[ReadySuite]
 ) -> SessionOrigin:
     """The origin of a session; git is asked for the day of the `recordings` of suites."""
     days = {ready.suite.name: day_of(ready.suite.cassette_dir) for ready in recordings}

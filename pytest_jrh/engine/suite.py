@@ -389,7 +389,7 @@ class LoadedSuites:
     options: Options
     folder: Path
     rootdir: Path
-    judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None
+    judge_of: Callable[[str], Callable[..., object] | None]
     _ready: dict[Path, ReadySuite] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ReadySuite]:

@@ -77,7 +77,7 @@ def _lock(path: Path) -> FileLock:
 class SharedFile:
     """A JSON object in a file that processes share; without a `path` it is this process's alone."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None) -> None:
         self.path = path
         self._own: dict[str, Any] = {}
 

@@ -464,7 +464,7 @@ class LabelBoard(Board):
         write: WriteLabel,
         *,
         redact: Callable[[str], str],
-        reviewer: str | None = None,
+        reviewer: str | None,
     ) -> None:
         super().__init__()
         self._settings = settings
@@ -676,7 +676,7 @@ class ReviewDesk:
     board: ReviewBoard
     page: Board
     obeying: frozenset[str]
-    on_page: frozenset[str] = frozenset()
+    on_page: frozenset[str]
 
     def announce(self, specs: Iterable[CaseSpec]) -> None:
         """Say which cases there will be; the judges of a panel share theirs."""

@@ -319,7 +319,7 @@ class ProgressLine:
 
     reporter: pytest.TerminalReporter
     started: float
-    uncaptured: Callable[[], AbstractContextManager[None]] = nullcontext
+    uncaptured: Callable[[], AbstractContextManager[None]]
     clock: Callable[[], float] = time.monotonic
     last: float | None = None
     interval: float = INTERVAL

@@ -101,10 +101,10 @@ class Tape:
         mode: RecordMode,
         recording: Recording,
         *,
-        case: str = "",
-        shared: bool = False,
-        former: Callable[[], Sequence[Path]] = tuple,
-        needs: Sequence[Sequence[StageModel]] = (),
+        case: str,
+        shared: bool,
+        former: Callable[[], Sequence[Path]],
+        needs: Sequence[Sequence[StageModel]],
     ) -> None:
         self.path = path
         self.answered_from = path

@@ -29,7 +29,7 @@ class Share(NamedTuple):
     how many were wrong there, None where none is.
     """
 
-    wrong: Estimate = Estimate()
+    wrong: Estimate
     before: int | None = None
 
     @property
@@ -58,7 +58,7 @@ class _Counts:
     name: str
     about: tuple[str, str, str]
     shares: Mapping[CaseClass, Share]
-    bias: Estimate | None = None
+    bias: Estimate | None
 
     @property
     def worst(self) -> float:

@@ -527,7 +527,7 @@ def ending_lines(
     display: Display,
     *,
     first: Iterable[str] = (),
-    notices: Iterable[str] = (),
+    notices: Iterable[str],
     unused: Iterable[str] = (),
 ) -> list[Styled]:
     """What is printed of a session, a merge or a table: `first` lines, updates of the baseline,

@@ -574,7 +574,7 @@ def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
     return turn
 
 
-def _laid_out(message: Message, *, bare: bool = False) -> list[JsonValues]:
+def _laid_out(message: Message, *, bare: bool) -> list[JsonValues]:
     """The parts of a turn with JSON of results over several lines; `bare` as in `bare_turns`."""
     parts = list(_parts(message, bare=bare))
     for part in parts:

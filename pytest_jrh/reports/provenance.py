@@ -28,9 +28,9 @@ class JudgeOrigin:
     name: str
     label: str
     kind: str
-    prompt: str = ""
-    prompt_digest: str = ""
-    change: Change = ""
+    prompt: str
+    prompt_digest: str
+    change: Change
 
 
 @frozen
@@ -46,7 +46,7 @@ class SuiteOrigin:
     config: str
     config_digest: str
     judges: tuple[JudgeOrigin, ...]
-    makers: tuple[str, ...] = ()
+    makers: tuple[str, ...]
     verifier: str = ""
     frozen: str = ""
     recorded: str = ""

@@ -123,7 +123,7 @@ class Extent:
 
     cases: int
     of: int
-    interrupted: bool = False
+    interrupted: bool
 
 
 WORST_FIRST: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")

@@ -14,7 +14,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -59,7 +59,7 @@ BodyT = TypeVar("BodyT", bound=RequestBody)
 class PageRequest:
     """A request, with the parts of its address that a route names."""
 
-    names: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, Any]
     body: bytes = b""
 
     def read(self, model: type[BodyT]) -> BodyT:

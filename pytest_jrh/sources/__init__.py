@@ -205,7 +205,7 @@ class Joined(Source):
     first, and is followed by `@` and the file's name in the others; all other ids stay as they are.
     """
 
-    def __init__(self, sources: Sequence[Source], notices: Sequence[str] = ()) -> None:
+    def __init__(self, sources: Sequence[Source], notices: Sequence[str]) -> None:
         self._sources = tuple(sources)
         self._files = [source.path for source in sources]
         self._lock = threading.RLock()

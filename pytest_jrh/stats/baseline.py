@@ -192,9 +192,9 @@ class Update:
     """
 
     baseline: Baseline
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
     kept: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -269,7 +269,7 @@ class SetChange:
 
 
 def set_changes(
-    pairs: Sequence[Pair], scales: RubricScales, others: Collection[str] = ()
+    pairs: Sequence[Pair], scales: RubricScales, others: Collection[str]
 ) -> tuple[SetChange, ...]:
     """Compare what was with what is, of each judge: each class, each rubric where there are
     several, and each probe.

@@ -124,7 +124,7 @@ def range_text(estimate: Estimate, kind: FigureKind = "share", digits: int = 1) 
     return f"{100 * lower:.{digits}f}-{100 * upper:.{digits}f}"
 
 
-def ranged(text: str, estimate: Estimate, kind: FigureKind = "share") -> str:
+def ranged(text: str, estimate: Estimate, kind: FigureKind) -> str:
     """The text of a figure, with the interval in parentheses where there is one."""
     interval = range_text(estimate, kind)
     return text if NONE in (interval, text) else f"{text} ({interval})"

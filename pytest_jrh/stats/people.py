@@ -67,7 +67,7 @@ class Anchored:
     """
 
     estimate: Estimate
-    raw: float | None = None
+    raw: float | None
 
 
 def anchored_violations(cases: Sequence[Answers], clusters: Sequence[Hashable]) -> Anchored:
@@ -200,7 +200,7 @@ class AgainstPeople:
     figures: Mapping[str, Anchored]
     labelled: int
     unclear: int
-    undecidable: int = 0
+    undecidable: int
 
 
 @frozen
@@ -219,7 +219,7 @@ class VerifierAgainstPeople:
 def against_people(
     results: Iterable[CaseResult],
     people: Mapping[str, Sequence[int]],
-    undecidable: Collection[str] = (),
+    undecidable: Collection[str],
 ) -> AgainstPeople | None:
     """Hold one judge's results against people; None where they labelled none of its cases.
 

@@ -63,7 +63,7 @@ class ProbeRow:
     variant: str
     rate: Estimate
     towards: Mapping[str, int]
-    shift: float | None = None
+    shift: float | None
 
     @property
     def n(self) -> int:

@@ -271,9 +271,7 @@ def case_of(
     return taken
 
 
-def specs_of(
-    index: RecordIndex, suite: Suite, recorded: Recorded | None = None
-) -> Iterator[CaseSpec]:
+def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Iterator[CaseSpec]:
     """Every case of the suite that a file holds, in the suite's order of tests and rubrics, then
     file order, and those that probes derive of them, those first that were `recorded`.
     """
