@@ -141,16 +141,16 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
     suite, label, digest = results[0].suite, results[0].label, results[0].case_digest
     heard: dict[tuple[str, str, str], Voice] = {}
 
-    def add(who: str, word: str, why: str, by: str, *, wrong: bool = False) -> None:
+    def add(speaker: str, word: str, why: str, by: str, *, wrong: bool = False) -> None:
         same = heard.get((word, why, by))
         if same is not None:
-            who = f"{same.who}, {who}"
-        heard[word, why, by] = Voice(who, word, why, by, wrong)
+            speaker = f"{same.who}, {speaker}"
+        heard[word, why, by] = Voice(speaker, word, why, by, wrong)
 
-    def add_score(who: str, score: int | None, reasoning: str, by: str = "") -> None:
+    def add_score(speaker: str, score: int | None, reasoning: str, by: str = "") -> None:
         word = score_name(session, results[0], score)
         wrong = label is not None and score != label
-        add(who, word, reason_text(reasoning), by, wrong=wrong)
+        add(speaker, word, reason_text(reasoning), by, wrong=wrong)
 
     if label is not None:
         reason = label_reason(case) if case is not None else ""
@@ -162,22 +162,22 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
     for person in session.blind_labels.get((suite, digest), ()):
         if person.label not in (None, label):
             add_score(f"{_person(person.reviewer)}, blind", person.label, person.note)
-    before, now = "before", "judge"
+    former, present = "before", "judge"
     for change in session.prompt_changes:
         if change.now.suite == suite and change.is_reworded:
-            before, now = "old prompt", "new prompt"
+            former, present = "old prompt", "new prompt"
     for result in results:
         earlier = session.earlier.get(result.case_id)
         if earlier is not None:
-            who = f"{one_line(result.judge)} before" if result.judge else before
+            speaker = f"{one_line(result.judge)} before" if result.judge else former
             for verdict, by in _different(earlier.verdicts):
-                add_score(who, verdict.score, verdict.reasoning, by)
+                add_score(speaker, verdict.score, verdict.reasoning, by)
     for result in results:
-        who = one_line(result.judge) or now
+        speaker = one_line(result.judge) or present
         for verdict, by in _different(result.verdicts):
-            add_score(who, verdict.score, verdict.reasoning, by)
+            add_score(speaker, verdict.score, verdict.reasoning, by)
         if result.outcome in UNSCORED:
-            add(who, "no verdict", no_verdict_text(result.why), result.outcome)
+            add(speaker, "no verdict", no_verdict_text(result.why), result.outcome)
         elif result.outcome == "no_case":
             add("no case", "not judged", no_verdict_text(result.why), "")
     return list(heard.values())

@@ -45,8 +45,7 @@ class Share(NamedTuple):
         if self.before is not None:
             before = self.before / wrong.n
             weight = "bad" if (wrong.count or 0) > self.before else ""
-        text = f"{wrong.count:,} of {wrong.n:,}"
-        return Cell(text, weight=weight, share=wrong.value, interval=interval, before=before)
+        return Cell(wrong.fraction, "", "", weight, wrong.value, interval, before)
 
 
 @frozen
@@ -171,11 +170,14 @@ def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] =
 
 
 def _share_columns(title: str, shares: Sequence[Share]) -> list[tuple[str, list[Cell]]]:
-    columns = [(title, [share.cell for share in shares])]
-    if any(share.before not in (None, share.wrong.count) for share in shares):
-        cells = [Cell(NONE if share.before is None else f"{share.before:,}") for share in shares]
-        columns.append(("before", cells))
-    return columns
+    cells, before = [], []
+    is_changed = False
+    for share in shares:
+        cells.append(share.cell)
+        before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
+        if share.before not in (None, share.wrong.count):
+            is_changed = True
+    return [(title, cells), ("before", before)] if is_changed else [(title, cells)]
 
 
 def _judges_table(
@@ -186,7 +188,7 @@ def _judges_table(
     """
     turned: dict[str, list[str]] = {}
     for table in findings:
-        text = f"{table.probe} {_turned_text(table.total)}"
+        text = f"{table.probe} {table.total.rate.fraction}"
         turned.setdefault(table.judge, []).append(text)
 
     def place(section: figures.Section) -> tuple[bool, float]:
@@ -301,12 +303,8 @@ def _turned_table(tables: Sequence[ProbeTable]) -> Table:
         cells = dict.fromkeys(probes, Cell(NONE))
         for table in of_judge:
             weight: Weight = "warning" if table.is_finding else ""
-            cells[table.probe] = Cell(_turned_text(table.total), weight=weight)
+            cells[table.probe] = Cell(table.total.rate.fraction, weight=weight)
         about = (tables[0].suite, judge, "")
         rows.append(Row(judge or "the judge", tuple(cells.values()), about=about))
     titles = tuple(probe.replace("_", " ") for probe in probes)
     return Table("verdicts turned", titles, tuple(rows))
-
-
-def _turned_text(total: ProbeRow) -> str:
-    return f"{total.turned:,} of {total.n:,}"

@@ -115,10 +115,13 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     `runs` has at least one suite. What cannot be written becomes a sentence in `problems`, and the
     session is not green; all else is written.
     """
-    session = _session(runs, settings)
+    base_branch = None
+    if not settings.baseline.updating:
+        base_branch = baseline_there(settings.baseline.path)
+    session = _session(runs, settings, base_branch)
     problems = []
-    if session.unread_base:
-        problems.append(f"{session.unread_base}.")
+    if isinstance(base_branch, str):
+        problems.append(f"{base_branch}.")
     is_unwritten = False
     entries: dict[str, RecordEntry] = {}
     files: dict[Path, RecordIndex] = {}
@@ -156,12 +159,13 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     return Concluded(session, passed, written, folders, updates, problems)
 
 
-def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
-    """All that reports are made of, decided about."""
+def _session(
+    runs: Sequence[SuiteRun], settings: EndSettings, base_branch: Baseline | str | None
+) -> Session:
+    """All that reports are made of, decided about; `base_branch` is the baseline there, if it could
+    be read.
+    """
     baseline, folder = settings.baseline, settings.session.folder or Path()
-    base_branch: Baseline | str | None = None
-    if not baseline.updating:
-        base_branch = baseline_there(baseline.path)
     results: list[CaseResult] = []
     decisions = {}
     nodes: dict[str, str] = {}
@@ -209,7 +213,6 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         earlier=earlier,
         prompt_changes=prompt_changes,
         tolerated=frozenset(tolerated),
-        unread_base=base_branch if isinstance(base_branch, str) else "",
         probed=probed,
     )
 

@@ -30,12 +30,7 @@ from pytest_jrh.stats.people import (
 )
 from pytest_jrh.stats.statistics import is_ordered
 
-_NAMES = {
-    "accuracy": "accuracy",
-    "exact": "exact",
-    "recall": "recall",
-    "false_positive_rate": "FPR",
-}
+_NAMES = {"false_positive_rate": "FPR"}
 _ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
 
 
@@ -249,7 +244,7 @@ def _against(against: AgainstPeople) -> str:
             interval = range_text(estimate)
             if figure.raw is not None:
                 interval += f"; {percent(figure.raw)} by the suite's labels"
-            figures.append(f"{_NAMES[key]} {percent(estimate.value)} ({interval})")
+            figures.append(f"{_NAMES.get(key, key)} {percent(estimate.value)} ({interval})")
         if estimate.reason:
             reasons.add(estimate.reason)
     text += f"): {', '.join(figures)}"

@@ -161,10 +161,10 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     clean = session.redactor.text
     result = session.results_by_id[case.case_id]
     made_id = made_case_id(result)
-    made = session.records.read(made_id)
+    record = session.records.read(made_id)
     text = ""
-    if made is not None:
-        edits = list(shown_edits(session.redactor.value(made)))
+    if record is not None:
+        edits = list(shown_edits(session.redactor.value(record)))
         for edit in edits[:most_edits]:
             text += f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
         hidden = len(edits) - most_edits
@@ -175,15 +175,15 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
             text += f"<p>{hidden:,} more {are} in the report.</p>"
     if not_shown := not_shown_text(result):
         text += f"<p>The judge was {inert(not_shown)}.</p>"
-    heard = voices(session, by_made_case(session.results)[made_id], made)
+    heard = voices(session, by_made_case(session.results)[made_id], record)
     if not is_whole:
         # The label, and who is likeliest to have said otherwise: the judge before, and now.
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]
     text += "<table>"
     for voice in heard:
-        who = f"{voice.who} ({voice.by})" if voice.by else voice.who
+        speaker = f"{voice.who} ({voice.by})" if voice.by else voice.who
         reason = _cut(visible(clean(voice.why)).strip(), reason_room)
-        cells = (clean(who), clean(voice.word), reason)
+        cells = (clean(speaker), clean(voice.word), reason)
         text += f"<tr>{''.join(f'<td>{inert(cell)}</td>' for cell in cells)}</tr>"
     text += "</table>"
     rubric = session.rubrics.get((result.suite, result.rubric_id))

@@ -180,13 +180,14 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
         values["blocks"]["answer"] += block_values([Sentence(text)])
         listed = listed[:_MOST_OF_TABLE]
     # The cases of a source run share a data block, as they share most of their turns.
-    runs: dict[tuple[str, str, int], list[str]] = {}
+    run_names: dict[tuple[str, str, int], str] = {}
+    blocks: dict[str, list[str]] = {}
     for made_id in listed:
         spec = cases.groups[made_id][0].spec
-        runs.setdefault((spec.suite, spec.run_id, spec.epoch), []).append(made_id)
-    blocks = {f"run-{number}": made_ids for number, made_ids in enumerate(runs.values())}
-    names = {made_id: name for name, made_ids in blocks.items() for made_id in made_ids}
-    values["cases"] = [{**cases.row(made_id), "block": names[made_id]} for made_id in listed]
+        run = (spec.suite, spec.run_id, spec.epoch)
+        name = run_names.setdefault(run, f"run-{len(run_names)}")
+        blocks.setdefault(name, []).append(made_id)
+        values["cases"].append({**cases.row(made_id), "block": name})
     html, _ = page_html(printable(session.redactor.value(values)))
     head, tail = html.split(BODIES)
     room = limit - len(encoded(head)) - len(encoded(tail))
@@ -214,9 +215,9 @@ def packed(value: Any) -> str:
     return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
 
 
-def _data(name: str, text: str, more: str = "") -> bytes:
+def _data(name: str, text: str, attributes: str = "") -> bytes:
     """A data block, which no browser runs."""
-    return f'<script type="text/plain" id="{name}"{more}>{text}</script>\n'.encode("ascii")
+    return f'<script type="text/plain" id="{name}"{attributes}>{text}</script>\n'.encode("ascii")
 
 
 def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:
@@ -265,7 +266,8 @@ class SessionCases:
                 self.marked["expected to fail"].add(case_id)
         self._contradicting: set[str] = set()
         for contradicting in contradicting_cases(session.results):
-            self._contradicting.update(result.case_id for result in contradicting)
+            for result in contradicting:
+                self._contradicting.add(result.case_id)
         groups = by_made_case(session.results)
         read_first = list(by_made_case(worst_results(session)))
         in_order = dict.fromkeys(read_first)
@@ -279,9 +281,9 @@ class SessionCases:
         turned, doubtful labels, cases without a verdict.
         """
         signs = [self._kind(results), *self._tags(results)]
-        for place, sign in enumerate(("turned", "label in doubt", "no verdict")):
+        for rank, sign in enumerate(("turned", "label in doubt", "no verdict")):
             if sign in signs:
-                return place
+                return rank
         return 4 if "not judged" in signs else 3
 
     def rubrics(self) -> dict[str, JsonValues]:
@@ -295,17 +297,17 @@ class SessionCases:
             # What is called the rubric of a table may be a column of labels.
             name = result.rubric_id if session.has_rubrics else ""
             rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
-            place = ""
+            position = ""
             if rubric.file:
                 file = Path(rubric.file)
                 if session.folder is not None:
                     file = relative_path(file, session.folder)
-                place = f"{file}:{rubric.line}"
+                position = f"{file}:{rubric.line}"
             scale = session.scale(result)
             values[key] = {
                 "id": rubric.id,
                 "text": rubric.instructions,
-                "place": place,
+                "place": position,
                 "levels": [scale.meant(level.score) for level in scale.levels],
             }
         return values

@@ -347,15 +347,6 @@ def synthetic_row(case: Case, *, temperature: float | None) -> dict[str, Any]:
     }
 
 
-# What a result has of its case under the name that it has there.
-_OF_CASES = (
-    "transcript",
-    "generation_response",
-    "original_request",
-    "validation_score",
-    "plan_thesis",
-    "score_levels_table",
-)
 RESULT_COLUMNS = (
     # What a reader looks for first; the others in RAND's order, and then ours.
     "idx",
@@ -385,41 +376,41 @@ RESULT_COLUMNS = (
 
 
 def result_row(
-    result: CaseResult, made: Mapping[str, Any] | None, rubric: Rubric | None = None
+    result: CaseResult, case_row: Mapping[str, Any] | None, rubric: Rubric | None = None
 ) -> dict[str, Any]:
-    """Describe a result in RAND's columns, and ours, with what is `made` known by the row of the
-    case; one that was not made has no transcript.
+    """Describe a result in RAND's columns, and ours, with what the row of its case knows; one that
+    was not made has no transcript.
 
     `rubric` is what the judge had, where its text is another than the case was made for.
 
     `autograder_reasoning` holds the judge's reasoning, else the reason of the outcome; `cost` is
     empty where a call has no known price.
     """
-    spec, spending, made = result.spec, result.spending.all, made or {}
+    spec, spending, case_row = result.spec, result.spending.all, case_row or {}
     reason = no_verdict_text(result.why) if result.why.kind else None
     is_decided = result.extra.review in ("accepted", "edited", "rejected")
-    row = {
+    # What has the same name in the row of the case is that.
+    row = {name: case_row.get(name) for name in RESULT_COLUMNS}
+    row |= {
         "idx": result.case_id,
         "rubric_id": spec.rubric_id,
         "expected": result.label,
         "autograder_score": result.score,
         "outcome": result.outcome,
         "perturbed_idx": perturbed_idx(spec),
-        "rubric": made.get("rubric_text"),
+        "rubric": case_row.get("rubric_text"),
         "original_idx": spec.run_id,
         # What RAND calls a kind of case; a probe is none of its.
         "agent_mode": KINDS[result.test].noun,
-        "planned_steps": made.get("generation_prompt"),
+        "planned_steps": case_row.get("generation_prompt"),
         "test_name": spec.test,
         "autograder_reasoning": result.reasoning or reason,
         "judge": result.judge,
         "tokens": spending.usage.total,
         "cost": None if spending.unpriced else spending.cost,
-        "human_reviewed": is_decided or made.get("human_reviewed", False),
-        "human_decision": result.extra.review or made.get("human_decision"),
+        "human_reviewed": is_decided or case_row.get("human_reviewed", False),
+        "human_decision": result.extra.review or case_row.get("human_decision"),
     }
-    for name in _OF_CASES:
-        row[name] = made.get(name)
     if rubric is not None:
         row |= {"rubric": rubric.instructions, "score_levels_table": _scale(rubric.score_levels)}
     return row

@@ -226,11 +226,11 @@ def _calibration(session: Session) -> Iterator[Section]:
             rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
         alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (
-            f"By thresholds chosen on other runs {alarms.count:,} of {alarms.n:,} satisfied cases "
+            f"By thresholds chosen on other runs {alarms.fraction} satisfied cases "
             "are false alarms."
         )
         if sure is not None:
-            mistakes = f"{wrong.count:,} of {wrong.n:,} verdicts given alone are wrong"
+            mistakes = f"{wrong.fraction} verdicts given alone are wrong"
             text += f" It decides alone where it is at least {sure:.4g} sure: {mistakes}."
         table = Table("probability", ("violated",), tuple(rows))
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
@@ -328,7 +328,7 @@ def _details(session: Session) -> Iterator[Block]:
 def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
     flickering = []
-    for result in session.by_judge.get((section.suite, section.judge), ()):
+    for result in session.results_of(section):
         if result.flickers:
             flickering.append(session.named(result.case_id, result.scores_text))
     if flickering:

@@ -190,7 +190,6 @@ class Session:
 
     results: Sequence[CaseResult]
     decisions: Mapping[str, Decision] = field(default_factory=dict)
-    unread_base: str = ""
     wall_seconds: float = 0.0
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -245,6 +244,10 @@ class Session:
         """
         of_tests = (result for result in self.results if not result.spec.derived)
         return grouped_by(of_tests, "suite", "judge")
+
+    def results_of(self, section: Section) -> Sequence[CaseResult]:
+        """The results that the figures of a judge are of."""
+        return self.by_judge.get((section.suite, section.judge), ())
 
     @cached_property
     def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:

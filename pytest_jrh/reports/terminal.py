@@ -246,8 +246,11 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
     longest_name = max((columns(line[0]) for line in figures), default=0)
     is_wide = longest_name > room or max(map(columns, lines)) > width
     if is_wide:
-        halves = [title.rpartition(" ") for title in titles]
-        heads = [[first for first, _, _ in halves], [last for _, _, last in halves]]
+        heads = [[], []]
+        for title in titles:
+            first_line, _, last_line = title.rpartition(" ")
+            heads[0].append(first_line)
+            heads[1].append(last_line)
         lines = aligned([*heads, *figures], width)
     for number, line in enumerate(lines):
         is_bold = number < len(heads) or rows[number - len(heads)].level == "total"
@@ -330,15 +333,14 @@ def _largest_change(pieces: Iterable[Piece]) -> tuple[str, str]:
     largest = ("", "")
     gone = ""
     for piece in pieces:
-        change = (gone, "")
+        new = ""
         if piece.kind == "gone":
             gone = one_line(piece.text)
-            change = (gone, "")
-        else:
-            if piece.kind == "new":
-                change = (gone, one_line(piece.text))
+        elif piece.kind == "new":
+            new = one_line(piece.text)
+        largest = max(largest, (gone, new), key=lambda texts: len(texts[0]) + len(texts[1]))
+        if piece.kind != "gone":
             gone = ""
-        largest = max(largest, change, key=lambda texts: len(texts[0]) + len(texts[1]))
     return largest
 
 

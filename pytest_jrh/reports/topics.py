@@ -163,9 +163,8 @@ def panel_blocks(session: Session) -> list[Block]:
     for panel in session.panels:
         pairs = []
         for pair in panel.pairs:
-            agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
             cells = (
-                Cell(agree, range_text(pair.agreement)),
+                Cell(pair.agreement.fraction, range_text(pair.agreement)),
                 Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
             )
             pairs.append(Row(" / ".join(pair.judges), cells))
@@ -197,9 +196,8 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
 
 def majority_sentence(panel: Panel) -> str:
     """How often the majority of a panel is right; where there is none in some cases, how often."""
-    cases = counted(panel.accuracy.n, "case")
-    text = f"the majority of {counted(len(panel.judges), 'judge')} is right in "
-    text += f"{panel.accuracy.count or 0:,} of {cases}"
+    judges, cases = counted(len(panel.judges), "judge"), counted(panel.accuracy.n, "case")
+    text = f"the majority of {judges} is right in {panel.accuracy.count or 0:,} of {cases}"
     undecided = len(panel.without_majority)
     return f"{text}, none in {undecided:,}" if undecided else text
 
@@ -209,8 +207,8 @@ _DECISIONS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undeci
 
 def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
     """One result of each case, however many judges it had."""
-    made = {made_case_id(result): result for result in results if not result.spec.derived}
-    return list(made.values())
+    by_case = {made_case_id(result): result for result in results if not result.spec.derived}
+    return list(by_case.values())
 
 
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
@@ -402,8 +400,7 @@ def contradicted_blocks(session: Session) -> Iterator[Cases]:
     """The verdicts whose reasoning ends in another one, by judge."""
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        results = session.by_judge.get((section.suite, section.judge), ())
-        contradicted = list(filter(reasoning_disagrees, results))
+        contradicted = list(filter(reasoning_disagrees, session.results_of(section)))
         if contradicted:
             title = f"{judge}verdicts against their own reasoning"
             yield _warning_cases(session, title, contradicted)

@@ -79,6 +79,11 @@ class Estimate:
         """Why there is no interval; None where there is one."""
         return self.why if self.lower is None else None
 
+    @property
+    def fraction(self) -> str:
+        """A share as `12 of 20`."""
+        return f"{self.count or 0:,} of {self.n:,}"
+
     def complement(self) -> Estimate:
         """The share of the other cases."""
         if self.value is None or self.count is None:
