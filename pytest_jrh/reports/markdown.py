@@ -31,8 +31,8 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.case_facts import shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
-from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.summary import compose
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.statistics import by_made_case, made_case_id
@@ -74,7 +74,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     """
     if not session.results and not session.extents:
         return ""
-    summary = said(session)
+    summary = compose(session)
     open_parts = [f"## {_MARKS[summary.word]}{prose(summary.title)}\n"]
     if links := ci_links(session.page):
         open_parts.append(" · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n")

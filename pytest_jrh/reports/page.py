@@ -47,8 +47,8 @@ from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
+from pytest_jrh.reports.summary import compose
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.statistics import (
     REASONING_DISAGREES,
@@ -112,10 +112,8 @@ def page_html(
         FOLDER,
         "page.html",
         {
+            **values,
             "title": f"{values['word']} {values['headline']}".strip(),
-            "word": values["word"],
-            "headline": values["headline"],
-            "sub": values["sub"],
             "style": style,
             "script": script,
             "policy": policy,
@@ -134,7 +132,7 @@ def _hash(text: str) -> str:
 
 def session_values(session: Session, cases: SessionCases) -> JsonValues:
     """What the page shows of a session but for the bodies of its cases."""
-    summary = said(session, bars=True)
+    summary = compose(session, bars=True)
     # Of a single suite the headline stands at the top, with the sentences behind it.
     headline = summary.headline
     sentences = []

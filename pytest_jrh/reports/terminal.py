@@ -31,8 +31,8 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.report import Display, Report
-from pytest_jrh.reports.said import Said, said
 from pytest_jrh.reports.session import Session, spending_text
+from pytest_jrh.reports.summary import Summary, compose
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
 
@@ -61,14 +61,14 @@ class TerminalReport(Report):
     """The answer, at the very end of a session, and with `-v` what it rests on."""
 
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
-        summary = said(session)
+        summary = compose(session)
         if display.verbosity > 0 and session.results:
             yield from block_lines(summary.details, display.width, verbose=True)
             yield Styled("")
         yield from answer_lines(summary, session, display)
 
 
-def answer_lines(summary: Said, session: Session, display: Display) -> list[Styled]:
+def answer_lines(summary: Summary, session: Session, display: Display) -> list[Styled]:
     """The answer and what makes it doubtful; with `-q` the words about the suites. The last line
     says where the report is, and what the session has cost.
     """
@@ -380,7 +380,7 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
         kind = "notice"
     else:
         return
-    properties["title"] = said(session).title
+    properties["title"] = compose(session).title
     cases = []
     for case in islice(worst_cases(session), _MOST_NAMED):
         cases.append(one_line(f"{case.name}: {case.done} ({case.mistake}): {case.reason}"))

@@ -52,7 +52,7 @@ from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 
 
 @frozen
-class Said:
+class Summary:
     """A session in blocks, the worst suite first.
 
     `word` and `headline` are those of all suites together. Everybody reads `answer` and `steps`: of
@@ -79,12 +79,12 @@ class Said:
         return [block for block in self.answer if isinstance(block, Headline)]
 
 
-def said(session: Session, *, bars: bool = False) -> Said:
+def compose(session: Session, *, bars: bool = False) -> Summary:
     """All that there is to say of a session, without its secrets; with `bars` what is missed is a
     table also where nothing is.
     """
     headlines = {suite: _headline(session, suite) for suite in _worst_first(session)}
-    summary = Said(
+    summary = Summary(
         word=session.word,
         headline=_session_headline(session, [*headlines.values()]),
         answer=tuple(_answer(session, headlines, bars=bars)),
@@ -92,7 +92,7 @@ def said(session: Session, *, bars: bool = False) -> Said:
         doubts=tuple(_doubts(session)),
         details=tuple(_details(session)),
     )
-    clean: Said = session.redactor.value(summary)
+    clean: Summary = session.redactor.value(summary)
     return clean
 
 

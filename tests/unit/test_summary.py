@@ -18,8 +18,8 @@ from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.next_step import next_lines
 from pytest_jrh.reports.reading import worst_cases, worst_results
-from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.summary import compose
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
 from tests.support.made_cases import make_result, result_with
 
@@ -36,7 +36,7 @@ def with_people(results: list[CaseResult], labels: dict[int, int]) -> Session:
 
 def test_labels_that_people_found_wrong_come_first() -> None:
     session = with_people(judged(right), {0: 0, 1: 1, 2: 0})
-    headline, wrong, *_ = said(session).answer
+    headline, wrong, *_ = compose(session).answer
     assert isinstance(headline, Headline)
     assert isinstance(wrong, Cases)
     assert wrong.title == "2 wrong labels, say people who did not see the answer."
@@ -45,7 +45,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     ] * 2
     [labels] = [
         block
-        for block in said(session).steps
+        for block in compose(session).steps
         if isinstance(block, Line) and block.title == "labels"
     ]
     assert labels.text == "48 by the verifier; people checked 3 (20 needed), 2 wrong"
