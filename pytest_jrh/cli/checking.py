@@ -88,13 +88,13 @@ class CheckSettings:
     def named(self) -> list[tuple[str, str]]:
         """The columns that are named, each behind its role; "" for a role that none has."""
         verdicts = [self.verdict] if isinstance(self.verdict, str) else self.verdict
-        named = [("verdict", column) for column in verdicts if column]
+        assigned = [("verdict", column) for column in verdicts if column]
         for role in (*OPTIONS, "baseline"):
             column = getattr(self, role)
             is_none = column == NONE and role not in ("label", "baseline")
             if column:
-                named.append((role, "" if is_none else column))
-        return named
+                assigned.append((role, "" if is_none else column))
+        return assigned
 
     @property
     def ones(self) -> Mapping[str, str]:
@@ -157,7 +157,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     what cannot be understood.
     """
     how = CheckSettings(**settings)
-    named, baseline = how.named(), how.baseline
+    assigned, baseline = how.named(), how.baseline
     labels = earlier = None
     # Files are read.
     if isinstance(rows, str | Path):
@@ -165,19 +165,19 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     else:
         table = table_of(enumerate(rows, 1), "rows")
     if how.labels:
-        labels = with_rows(read_table(Path(how.labels), str(how.labels)), named, ("label",))
+        labels = with_rows(read_table(Path(how.labels), str(how.labels)), assigned, ("label",))
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
-        named += [("labelled", rubric) for rubric in rubrics]
+        assigned += [("labelled", rubric) for rubric in rubrics]
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
             hint = "name a file or a column of earlier verdicts"
             raise InputError(table.problem(_ITSELF, key="--baseline", hint=hint))
-        earlier = with_rows(read_table(Path(baseline), baseline), named, ("verdict",))
+        earlier = with_rows(read_table(Path(baseline), baseline), assigned, ("verdict",))
         baseline = ""
     needed = ("verdict",) if labels is not None else ("label", "verdict")
-    table = with_rows(table, named, needed)
-    _refuse_missing(how, [one for one in (table, labels, earlier) if one is not None], labels)
+    table = with_rows(table, assigned, needed)
+    _refuse_missing(how, [*filter(None, (table, labels, earlier))], labels)
     # Rows become cases.
     scale = BINARY if how.scale is None else numbered(*how.scale)
     values = Values(how.map, scale, how.ones, how.threshold)
@@ -209,12 +209,12 @@ def _refuse_missing(settings: CheckSettings, tables: Sequence[Table], labels: Ta
     """
     for role, column in [*settings.named(), *(("one", column) for column in settings.ones)]:
         its_tables = tables if labels is None or role != "label" else [labels]
-        known: dict[str, None] = {}
+        columns: dict[str, None] = {}
         for table in its_tables:
-            known |= dict.fromkeys(table.columns)
-            known |= table.results.metrics if table.results else {}
-        if column and column not in known and role != "baseline":
-            message = f"has no column {shown(column)}; its columns are {listed(known)}"
+            columns |= dict.fromkeys(table.columns)
+            columns |= table.results.metrics if table.results else {}
+        if column and column not in columns and role != "baseline":
+            message = f"has no column {shown(column)}; its columns are {listed(columns)}"
             raise InputError(its_tables[0].problem(message, key=f"--{role}"))
 
 
@@ -222,9 +222,9 @@ def _cases(
     table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, *, is_alone: bool
 ) -> VerdictTable:
     """Read what is `needed`, labels or verdicts; a table that is not alone must name its cases."""
-    there = (*table.columns, "")
-    named = [(role, column) for role, column in settings.named() if column in there]
-    columns = choose_columns(table, named, needed)
+    possible = (*table.columns, "")
+    assigned = [(role, column) for role, column in settings.named() if column in possible]
+    columns = choose_columns(table, assigned, needed)
     if settings.labels and "label" not in needed:
         columns = columns._replace(label="")
     if not columns.case and (not is_alone or columns.repeat or columns.judge):
@@ -263,7 +263,7 @@ def _session(
         if not baseline and len(earlier.judges) == 1:
             [its_judge] = earlier.judges
         if its_judge != judge:
-            others.add(judge if suite.several else "")
+            others.add(judge if suite.has_judges else "")
         before = suite.earlier(earlier, judge, its_judge, results)
         lines |= update(Baseline(), before, Scope.of(())).baseline.cases
     rubrics = {}
@@ -327,7 +327,7 @@ class _TableSuite:
     """
 
     table: VerdictTable
-    several: bool
+    has_judges: bool
     label_column: str
 
     @property
@@ -353,7 +353,7 @@ class _TableSuite:
                     results[case.key, judge] = result
                     line = f":{case.line}" if self.table.table.path is None else ""
                     name = f"{self.table.table.file}{line}: {case.key.case}"
-                    nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
+                    nodes[result.case_id] = f"{name} [{judge}]" if self.has_judges else name
         return results, nodes
 
     def earlier(
@@ -366,17 +366,17 @@ class _TableSuite:
         """What the baseline's judge said of these cases, also of those without a row now."""
         for case in table.cases.values():
             verdicts, label = case.verdicts_of(its_judge), case.label
-            now, here = results.get((case.key, judge)), self.table.cases.get(case.key)
-            has_label = (label if here is None else here.label) is not None
+            result, new_case = results.get((case.key, judge)), self.table.cases.get(case.key)
+            has_label = (label if new_case is None else new_case.label) is not None
             has_left = not has_label and case.key.case in self.table.changed
             is_level = self.table.values.scale.is_ordered
             if not verdicts or (is_level and not has_label and not has_left):
                 continue
             if label is None:
                 # A case without a row now, or of another text, is missed, whatever its label.
-                label = verdicts[0].score if now is None or has_left else now.label
+                label = verdicts[0].score if result is None or has_left else result.label
             # A case with another label now is the same one.
-            spec = self._spec(case, judge) if now is None else now.spec
+            spec = self._spec(case, judge) if result is None else result.spec
             yield self._result(spec, case, its_judge, label, "earlier")
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
@@ -388,7 +388,7 @@ class _TableSuite:
             key.case,
             key.epoch,
             target_score=self.table.values.scale.target(case.label),
-            judge=judge if self.several else None,
+            judge=judge if self.has_judges else None,
             cluster=case.cluster,
         )
 
@@ -401,7 +401,9 @@ class _TableSuite:
         # rate of violations.
         why = Why() if verdicts else Why("invalid_response", "the verdict is empty")
         by: LabelSource = "column" if self.label_column else "people"
-        probabilities = [one.probability for one in verdicts if one.probability is not None]
+        probabilities = [
+            verdict.probability for verdict in verdicts if verdict.probability is not None
+        ]
         return replace(
             empty_result(spec),
             label=label,

@@ -90,15 +90,15 @@ def look_at_labels(file: Path, name: str, rubrics: Sequence[str]) -> LabelFile:
 
 def _refuse_strangers(labels: LabelFile, names: Sequence[str], log: Path) -> None:
     """Refuse labels of what is no run, before there is a suite that cannot run."""
-    known = {same_lines(as_text(name)) for name in names}
+    run_ids = {same_lines(as_text(name)) for name in names}
     ids = dict.fromkeys(same_lines(as_text(row.run_id)) for row in labels.rows)
-    strangers = [id_ for id_ in ids if id_ not in known]
+    strangers = [id_ for id_ in ids if id_ not in run_ids]
     if strangers:
         runs = listed(dict.fromkeys(names), 3)
         message = (
             f"has labels of no run of {log}: its ids {listed(strangers, 3)}; the runs are {runs}"
         )
-        hint = nearest_hint(strangers[0], known, f"to {shown(strangers[0])}")
+        hint = nearest_hint(strangers[0], run_ids, f"to {shown(strangers[0])}")
         raise InputError(message, str(labels.file), hint=hint)
 
 

@@ -69,8 +69,8 @@ def merge(
     run = suite_run(ready, results, commands, baseline, folder, redactor)
     assert run.cases is not None
     specs = run.cases.specs
-    made = read_spools(spools, frozenset(map(generation_id, specs.values()))).made
-    _refuse_strangers(ready, specs, shard_results, made)
+    records = read_spools(spools, frozenset(map(generation_id, specs.values()))).made
+    _refuse_strangers(ready, specs, shard_results, records)
     run = replace(
         run,
         specs=list(specs.values()),
@@ -126,10 +126,10 @@ def _refuse_strangers(
     ready: ReadySuite,
     specs: Mapping[str, CaseSpec],
     results: Mapping[str, StoredResult],
-    made: RecordIndex,
+    records: RecordIndex,
 ) -> None:
     """Refuse results of no case of the suite, and those of another judge or another case, which
-    would be taken for this one's; `made` are the cases of the shards.
+    would be taken for this one's; `records` are the cases of the shards.
     """
     digests = {name or "": digest for name, digest in ready.judge_fingerprints.items()}
     problems: list[Problem] = []
@@ -144,15 +144,17 @@ def _refuse_strangers(
             hint = f"{_SAME_COMMIT} {_SUPPLIED}"
         else:
             with collecting(problems):
-                if other := _what_differs(ready, specs[case], result, made):
-                    message = f"the result is of another case: {other}"
+                if difference := _what_differs(ready, specs[case], result, records):
+                    message = f"the result is of another case: {difference}"
         if message:
             problems.append(Problem(message, str(path), line, hint=hint))
     if problems:
         raise InputError(dict.fromkeys(problems[:MOST_PROBLEMS]))
 
 
-def _what_differs(ready: ReadySuite, spec: CaseSpec, result: CaseResult, made: RecordIndex) -> str:
+def _what_differs(
+    ready: ReadySuite, spec: CaseSpec, result: CaseResult, records: RecordIndex
+) -> str:
     """In what the case of a shard differs from the one that the suite has now; "" in nothing.
 
     A case that people edited, or a probe changed, is another one than the run that it is made of.
@@ -163,7 +165,7 @@ def _what_differs(ready: ReadySuite, spec: CaseSpec, result: CaseResult, made: R
     if not is_comparable or spec.variant or result.extra.review == "edited":
         return ""
     is_frozen = ready.suite.frozen is not None
-    record = case_of(made, spec, ready.rubric(spec.rubric_id), rewording=is_frozen)
+    record = case_of(records, spec, ready.rubric(spec.rubric_id), rewording=is_frozen)
     try:
         run = None if is_frozen else without_labels(ready.read(spec), ready.suite)
         if run is None:
@@ -187,10 +189,10 @@ def _what_differs(ready: ReadySuite, spec: CaseSpec, result: CaseResult, made: R
     return f"its label was {label}, and is {case.expected}"
 
 
-def _are_alike(messages: Sequence[Message], others: Sequence[Message]) -> bool:
+def _are_alike(messages: Sequence[Message], log_messages: Sequence[Message]) -> bool:
     """Whether messages are equal but for secrets, without which they are stored."""
     redactor = Redactor(secrets_of(os.environ))
-    return bool(redactor.value(json_value(messages)) == redactor.value(json_value(others)))
+    return bool(redactor.value(json_value(messages)) == redactor.value(json_value(log_messages)))
 
 
 def _update_command(

@@ -83,7 +83,7 @@ def fit(document: Document) -> tuple[Config, Converted]:
     converted = convert(_as_written(document))
     for key, other in converted.doubled.items():
         message = f"{dotted(other)} says the same; keep one of them"
-        converted.mistakes.append(Mistake(key, message))
+        converted.mistakes.add(key, message)
     config = None
     try:
         config = Config.model_validate(converted.data)

@@ -72,15 +72,15 @@ class Option:
             settings["type"] = NUMBERS[self.kind]
         return settings | {"metavar": self.metavar, "choices": self.choices or None}
 
-    def value(self, given: Any, folder: Path) -> Any:
+    def value(self, setting: Any, folder: Path) -> Any:
         """What the field holds for a value, or for None; paths are relative to a folder."""
-        if given is None:
+        if setting is None:
             return self.default
         if self.kind == "path":
-            return absolute(folder / given)
+            return absolute(folder / setting)
         if self.kind == "paths":
-            return tuple(dict.fromkeys(absolute(folder / name) for name in given))
-        return given
+            return tuple(dict.fromkeys(absolute(folder / name) for name in setting))
+        return setting
 
 
 def _option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import KeyPath, Mistake, listed, printable, shown
+from pytest_jrh.core.documents import KeyPath, Mistake, Mistakes, listed, printable, shown
 from pytest_jrh.core.files import exists, relative_path
 from pytest_jrh.core.ids import CASES_FILE, node_part, short_digest
 from pytest_jrh.core.sections import StageSection
@@ -149,7 +149,7 @@ class Places:
         return str(relative_path(path, self.cwd))
 
     def _files(
-        self, named: Mapping[KeyPath, tuple[str | None, str]], mistakes: list[Mistake]
+        self, named: Mapping[KeyPath, tuple[str | None, str]], mistakes: Mistakes
     ) -> dict[KeyPath, Path]:
         """Find files that a config names by key, each given with what it is; None names none."""
         files: dict[KeyPath, Path] = {}
@@ -161,13 +161,13 @@ class Places:
                 mistakes.append(self._missing(relative, key, role))
             elif path.is_dir():
                 message = f"{role} {shown(relative)} is a folder, not a file"
-                mistakes.append(Mistake(key, message))
+                mistakes.add(key, message)
             else:
                 files[key] = path
         return files
 
     def _logs(
-        self, names: Sequence[str], mistakes: list[Mistake], *, required: bool
+        self, names: Sequence[str], mistakes: Mistakes, *, required: bool
     ) -> tuple[Path, ...]:
         """Find the logs, which may be absent where the suite is frozen."""
         logs: dict[Path, None] = {}
@@ -182,19 +182,17 @@ class Places:
                 mistakes.append(self._missing(relative, place, "the log"))
         return tuple(logs)
 
-    def _matching(self, pattern: str, mistakes: list[Mistake], key: KeyPath) -> tuple[Path, ...]:
+    def _matching(self, pattern: str, mistakes: Mistakes, key: KeyPath) -> tuple[Path, ...]:
         """What a glob matches in the first place where it matches anything."""
         try:
             matches = (matching(base, pattern) for base in self.bases)
             first = next((paths for paths in matches if paths), ())
         except ValueError as error:
-            mistakes.append(
-                Mistake(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
-            )
+            mistakes.add(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
             return ()
         if not first:
             looked = "; ".join(printable(str(base), 300) for base in self.bases)
-            mistakes.append(Mistake(key, f"the glob {shown(pattern)} matches nothing in {looked}"))
+            mistakes.add(key, f"the glob {shown(pattern)} matches nothing in {looked}")
         return first
 
     @property
@@ -247,7 +245,7 @@ def _frozen_name(
             "frozen file is not one"
         )
         hint = f"set {converted.name(('output', 'dir'))}, or give the path of the file"
-        converted.mistakes.append(Mistake(FROZEN, message, hint))
+        converted.mistakes.add(FROZEN, message, hint)
         return None
     return next((f"{folder}/{CASES_FILE}" for folder in makers), None)
 

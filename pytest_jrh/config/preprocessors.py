@@ -154,13 +154,13 @@ def apply(
         "metadata": copy.deepcopy(dict(run.metadata)),
     }
     for preprocessor in preprocessors:
-        places: tuple[str, ...] = ()
+        code_places: tuple[str, ...] = ()
         try:
             cause = _step(state, preprocessor, raw_sample) or _mistake(state, run)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the user's function may raise anything
-            cause, places = f"raised {error_text(error)}", error_places(error)
+            cause, code_places = f"raised {error_text(error)}", error_places(error)
         if cause is not None:
             module = getattr(preprocessor, "__module__", "")
             name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
@@ -170,7 +170,7 @@ def apply(
                 cause=f"The transcript preprocessor {module}.{name} {cause} "
                 f"(run {printable(run.run_id)}, epoch {run.epoch}).",
                 advice="It must return None, a dict of updates to the run, or a list of messages.",
-                places=places,
+                places=code_places,
             )
     clean, changed = storable(state)
     note = f"{changed} characters from preprocessors that cannot be stored were replaced or dropped"

@@ -21,7 +21,7 @@ from pytest_jrh.config.rand import Converted
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.documents import KeyPath, Mistake, listed, shown
+from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Label, LabelKey, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
@@ -97,17 +97,15 @@ def drawn(
     order = list(range(len(variants)))
     random.Random(settings.seed).shuffle(order)  # noqa: S311 - reproducible, not secret
     number = min(settings.per_case, len(order))
-    names = [variants[index].name for index in order]
     picked: dict[CaseSpec, tuple[Variant, ...]] = {}
     for rank, spec in enumerate(ranked):
         start, kept_names = rank * number, frozenset[str]()
         if kept is not None:
             kept_names = kept.get(spec, kept_names)
             start = int(_rank(settings.seed, spec)[-8:], 16)
-        dealt = [(start + turn) % len(order) for turn in range(len(order))]
-        dealt.sort(key=lambda place: names[place] not in kept_names)
-        indexes = sorted(order[place] for place in dealt[:number])
-        picked[spec] = tuple(variants[index] for index in indexes)
+        dealt = [order[(start + turn) % len(order)] for turn in range(len(order))]
+        dealt.sort(key=lambda index: variants[index].name not in kept_names)
+        picked[spec] = tuple(map(variants.__getitem__, sorted(dealt[:number])))
     return {spec: picked[spec] for spec in bases if spec in picked}
 
 
@@ -132,16 +130,14 @@ def resolve_probes(
         bases = [test for test in kinds if test in changeable]
         if not bases:
             message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
-            converted.mistakes.append(
-                Mistake(
-                    (*_TESTS, index), message, f"add {' or '.join(map(converted.kind, changeable))}"
-                )
+            converted.mistakes.add(
+                (*_TESTS, index), message, f"add {' or '.join(map(converted.kind, changeable))}"
             )
         elif mode == "ordinal" and probe.binary_only:
             message = f"{name} is for binary suites: on a scale it has no case"
-            converted.mistakes.append(Mistake((*_TESTS, index), message, f"remove {name}"))
+            converted.mistakes.add((*_TESTS, index), message, f"remove {name}")
         section = config.probes.get(name, ProbeSection.model_construct())
-        for place, test in enumerate(section.of):
+        for number, test in enumerate(section.of):
             if test not in bases and bases:
                 names_of_bases = listed(map(converted.kind, bases))
                 test_name = converted.kind(test)
@@ -149,7 +145,7 @@ def resolve_probes(
                     f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
                 )
                 hint = f"add {test_name} to {converted.name(_TESTS)}"
-                converted.mistakes.append(Mistake(("probes", name, "of", place), message, hint))
+                converted.mistakes.add(("probes", name, "of", number), message, hint)
         settings = ProbeSettings(
             of=section.of or tuple(bases),
             names=() if section.variants == ("all",) else section.variants,
@@ -158,17 +154,15 @@ def resolve_probes(
         names: dict[str, None] = {}
         for variant in probe.variants():
             names |= dict.fromkeys((variant.name, *variant.axes))
-        for place, part in enumerate(settings.names):
+        for number, part in enumerate(settings.names):
             if part not in names:
                 message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
                 close = nearest_hint(part, names, "name")
-                converted.mistakes.append(
-                    Mistake(("probes", name, "variants", place), message, close)
-                )
-        number = len(chosen(probe, settings))
+                converted.mistakes.add(("probes", name, "variants", number), message, close)
+        per_case = len(chosen(probe, settings))
         if not section.variants:
-            number = min(number, probe.per_case)
-        all_settings[name] = replace(settings, per_case=number)
+            per_case = min(per_case, probe.per_case)
+        all_settings[name] = replace(settings, per_case=per_case)
     return all_settings
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import Json, KeyPath, Mistake, dotted, listed, received
+from pytest_jrh.core.documents import Json, KeyPath, Mistakes, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
@@ -150,7 +150,7 @@ class Converted:
     unused: list[KeyPath] = field(default_factory=list)
     doubled: dict[KeyPath, KeyPath] = field(default_factory=dict)
     """Keys of the file that say what another one says."""
-    mistakes: list[Mistake] = field(default_factory=list)
+    mistakes: Mistakes = field(default_factory=Mistakes)
 
     def put(
         self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
@@ -224,20 +224,20 @@ def convert(data: Json) -> Converted:
     if values[_DEBUG] is not None or ("rand", "table") in converted.written:
         converted.put(_DEBUG, ("output", "rand"), value=True, is_fallback=True)
     if values[_AGGREGATION] not in (None, "majority_vote"):
-        converted.mistakes.append(
-            Mistake(_AGGREGATION, received(values[_AGGREGATION], "majority_vote or null"))
+        converted.mistakes.add(
+            _AGGREGATION, received(values[_AGGREGATION], "majority_vote or null")
         )
     return converted
 
 
-def _keys_of_kinds(path: KeyPath, names: Any, mistakes: list[Mistake]) -> Any:
+def _keys_of_kinds(path: KeyPath, names: Any, mistakes: Mistakes) -> Any:
     """What we call the kinds of tests in a list of RAND's names; others are refused here."""
     known = tuple(KINDS)
     if names is None:
         return None
     if not isinstance(names, list):
         message = received(names, f"a list of tests ({', '.join(known)})")
-        mistakes.append(Mistake(path, message))
+        mistakes.add(path, message)
         return None
     keys = []
     for index, name in enumerate(names):
@@ -245,7 +245,7 @@ def _keys_of_kinds(path: KeyPath, names: Any, mistakes: list[Mistake]) -> Any:
             keys.append(KINDS[name].key)
         else:
             message = received(name, " or ".join(known))
-            mistakes.append(Mistake((*path, index), message, nearest_hint(str(name), known)))
+            mistakes.add((*path, index), message, nearest_hint(str(name), known))
     return keys
 
 
@@ -259,15 +259,13 @@ def _taken(data: Json, path: KeyPath) -> Any:
     return parent.pop(path[-1], None)
 
 
-def _refuse_unknown(path: KeyPath, value: Any, mistakes: list[Mistake]) -> None:
+def _refuse_unknown(path: KeyPath, value: Any, mistakes: Mistakes) -> None:
     """Refuse what is left of a section of RAND's: keys that nobody has."""
     depth = len(path)
     known_here = [known for known in _KNOWN if known[:depth] == path and len(known) > depth]
     names = tuple(dict.fromkeys(str(known[depth]) for known in known_here))
     if not isinstance(value, dict):
-        mistakes.append(
-            Mistake(path, received(value, f"a mapping with the keys {', '.join(names)}"))
-        )
+        mistakes.add(path, received(value, f"a mapping with the keys {', '.join(names)}"))
         return
     for name, item in value.items():
         place = (*path, name)
@@ -275,7 +273,7 @@ def _refuse_unknown(path: KeyPath, value: Any, mistakes: list[Mistake]) -> None:
             _refuse_unknown(place, item, mistakes)
         elif name not in names:
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
-            mistakes.append(Mistake(place, message, nearest_hint(str(name), names, "key")))
+            mistakes.add(place, message, nearest_hint(str(name), names, "key"))
 
 
 def _panel(converted: Converted, values: dict[KeyPath, Any]) -> None:
@@ -291,16 +289,14 @@ def _panel(converted: Converted, values: dict[KeyPath, Any]) -> None:
             converted.unused.append((*path, "preprocess_columns_map"))
         if (of_judge := entry.pop("template", None)) not in (None, template):
             expected = f"the suite's, {template}: every judge of a panel takes that one"
-            converted.mistakes.append(Mistake((*path, "template"), received(of_judge, expected)))
+            converted.mistakes.add((*path, "template"), received(of_judge, expected))
 
 
 def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
     """Place what RAND's files name in the folder of their module."""
     names = values[_PARAM_FILES] or {}
     if not isinstance(names, dict):
-        converted.mistakes.append(
-            Mistake(_PARAM_FILES, received(names, "a mapping of names to file names"))
-        )
+        converted.mistakes.add(_PARAM_FILES, received(names, "a mapping of names to file names"))
         names = {}
     files: list[tuple[KeyPath, Any, KeyPath]] = [
         (_DATASET_NAME, values[_DATASET_NAME], ("suite", "log"))
@@ -321,7 +317,7 @@ def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
             converted.put(written, ours, path, is_fallback=True)
         elif module is None and ours not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
-            converted.mistakes.append(Mistake(("admin", "module_name"), message))
+            converted.mistakes.add(("admin", "module_name"), message)
     note = values[_PARAMS]
     text = note.get("instruction") if isinstance(note, dict) else None
     if isinstance(text, str) and ("rand", "instruction_path") not in converted.written:
@@ -336,7 +332,7 @@ def _scale(converted: Converted, values: dict[KeyPath, Any]) -> None:
         return
     if not isinstance(template, str) or template not in _SCALES:
         expected = "agent_judge (binary) or agent_autograder (ordinal)"
-        converted.mistakes.append(Mistake(written, received(template, expected)))
+        converted.mistakes.add(written, received(template, expected))
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.documents import (
     Document,
     KeyPath,
-    Mistake,
+    Mistakes,
     listed,
     read_document,
     received,
@@ -51,7 +51,7 @@ def read_rubrics(path: Path, file: str) -> tuple[list[Rubric], list[Problem]]:
 
 
 def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
-    mistakes: list[Mistake] = []
+    mistakes = Mistakes()
     entries, prefix = _entries(document.data, mistakes)
     rubrics: dict[str, Rubric] = {}
     for index, entry in enumerate(entries):
@@ -62,9 +62,7 @@ def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Probl
         if rubric.id in rubrics:
             lines = f"in lines {rubrics[rubric.id].line} and {rubric.line}"
             hint = "ids must be unique: they name cases and recordings"
-            mistakes.append(
-                Mistake((*place, "id"), f"duplicate id {shown(rubric.id)}, {lines}", hint)
-            )
+            mistakes.add((*place, "id"), f"duplicate id {shown(rubric.id)}, {lines}", hint)
         rubrics.setdefault(rubric.id, rubric)
     return list(rubrics.values()), [*document.problems, *document.problems_of(mistakes)]
 
@@ -81,8 +79,8 @@ def suite_rubrics(
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
     rubrics, problems = _rubrics_of(document, path) if document is not None else ([], [])
-    wanted = {target_id.strip() for target_id in target_ids}
-    targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
+    ids = {target_id.strip() for target_id in target_ids}
+    targeted = [rubric for rubric in rubrics if not ids or rubric.id in ids]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     levels: tuple[ScoreLevel, ...] = ()
@@ -120,7 +118,7 @@ def read_head(path: Path) -> str:
     return "" if b"\x00" in head else head.decode("utf-8-sig", errors="replace")
 
 
-def _entries(data: Any, mistakes: list[Mistake]) -> tuple[list[Any], KeyPath]:
+def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
     prefix: KeyPath = ()
     if isinstance(data, dict):
         prefix = ("rubrics",)
@@ -129,25 +127,19 @@ def _entries(data: Any, mistakes: list[Mistake]) -> tuple[list[Any], KeyPath]:
             hint = f"rename {misspelled} to rubrics" if misspelled else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
-            mistakes.append(
-                Mistake((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
-            )
+            mistakes.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
             return [], prefix
         data = data["rubrics"]
     if not isinstance(data, list):
-        mistakes.append(
-            Mistake(prefix, received(data, "a list of rubrics, each with an id and instructions"))
-        )
+        mistakes.add(prefix, received(data, "a list of rubrics, each with an id and instructions"))
         return [], prefix
     if not data:
-        mistakes.append(
-            Mistake(prefix, "the list of rubrics is empty; there is nothing to judge by")
-        )
+        mistakes.add(prefix, "the list of rubrics is empty; there is nothing to judge by")
     return data, prefix
 
 
 def _rubric(
-    entry: Any, path: KeyPath, file: str, document: Document, mistakes: list[Mistake]
+    entry: Any, path: KeyPath, file: str, document: Document, mistakes: Mistakes
 ) -> Rubric | None:
     # Loaded here, since sessions without a suite only ask what files look like.
     from pydantic import ValidationError
@@ -162,7 +154,7 @@ def _rubric(
             close = None if name in names else nearest_hint(name, names, "key", cutoff=0.8)
             if close is not None:
                 message = f"unknown key; the keys here are {listed(names)}"
-                mistakes.append(Mistake((*path, name), message, close))
+                mistakes.add((*path, name), message, close)
         if (text := document.texts.get((*path, "id"))) is not None:
             entry = {**entry, "id": text}
     try:
@@ -172,14 +164,12 @@ def _rubric(
         return None
     instructions = section.instructions or section.instruction
     if instructions is None:
-        mistakes.append(
-            Mistake((*path, "instructions"), "is missing; must be the text of the criterion")
-        )
+        mistakes.add((*path, "instructions"), "is missing; must be the text of the criterion")
     elif section.instructions is not None and section.instruction is not None:
         message = "the rubric has both instructions and instruction"
-        mistakes.append(Mistake((*path, "instruction"), message, "keep one of them"))
+        mistakes.add((*path, "instruction"), message, "keep one of them")
     elif instructions.lstrip().startswith(PLACEHOLDER):
-        mistakes.append(Mistake((*path, "instructions"), _LEFT_AS_IS))
+        mistakes.add((*path, "instructions"), _LEFT_AS_IS)
     levels = _levels(section, (*path, "score_levels"), mistakes)
     if len(mistakes) > before or instructions is None:
         return None
@@ -188,14 +178,14 @@ def _rubric(
     return Rubric(section.id, instructions, levels, file, line, skips)
 
 
-def _levels(section: RubricEntry, path: KeyPath, mistakes: list[Mistake]) -> tuple[ScoreLevel, ...]:
+def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:
     """The levels of a scale, ascending, which must be without gaps."""
     for index, level in enumerate(section.score_levels):
         if level.label.lstrip().startswith(PLACEHOLDER):
-            mistakes.append(Mistake((*path, index, "label"), _LEFT_AS_IS))
+            mistakes.add((*path, index, "label"), _LEFT_AS_IS)
     levels = sorted(section.score_levels, key=lambda level: level.score)
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
         message = f"the scores are {listed(map(str, scores), 8)}; must be each once, without gaps"
-        mistakes.append(Mistake(path, message))
+        mistakes.add(path, message)
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

@@ -298,6 +298,14 @@ class Mistake(NamedTuple):
     hint: str | None = None
 
 
+class Mistakes(list[Mistake]):
+    """What is found wrong in a document, in the order in which it is found."""
+
+    def add(self, key: KeyPath, message: str, hint: str | None = None) -> None:
+        """Add one more."""
+        self.append(Mistake(key, message, hint))
+
+
 class _Nodes:
     """The line of every key of YAML nodes, how their values were written, and which keys stand
     there twice.
