@@ -13,8 +13,8 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -167,8 +167,6 @@ class SuiteSession:
         """Wait until a case has come to its end."""
         with captured(self.config):
             self._running().wait(spec, self._say_progress)
-        if self.progress_line is not None:
-            self.progress_line.clear()
 
     def _say_progress(self) -> None:
         if self.progress_line is not None:
@@ -301,63 +299,34 @@ class SuiteSession:
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25
-INTERVAL = 60.0
-"""Seconds between two lines of a log, such as a CI's."""
-TERMINAL_INTERVAL = 1.0
-"""Seconds after which the line of a terminal is written anew."""
 _WIDTH = 200
-# Where there is no line below, the terminal scrolls; the cursor then stands where pytest goes on.
-_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[K"
-_BACK = "\x1b8"
+INTERVAL = 30.0
+"""Seconds between two lines about how far a session is."""
 
 
 @dataclass
 class ProgressLine:
-    """Writes a line of at most `width` columns every `interval` seconds; with `is_live` in place of
-    the last one, below what pytest writes.
-    """
+    """Writes a line every `INTERVAL` seconds while pytest waits."""
 
     reporter: pytest.TerminalReporter
-    started: float
-    uncaptured: Callable[[], AbstractContextManager[None]]
-    clock: Callable[[], float] = time.monotonic
-    last: float | None = None
-    interval: float = INTERVAL
-    width: int = _WIDTH
-    is_live: bool = False
-    is_shown: bool = False
+    started: float = field(default_factory=time.monotonic)
+    last: float = field(default_factory=time.monotonic)
 
     def draw(self, progress: Progress) -> None:
         """Say how far the session is, if it is time to."""
-        self.say(progress_line(progress, self.clock() - self.started, self.width))
+        self.say(progress_line(progress, time.monotonic() - self.started, _WIDTH))
 
     def say(self, text: str) -> None:
         """Write a line of text, if it is time to."""
-        time_now = self.clock()
-        if time_now - (self.started if self.last is None else self.last) < self.interval:
+        time_now = time.monotonic()
+        if time_now - self.last < INTERVAL:
             return
         self.last = time_now
-        with self.uncaptured():
-            if self.is_live:
-                self._write_below(text)
-                self.is_shown = True
-                return
+        # While an item runs, what goes to the terminal is captured too.
+        with uncaptured(self.reporter.config):
             self.reporter.ensure_newline()
             self.reporter.write_line(text)
             self.reporter.flush()
-
-    def clear(self) -> None:
-        """Take a line of a terminal away, before pytest goes on."""
-        if self.is_shown:
-            self.is_shown = False
-            with self.uncaptured():
-                self._write_below("")
-
-    def _write_below(self, text: str) -> None:
-        # Past pytest's writer, which counts the columns of what it writes.
-        file = self.reporter._tw._file
-        file.write(f"{_BELOW}{text}{_BACK}")
-        file.flush()
 
 
 def session_line(config: pytest.Config) -> ProgressLine | None:
@@ -365,13 +334,7 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
         return None
-    # While an item runs, what goes to the terminal is captured too.
-    line = ProgressLine(reporter, time.monotonic(), partial(uncaptured, config), interval=INTERVAL)
-    if reporter.isatty:
-        line.interval, line.is_live = TERMINAL_INTERVAL, True
-        # The last column would wrap.
-        line.width = config.get_terminal_writer().fullwidth - 1
-    return line
+    return ProgressLine(reporter)
 
 
 class Reviewing:
@@ -474,7 +437,6 @@ class Reviewing:
                     line.say(board.line())
         finally:
             if line is not None:
-                line.clear()
                 # The time that the cases take shows in what follows.
                 line.started = time.monotonic()
         if self._labels is not None:
