@@ -10,7 +10,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Iterable,
     Mapping,
     Sequence,
@@ -83,7 +82,6 @@ class Pipeline:
         *,
         mode: Mode = BINARY.name,
         objective: Objective = "fail",
-        temperature: float | None = None,
         max_edit_rounds: int = 3,
         edits: EditsOf = "text",
     ) -> Pipeline:
@@ -91,7 +89,7 @@ class Pipeline:
         models: dict[str, StageModel] = {}
         templates: dict[str, Template] = {}
         for stage in MAKING:
-            models[stage.name] = StageModel(stage.name, model, temperature=temperature)
+            models[stage.name] = StageModel(stage.name, model)
             templates[stage.name] = load_template(
                 stage.name, mode=mode, objective=objective, edits=edits
             )
@@ -263,16 +261,15 @@ async def generate_agent_perturbations(
     pipeline: Pipeline,
     complete: Complete,
     *,
-    target_scores: Collection[int] | None = None,
     concurrency: int = 10,
 ) -> AsyncIterator[Perturbation]:
     """Make every case of runs x rubrics x goals, at most `concurrency` at once, yielding them in
     that order.
 
     The way to use the pipeline from Python without pytest: `complete` is any `Complete`. An ordinal
-    pipeline aims at every level of a rubric, or at those of `target_scores`. `runs` is consumed as
-    work proceeds. Raises `Unscored` at the first case that a model's trouble stops; cases still at
-    work are cancelled then, and where the caller stops listening.
+    pipeline aims at every level of a rubric. `runs` is consumed as work proceeds. Raises `Unscored`
+    at the first case that a model's trouble stops; cases still at work are cancelled then, and
+    where the caller stops listening.
     """
 
     async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
@@ -288,8 +285,6 @@ async def generate_agent_perturbations(
         for run in runs:
             for rubric in rubrics:
                 for goal in pipeline.goals(rubric):
-                    if target_scores is not None and goal.target_score not in target_scores:
-                        continue
                     if len(at_work) >= concurrency:
                         yield await at_work.pop(0)
                     at_work.append(asyncio.create_task(make(run, rubric, goal)))

@@ -87,11 +87,11 @@ class CaseRunner:
                 asks = asks or settings.mode(ready, judging=judging) != "none"
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
-        self.calls = Calls(settings, self._is_stopping)
+        self.calls = Calls(settings, lambda: self._stopping)
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
-        self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * self._most_at_work), asks)
+        self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * self._most_at_work))
         self._bases: SharedWorks[None] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
         self.unfinished: list[CaseResult] = []
         self.printed: dict[CaseSpec, Printed] = {}

@@ -452,17 +452,16 @@ class LoadedSuites:
         suite = ready.suite
         for earlier in self:
             former = earlier.suite
-            message, hint = "", "Give each its own `{}`, or run one of them at a time."
-            shares = f"this suite and {former.config_file} would share the"
             if suite.name == former.name:
                 message = f"a suite is named after its file, and {former.config_file} is a suite "
                 message += f"`{suite.name}` too"
                 hint = "Rename one of the two files."
-            elif suite.results_dir == former.results_dir:
-                message = f"{shares} results folder {suite.results_dir}"
-                hint = hint.format("rand.results")
-            elif suite.cassette_dir == former.cassette_dir:
-                message = f"{shares} cassette folder {suite.cassette_dir}"
-                hint = hint.format("recording.dir")
-            if message:
-                raise InputError(message, file=str(suite.config_file), hint=hint)
+                raise InputError(message, str(suite.config_file), hint=hint)
+            for key, folder, former_folder in (
+                ("rand.results", suite.results_dir, former.results_dir),
+                ("recording.dir", suite.cassette_dir, former.cassette_dir),
+            ):
+                if folder == former_folder:
+                    message = f"this suite and {former.config_file} would share the folder {folder}"
+                    hint = f"Give each its own `{key}`, or run one of them at a time."
+                    raise InputError(message, str(suite.config_file), hint=hint)

@@ -98,11 +98,10 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 def _activation(config: pytest.Config) -> ModuleType:
     """What acts on suites, imported once projects have added to the tables that it reads."""
     if _REGISTERED not in config.stash:
-        config.stash[_REGISTERED] = True
-        if config.hook.pytest_jrh_register.get_hookimpls():
-            from pytest_jrh.plugin.hookspecs import register
+        from pytest_jrh.plugin.hookspecs import register
 
-            register(config)
+        config.stash[_REGISTERED] = True
+        register(config)
     return importlib.import_module("pytest_jrh.plugin.activation")
 
 

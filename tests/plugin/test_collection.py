@@ -166,6 +166,6 @@ def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(
     result.stderr.fnmatch_lines(
         [
             "*tiny.yml: a suite is named after its file*is a suite `tiny` too*",
-            "*would share the cassette folder*shared*",
+            "*would share the folder*shared*",
         ]
     )

@@ -125,9 +125,10 @@ def test_a_cancelled_case_asks_the_model_nothing_more() -> None:
 
 def test_prompt_files_of_rands_harness_work_end_to_end() -> None:
     model = ScriptedModel(verifier={"verdict": "FAIL", "rationale": "", "score": 1})
-    own = pipeline(Goal("fail", 1), prompts=RAND_PROMPTS)
-    (made,) = all_of(model, RUNS[:1], own, rubrics=(ORDINAL,), target_scores={1})
-    assert made.outcome.confirmed
+    goal = Goal("fail", 1)
+    perturber = pipeline(goal, prompts=RAND_PROMPTS).perturber(model)
+    outcome = wait_for(perturber.perturb(RUNS[0], ORDINAL, goal))
+    assert outcome.confirmed
     stages = ("planner", "editor", "verifier")
     planner, editor, verifier = (model.only(stage).text for stage in stages)
     assert 'Return {"steps": []}' in planner
