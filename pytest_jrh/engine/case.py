@@ -170,6 +170,7 @@ class CaseMaker:
     settings: EngineSettings
     calls: Calls
     generations: SharedWorks[Case]
+    asks: bool
     _tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = field(default_factory=dict)
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
@@ -260,8 +261,11 @@ class CaseMaker:
 
     async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:
         try:
-            # In a thread: calls go on meanwhile, and user code may take part in it.
-            run = await asyncio.to_thread(ready.read, spec)
+            # In a thread where calls go on meanwhile, or user code takes part in it.
+            if self.asks or ready.preprocessors:
+                run = await asyncio.to_thread(ready.read, spec)
+            else:
+                run = ready.read(spec)
             return without_labels(run, ready.suite)
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error

@@ -345,8 +345,7 @@ async def judge_cases(
 async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
     judged = judged_case(case, show_reasoning=False)
     try:
-        is_async = inspect.iscoroutinefunction(judge)
-        value = judge(judged) if is_async else await asyncio.to_thread(judge, judged)
+        value = await asyncio.to_thread(judge, judged)
         if inspect.isawaitable(value):
             value = await cast("Awaitable[object]", value)
     except Unscored:

@@ -139,13 +139,11 @@ class _Run:
         error = ended.error
         if error is None:
             return ended.value
-        if isinstance(error, Halted):
+        if isinstance(error, Halted | Unscored):
+            # What is not recorded, or what `complete` or a judge of ours says itself.
             raise error
         if isinstance(error, KeyboardInterrupt):
             raise SessionEnd(error) from error
-        if isinstance(error, Unscored):
-            # Of `complete`, or of a judge of ours: it says itself what is wrong.
-            raise error
         cause = f"{self.code.who} raised {error_text(error)}"
         raise no_verdict(
             "model_error", cause, advice_on_keys(error) or FIX_AND_RUN, error

@@ -53,7 +53,6 @@ from pytest_jrh.recording.tapes import Tape
 
 # In seconds.
 _MEANWHILE = 0.25
-_WATCH = 0.25
 _BETWEEN_CANCELLATIONS = 0.1
 _CANCELLATIONS = 20
 _MOST_BASES = 512
@@ -85,14 +84,13 @@ class CaseRunner:
         for ready in suites.values():
             for judging in (False, True):
                 asks = asks or settings.mode(ready, judging=judging) != "none"
-        self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
-        self._places = asyncio.Semaphore(self._most_at_work)
-        self.calls = Calls(settings, lambda: self._stopping)
-        self._watch: asyncio.Task[None] | None = None
+        most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
+        self._places = asyncio.Semaphore(most_at_work)
+        self.calls = Calls(settings, self._is_stopping)
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
-        self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * self._most_at_work))
-        self._bases: SharedWorks[None] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
+        self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * most_at_work), asks)
+        self._bases: SharedWorks[None] = SharedWorks(max(_MOST_BASES, 2 * most_at_work))
         self.unfinished: list[CaseResult] = []
         self.printed: dict[CaseSpec, Printed] = {}
         self.wrong_cases: dict[CaseSpec, WrongCase] = {}
@@ -107,8 +105,6 @@ class CaseRunner:
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
         self._pending.update(future for _, future in announced)
-        if self._settings.is_orphan is not None and self._watch is None:
-            self._watch = asyncio.create_task(self._end_as_orphan(self._settings.is_orphan))
         self.progress = replace(self.progress, total=self.progress.total + len(announced))
         try:
             if self._settings.review is not None:
@@ -135,12 +131,6 @@ class CaseRunner:
             self.refusal = error
         self.calls.stop()
         self._fail(error)
-
-    async def _end_as_orphan(self, is_orphan: Callable[[], bool]) -> None:
-        """Stop once there is no process to report to, so that no retries are sent."""
-        while not is_orphan():
-            await asyncio.sleep(_WATCH)
-        self.end(Stopped())
 
     def _fail(self, error: BaseException) -> None:
         for future in self._pending:

@@ -528,10 +528,10 @@ class Outputs:
         except OSError as error:
             self.problem(f"{path} was not written: {cause(error)}.")
 
-    def write_json(self, path: Path, value: Any, *, sort: bool = False) -> None:
+    def write_json(self, path: Path, value: Any) -> None:
         """Write a value as JSON, without secrets."""
         clean = self.redactor.value(json_value(value))
-        text = json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort)
+        text = json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False)
         self.write(path, text + "\n")
 
 
