@@ -30,9 +30,9 @@ class Kind:
     of those; `best`, that the rubric is satisfied, on a scale the highest score; `label`, the one
     that people or a program gave the run; or `base`, that of the case which a probe changes.
 
-    `stages` make its cases; without the planner among them no edits are planned. Where no stage
-    does, a case is a run as it is, or with the messages that `change` gives, which raises
-    `NoVerdictCase` where there is no case. `figures` are the keys of the figures of single answers
+    `stages` make its cases, and each of them needs a model. Where no stage does, a case is a run as
+    it is, or with the messages that `change` gives, which raises `NoVerdictCase` where there is no
+    case. `figures` are the keys of the figures of single answers
     in which its cases count.
     """
 
