@@ -67,7 +67,7 @@ class WrongCase:
     """
 
     case: Case
-    cassette: Path | None
+    cassette: Path
 
 
 class CaseRunner:
@@ -202,10 +202,10 @@ class CaseRunner:
         except InputError as error:
             unreadable = Unscored("input_error", stage="input", cause=str(error))
             return attempt.result(_clean(unreadable.why, redactor))
-        result, case = attempt.result(), attempt.case
-        if case is not None and result.outcome == "disagree":
-            cassette = attempt.judging.answered_from if attempt.judging is not None else None
-            self.wrong_cases[attempt.spec] = WrongCase(_without_secrets(case, redactor), cassette)
+        result, case, tape = attempt.result(), attempt.case, attempt.judging
+        if result.outcome == "disagree" and case is not None and tape is not None:
+            case = _without_secrets(case, redactor)
+            self.wrong_cases[attempt.spec] = WrongCase(case, tape.answered_from)
         return result
 
     def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[None]]:

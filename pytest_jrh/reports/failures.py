@@ -113,7 +113,7 @@ def unscored_text(result: CaseResult, *, command: str) -> FailureText:
 
 
 def disagreement_text(
-    case: Case, result: CaseResult, *, cassette: Path | None, command: str
+    case: Case, result: CaseResult, *, cassette: Path, command: str
 ) -> FailureText:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats each verdict, equal ones once.
@@ -139,8 +139,7 @@ def disagreement_text(
     else:
         lines += _edits(case) if case.outcome.edits else _turns(case)
     lines.append("")
-    if cassette is not None:
-        lines.append(f"{'cassette:':<14}{_shown(cassette)}")
+    lines.append(f"{'cassette:':<14}{_shown(cassette)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return FailureText(result, lines)
 

@@ -90,10 +90,9 @@ class Baseline:
         return changes
 
     def prompts_of(self, digests: Set[str]) -> list[str]:
-        """The prompts of judges, as far as they have one that is known, in order of digests."""
-        judges = self.judges
-        known = [judges[digest].prompt for digest in sorted(digests & judges.keys())]
-        return list(filter(None, known))
+        """The prompts of judges, as far as they have one that is known."""
+        known = [judge for judge in self.judge_lines if judge.judge_digest in digests]
+        return [judge.prompt for judge in known if judge.prompt]
 
 
 @frozen
@@ -328,9 +327,8 @@ def _judges_of(
     for judge in (*baseline.judge_lines, *judges):
         key = (judge.suite, judge.judge, short(judge.judge_digest))
         # Of a session of some cases, in which code asked nothing, it is still known that it asks.
-        asked = key in known and known[key].asks_model
+        asks_model = judge.asks_model or known.get(key, judge).asks_model
         if key in used:
-            asks_model = judge.asks_model or asked
             known[key] = replace(judge, judge_digest=key[2], asks_model=asks_model)
     return tuple(judge for _, judge in sorted(known.items()))
 

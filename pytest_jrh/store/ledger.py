@@ -55,7 +55,7 @@ _AGAIN = "Run the shard again; a truncated or edited file is not used."
 _ANEW = "run the session, or the shard, again"
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
-# Of a file, in bytes, as far as its form is to be seen.
+# Of a file, in characters, as far as its form is to be seen.
 _START = 16
 
 
@@ -73,29 +73,25 @@ def line_data(line: CaseResult | JudgeLine) -> dict[str, Any]:
 
 
 def ledger_line(
-    result: CaseResult, suite: Suite | None = None, redactor: Redactor = NO_SECRETS
+    line: CaseResult | JudgeLine, suite: Suite | None = None, redactor: Redactor = NO_SECRETS
 ) -> str:
-    """The line of a result of a suite without its end and without secrets, which `result_from`
-    reads.
+    """A line of a suite's ledger without its end and without secrets; `result_from` reads that of a
+    result.
 
     It travels between processes as a report's attribute: taken apart by execnet it would be a
     hundred values. A lone surrogate becomes U+FFFD, as in a file.
     """
-    if suite is not None:
-        result = replace(result, extra=replace(result.extra, config=suite.key))
-    return record_line(redactor.value(line_data(result)))[:-1].decode()
+    if suite is not None and isinstance(line, CaseResult):
+        line = replace(line, extra=replace(line.extra, config=suite.key))
+    return record_line(redactor.value(line_data(line)))[:-1].decode()
 
 
 def ledger_text(
     judges: Iterable[JudgeLine], results: Sequence[CaseResult], suite: Suite, redactor: Redactor
 ) -> str:
     """The whole ledger of a suite, as a session leaves it."""
-    lines = []
-    for judge in with_calls(judges, results):
-        lines.append(record_line(redactor.value(line_data(judge))).decode())
-    for result in results:
-        lines.append(f"{ledger_line(result, suite, redactor)}\n")
-    return "".join(lines)
+    lines: list[CaseResult | JudgeLine] = [*with_calls(judges, results), *results]
+    return "".join(f"{ledger_line(line, suite, redactor)}\n" for line in lines)
 
 
 def result_from(text: str | bytes) -> CaseResult:
@@ -131,8 +127,8 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     Raises `InputError` with file and line for the first line that is none of a ledger.
     """
     results: dict[str, StoredResult] = {}
-    with path.open("rb") as file:
-        _refuse_earlier_form(file.read(_START).decode("utf-8", "replace"), str(path), _ANEW)
+    with path.open(encoding="utf-8", errors="replace") as file:
+        _refuse_earlier_form(file.read(_START), str(path), _ANEW)
     lines = parsed_lines(path, _line_from, "not a case result", _AGAIN, blank=True)
     for number, line in lines:
         if isinstance(line, CaseResult):
@@ -322,7 +318,7 @@ def judge_lines(
             suite,
             judge.fingerprint,
             kind,
-            tuple(dict.fromkeys(filter(None, models))),
+            tuple(filter(None, models)),
             {key: value for key, value in parameters.items() if value is not None},
             asks_model=not judge.runs_code,
             judge=name or "",

@@ -135,3 +135,21 @@ def test_another_reasoning_or_another_suite_is_no_change() -> None:
     assert accepted_by(BASE, ACCEPTS, "other") == ""
     fewer = Baseline(dict(list(BASE.cases.items())[:20]))
     assert accepted_by(BASE, fewer, SUITE) == "it accepts no loss, drops 4 cases"
+
+
+def test_a_base_of_an_earlier_form_is_one_line(origin: Path) -> None:
+    commits = pull_request(origin, BASE, ACCEPTS)
+    git(origin, "checkout", "main")
+    path = origin / FILE
+    path.write_text(path.read_text("utf-8").replace('"format": 3', '"format": 2'), "utf-8")
+    git(origin, "commit", "-a", "--amend", "-m", "an earlier form")
+    git(origin, "checkout", "-b", "again", "main")
+    git(origin, "cherry-pick", "-X", "theirs", commits["change"])
+    git(origin, "checkout", "-b", "merged-again", "main")
+    git(origin, "merge", "--no-ff", "-m", "merge", "again")
+    merged = git(origin, "rev-parse", "HEAD")
+    found = baseline_there(checkout(origin, merged, "--depth=2") / FILE, GITHUB)
+    assert found == (
+        "whether this pull request changes the baseline is not known, as ./baseline.json of its "
+        "base has an earlier form, or is damaged"
+    )

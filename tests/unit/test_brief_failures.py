@@ -25,7 +25,7 @@ def wrong(reasoning: str) -> str:
     """The short text of a wrong verdict with such a reason."""
     case = make_case()
     result = result_with(make_result(case.spec, "disagree", 0), reasoning=reasoning)
-    return disagreement_text(case, result, cassette=None, command=COMMAND).short
+    return disagreement_text(case, result, cassette=Path("x.yaml"), command=COMMAND).short
 
 
 def error(trouble: Unscored) -> list[str]:
@@ -57,7 +57,7 @@ def test_a_model_writes_one_line_of_a_text() -> None:
 def test_a_verdict_that_a_probe_turned_is_one_line() -> None:
     spec = make_spec(test="position", base="agent_perturbation", variant="before-x5")
     result = make_result(spec, "disagree", 0)
-    text = disagreement_text(make_case(spec), result, cassette=None, command=COMMAND)
+    text = disagreement_text(make_case(spec), result, cassette=Path("x.yaml"), command=COMMAND)
     assert text.short == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
 
 

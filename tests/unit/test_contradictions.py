@@ -3,6 +3,8 @@ else."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_jrh.core.results import Verdict
@@ -87,5 +89,5 @@ def test_reports_count_and_name_them_and_no_figure_changes() -> None:
 def test_a_failure_says_it_beside_the_reasoning() -> None:
     case = make_case()
     result = judged_result(case, Verdict(0, "It is late. The rubric is violated."))
-    text = disagreement_text(case, result, cassette=None, command="pytest").whole
+    text = disagreement_text(case, result, cassette=Path("x.yaml"), command="pytest").whole
     assert "(reasoning and score disagree: the reasoning ends in 1; the score counts)" in text
