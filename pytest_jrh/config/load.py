@@ -80,7 +80,8 @@ def fit(document: Document) -> tuple[Config, Converted]:
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*document.problems, Problem(message, document.file, 1)])
-    converted = convert(_as_written(document))
+    data = _as_written(document)
+    converted = convert(data)
     for key, other in converted.doubled.items():
         message = f"{dotted(other)} says the same; keep one of them"
         converted.mistakes.add(key, message)
