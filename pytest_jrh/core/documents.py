@@ -41,8 +41,12 @@ LONGEST_HEAD = 65_536
 
 def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
     """Make text safe and short for one line of a terminal: no escapes, no control characters."""
-    flat = "".join(char if char.isprintable() else " " for char in ANSI.sub("", text[: 4 * limit]))
-    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+    flat = ""
+    for char in ANSI.sub("", text[: 4 * limit]):
+        flat += char if char.isprintable() else " "
+    if len(flat) > limit:
+        return flat[: limit - 3] + "..."
+    return flat
 
 
 def shown(value: object) -> str:
@@ -66,17 +70,21 @@ def dotted(path: KeyPath) -> str:
     """Write a key path as text: `cases.kinds[0]`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{printable(part, 40)}"
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{printable(part, 40)}"
     return text.removeprefix(".")
 
 
 def listed(names: Iterable[str], limit: int = 30) -> str:
     """Join names for a sentence; the end of a long list is counted instead of printed."""
     all_names = list(names)
+    text = ", ".join(printable(name, 60) for name in all_names[:limit])
     left_out = len(all_names) - limit
-    return ", ".join(printable(name, 60) for name in all_names[:limit]) + (
-        f" and {left_out} more" if left_out > 0 else ""
-    )
+    if left_out > 0:
+        text += f" and {left_out} more"
+    return text
 
 
 def received(value: Any, expected: str) -> str:
@@ -227,7 +235,9 @@ def read_text(
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
         message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
         raise InputError(message, file, line, hint="save the file as UTF-8") from None
-    return text if as_it_is else text.replace("\r\n", "\n")
+    if as_it_is:
+        return text
+    return text.replace("\r\n", "\n")
 
 
 _UNPACK = "unpack it, and name the file that is in it"

@@ -202,7 +202,9 @@ def error_text(error: BaseException) -> str:
     """The error's class and message on one line, in full: cut it once secrets are out of it."""
     words = " ".join(str(error).split())
     name = type(error).__name__
-    return f"{name}: {words[:_LONGEST_TEXT]}" if words else name
+    if not words:
+        return name
+    return f"{name}: {words[:_LONGEST_TEXT]}"
 
 
 def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, ...]:

@@ -241,4 +241,6 @@ def git_output(folder: Path, *arguments: str) -> str | None:
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    if done.returncode:
+        return None
+    return done.stdout.decode("utf-8", "replace")

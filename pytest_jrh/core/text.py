@@ -182,7 +182,9 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
 
     by_lower = {choice.lower(): choice for choice in choices}
     matches = get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=cutoff)
-    return by_lower[matches[0]] if matches else None
+    if not matches:
+        return None
+    return by_lower[matches[0]]
 
 
 def nearest_hint(
@@ -192,7 +194,9 @@ def nearest_hint(
     `noun` is what the choices are.
     """
     choice = nearest(word, choices, cutoff)
-    return f"{one_line(choice)} is the nearest {noun}".rstrip() if choice else None
+    if choice is None:
+        return None
+    return f"{one_line(choice)} is the nearest {noun}".rstrip()
 
 
 def counted(number: int, noun: str) -> str:

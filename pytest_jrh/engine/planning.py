@@ -111,7 +111,9 @@ async def surveyed(
 
 def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
     """The transcript whose length stands for that of the prompts: of a frozen suite the case's."""
-    case = attempt.case or (attempt.base.case if attempt.base is not None else None)
+    case = attempt.case
+    if case is None and attempt.base is not None:
+        case = attempt.base.case
     if ready.source is None and case is not None:
         return case.messages
     return ready.read(attempt.spec).messages
@@ -119,7 +121,9 @@ def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
 
 def _asking(spec: CaseSpec) -> Mapping[str, Bounds]:
     """The calls with which a probe makes a case, once it has begun; empty where it makes none."""
-    return PROBES[spec.test].calls if spec.test in PROBES else {}
+    if spec.test not in PROBES:
+        return {}
+    return PROBES[spec.test].calls
 
 
 def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
@@ -142,7 +146,9 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
         if cases.edits == "acts":
             edits += MOST_FOLLOWING_EDITS
         verifies = int(VERIFIER.name in ready.suite.stages)
-        summaries = edits if pipeline.summarizes_for(EDITOR) else 0
+        summaries = 0
+        if pipeline.summarizes_for(EDITOR):
+            summaries = edits
         # One of the edited transcript.
         summaries += int(verifies and pipeline.summarizes_for(VERIFIER))
         calls[VERIFIER.name] = Bounds(verifies, verifies)
@@ -257,7 +263,9 @@ def _asked(surveys: Sequence[Survey]) -> str:
     text = "1 call, " if calls == ONE_CALL else f"{_whole(calls)} calls, "
     if is_known:
         return text + _dollars(cost)
-    return text + (f"{_dollars(cost)} and an unknown cost" if cost.high else "at an unknown cost")
+    if not cost.high:
+        return f"{text}at an unknown cost"
+    return f"{text}{_dollars(cost)} and an unknown cost"
 
 
 def _whole(bounds: Bounds) -> str:
@@ -271,7 +279,9 @@ def _dollars(bounds: Bounds) -> str:
     low, high = f"${bounds.low:,.2f}", f"${bounds.high:,.2f}"
     if high == _NO_CENT:
         return "under $0.01"
-    return f"up to {high}" if low == _NO_CENT else _range(low, high)
+    if low == _NO_CENT:
+        return f"up to {high}"
+    return _range(low, high)
 
 
 def _range(low: str, high: str) -> str:

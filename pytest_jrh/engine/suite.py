@@ -85,7 +85,9 @@ class ReadySuite:
         key = self.suite.config.cases.cluster
         if self.source is None:
             return ()
-        return self.source.summaries() if key is None else with_clusters(self.source, key)
+        if key is None:
+            return self.source.summaries()
+        return with_clusters(self.source, key)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -332,8 +334,10 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     """Check a frozen file against the suite; the suite's notices name what is not in it."""
     suite, cases = ready.suite, ready.frozen_cases
     misfit = misfit_of(suite, cases.entries.values())
-    problems = [] if misfit is None else [misfit]
-    if not problems and next(ready.specs(), None) is None:
+    problems = []
+    if misfit is not None:
+        problems.append(misfit)
+    elif next(ready.specs(), None) is None:
         other_suites = sorted({entry.spec.suite for entry in cases.entries.values()})
         hint = f"It holds cases of {listed(other_suites)}; a suite is named after its config file."
         problems = [

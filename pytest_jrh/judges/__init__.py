@@ -30,7 +30,9 @@ def _kinds_of(section: JudgeStage) -> list[str]:
 def kind_of(section: JudgeStage) -> JudgeKind:
     """The kind of the judge that a section describes: of the key that is set."""
     kinds = _kinds_of(section)
-    return JUDGES[kinds[0]] if kinds else PROMPT
+    if not kinds:
+        return PROMPT
+    return JUDGES[kinds[0]]
 
 
 def _code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
@@ -38,7 +40,9 @@ def _code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
     if not kind.behind_file:
         return None
     file: str = (getattr(section, kind.key) or "").rpartition(kind.behind_file)[0]
-    return file if file.endswith(".py") else None
+    if not file.endswith(".py"):
+        return None
+    return file
 
 
 class JudgeEntry(NamedTuple):

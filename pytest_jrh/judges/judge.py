@@ -222,19 +222,20 @@ def key_of(value: object) -> str:
     """The key of a map that stands for a value: text as it is, others as JSON has them."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return json.dumps(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    return f"a {type(value).__name__}"
 
 
 def value_of(key: str) -> str | int | bool:
     """The value that a model is to answer with for a key: true and false, whole numbers, text."""
     if key in ("true", "false"):
         return key == "true"
-    is_number = re.fullmatch("0|-?[1-9][0-9]*", key)
-    return int(key) if is_number else key
+    if re.fullmatch("0|-?[1-9][0-9]*", key):
+        return int(key)
+    return key
 
 
 @frozen
@@ -309,11 +310,13 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
     urls: list[str] = []
 
     def named(block: Any) -> Any:
-        url = block.get("image") if block.get("type") == "image" else None
-        kind = IMAGE_DATA.match(url) if isinstance(url, str) else None
+        url = block.get("image")
+        if block.get("type") != "image" or not isinstance(url, str):
+            return block
+        kind = IMAGE_DATA.match(url)
         if kind is None:
             return block
-        urls.append(str(url))
+        urls.append(url)
         # Shown as `[image: image 1 (image/png)]`.
         name = f"image {len(urls)} (image/{kind[1]})"
         return {"type": "image", "filename": name, _NUMBER: len(urls)}
@@ -452,7 +455,9 @@ class PromptJudge(SuiteJudge):
             if advice:
                 trouble.advice = f"{advice} {trouble.advice or ''}".strip()
             raise
-        score = answer.score if score_map is None else score_map[key_of(answer.score)]
+        score = answer.score
+        if score_map is not None:
+            score = score_map[key_of(score)]
         return Verdict(score, answer.reasoning.strip())
 
 

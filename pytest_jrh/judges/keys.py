@@ -93,7 +93,9 @@ def _modules(error: BaseException) -> list[str]:
 def _variable_of(error: BaseException) -> list[str]:
     """The variable that `os.environ[NAME]` has not found."""
     is_look_up = isinstance(error, KeyError) and _modules(error)[-1:] == ["os"]
-    return [str(error.args[0])] if is_look_up and isinstance(error.args[0], str) else []
+    if is_look_up and isinstance(error.args[0], str):
+        return [error.args[0]]
+    return []
 
 
 def _named(error: BaseException) -> list[str]:

@@ -142,7 +142,9 @@ def _complaint(entry: Any) -> str:
 
 def shortened_value(value: object, longest: int = 80) -> str:
     """A value in one line, in quotes."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = value
+    if not isinstance(text, str):
+        text = json.dumps(value, default=str)
     return repr(shortened(" ".join(text.split()), longest))
 
 
@@ -209,7 +211,9 @@ class CallRequest:
             "messages": [digest(dict(message))[:12] for message in self.messages],
         }
         # A recording of the first one does not say.
-        return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
+        if self.repeat > 1:
+            parts["repeat"] = self.repeat
+        return parts
 
     @cached_property
     def fingerprint(self) -> str:
@@ -419,17 +423,14 @@ def parse_prompt(source: str, origin: str, *, stage: str) -> Template:
     """Check a prompt's text: its names, its syntax, and that it renders."""
     spec = STAGES[stage]
     template = parse_template(source, origin, allowed=spec.variables, required=spec.required)
-    full = {
-        name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more"
-        for name in spec.variables
-    }
+    values: dict[str, object] = {}
+    for name in spec.variables:
+        values[name] = 3
+        if name not in INTEGERS:
+            values[name] = f"[0] user\n  a {name}\n[1] assistant\n  more"
+    messages(template, values)
     # Values that may be empty are empty once here, so that both branches of an `if` are tested.
-    bare = {
-        name: "" if name in spec.variables - spec.required - INTEGERS else full[name]
-        for name in full
-    }
-    messages(template, full)
-    messages(template, bare)
+    messages(template, {**values, **dict.fromkeys(spec.variables - spec.required - INTEGERS, "")})
     return template
 
 
@@ -441,7 +442,9 @@ def override_path(custom_prompts_dir: Path, test: str, stage: str) -> Path:
 def built_in_name(stage: str, *, mode: Mode, objective: Objective, edits: EditsOf = "text") -> str:
     """Name the prompt that ships with the package, such as `planner.binary.fail`."""
     spec = STAGES[stage]
-    name = f"{stage}.acts" if edits == "acts" and spec.prompt_of_acts else stage
+    name = stage
+    if edits == "acts" and spec.prompt_of_acts:
+        name = f"{stage}.acts"
     if not spec.prompt_per:
         return name
     if spec.prompt_per == "mode" or mode == ORDINAL.name:
@@ -458,12 +461,17 @@ def messages(
     rendered; the template's own system part then opens the user message, so that nothing is lost.
     """
     system, user = _parts(template)
-    head = system.render(values).strip() if system else ""
-    body = user.render(values)
+    head, body = "", user.render(values)
+    if system is not None:
+        head = system.render(values).strip()
     if system_prompt:
-        head, body = system_prompt, f"{head}\n\n{body}" if head else body
-    opening = [{"role": "system", "content": head}] if head else []
-    return [*opening, {"role": "user", "content": body}]
+        if head:
+            body = f"{head}\n\n{body}"
+        head = system_prompt
+    turns = [{"role": "user", "content": body}]
+    if head:
+        turns.insert(0, {"role": "system", "content": head})
+    return turns
 
 
 def score_levels_table(levels: Sequence[ScoreLevel], names: Mapping[int, str] | None = None) -> str:
@@ -483,10 +491,11 @@ def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:
     lines = [f"Target score: {target.score}", f"To be reached exactly: {_level_line(target)}"]
     by_score = {level.score: level for level in levels}
     below, above = by_score.get(target.score - 1), by_score.get(target.score + 1)
-    lines.append(f"One level too low: {_level_line(below)}" if below else "No level lies below it.")
-    lines.append(
-        f"One level too high: {_level_line(above)}" if above else "No level lies above it."
-    )
+    for level, direction, side in ((below, "low", "below"), (above, "high", "above")):
+        if level is None:
+            lines.append(f"No level lies {side} it.")
+        else:
+            lines.append(f"One level too {direction}: {_level_line(level)}")
     return "\n".join([*lines, "", "The whole scale:", score_levels_table(levels)])
 
 

@@ -598,7 +598,9 @@ def reported_status(error: BaseException) -> int | None:
     None where it is not a number but text of the answer's body.
     """
     status = getattr(error, "status_code", None)
-    return status if type(status) is int else None
+    if type(status) is not int:
+        return None
+    return status
 
 
 def http_status(error: BaseException) -> int | None:
@@ -606,7 +608,9 @@ def http_status(error: BaseException) -> int | None:
     import httpx
 
     failed = _cause_of(error, httpx.HTTPStatusError)
-    return failed.response.status_code if failed is not None else None
+    if failed is None:
+        return None
+    return failed.response.status_code
 
 
 _INSTALLED_AS = {"google": "google-auth", "botocore": "boto3"}

@@ -343,7 +343,9 @@ class Change(NamedTuple):
         lines = [f"{self.place}:"]
         for sign, text in (("-", self.recorded), ("+", self.sent)):
             value = text[start:].replace("\n", " ")
-            lines.append(sign + shortened(f"…{value}" if start else value, _LONGEST_CHANGE))
+            if start:
+                value = f"…{value}"
+            lines.append(sign + shortened(value, _LONGEST_CHANGE))
         return lines
 
 

@@ -104,8 +104,12 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
 def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """Look for the edited turns of a case in what was sent; of one without edits for all turns."""
     is_whole = not case.outcome.edits
-    turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
-    transcript = "" if has_media(case.messages) else render_transcript(case.messages)
+    turns = _edited_turns(case)
+    if is_whole:
+        turns = _turns_to_show(case.messages)
+    transcript = ""
+    if not has_media(case.messages):
+        transcript = render_transcript(case.messages)
     # As prompts have it, which takes no search.
     if transcript and any(transcript in text for text in sent.texts):
         return ShownTurns(len(turns), is_whole=is_whole)
@@ -113,7 +117,9 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
     unknown = list(states.values()).count("unknown")
-    cut = _cut_at(transcript, sent.texts) if missing else 0
+    cut = 0
+    if missing:
+        cut = _cut_at(transcript, sent.texts)
     return ShownTurns(len(turns), missing, unknown, is_whole=is_whole, cut=cut)
 
 
@@ -131,7 +137,9 @@ def _cut_at(transcript: str, texts: Iterable[str]) -> int:
         return 0
     lengths = range(1, len(transcript) + 1)
     length = bisect_left(lengths, 1, key=lambda length: not is_sent(transcript[:length]))
-    return length if length >= _SURE_CUT else 0
+    if length < _SURE_CUT:
+        return 0
+    return length
 
 
 def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
@@ -190,10 +198,16 @@ def _spaced(words: _Words) -> str:
 
 class _Search:
     def __init__(self, case: Case, sent: SentTexts) -> None:
-        texts = list(sent.texts) if sum(map(len, sent.texts)) <= _MOST_SENT else []
+        texts: list[str] = []
+        if sum(map(len, sent.texts)) <= _MOST_SENT:
+            texts += sent.texts
         # What is not recorded, or cannot be read, may hold it.
-        self._not_found: _State = "missing" if texts and not sent.is_partial else "unknown"
-        self._as_sent = sent.redact if any(REDACTED in text for text in texts) else str
+        self._not_found: _State = "unknown"
+        if texts and not sent.is_partial:
+            self._not_found = "missing"
+        self._as_sent: Callable[[str], str] = str
+        if any(REDACTED in text for text in texts):
+            self._as_sent = sent.redact
         self._texts = [_spaced(_words(text)) for text in texts]
         self._messages = case.messages
         self._turns = [self._parts(message) for message in case.messages]
@@ -208,9 +222,13 @@ class _Search:
             if not isinstance(arguments, Mapping):
                 arguments = {"": arguments}
             for name, value in arguments.items():
-                text = value if isinstance(value, str) else json.dumps(value, default=str)
+                text = value
+                if not isinstance(text, str):
+                    text = json.dumps(value, default=str)
                 words = _words(self._as_sent(text))
-                parts.append(words if len(text) >= _SURE_ARGUMENT else _words(str(name)) + words)
+                if len(text) < _SURE_ARGUMENT:
+                    words = _words(str(name)) + words
+                parts.append(words)
         return [part for part in parts if part]
 
     def state_of(self, index: int, original: Sequence[Message]) -> _State:
@@ -219,13 +237,17 @@ class _Search:
         if not parts and not has_media([self._messages[index]]):
             # A turn without words, such as [], is shown where all others are.
             has_all = all(self._state_of_text(text) == "shown" for text in self._case_parts)
-            return "shown" if has_all else "unknown"
+            if has_all:
+                return "shown"
+            return "unknown"
         old_parts = list(chain.from_iterable(map(self._parts, original)))
         changed = [part for part in parts if part not in old_parts] or parts
         states = [self._state_of_text(self._query(part, old_parts)) for part in changed]
         if "missing" in states:
             return self._not_found
-        return "shown" if "shown" in states else "unknown"
+        if "shown" in states:
+            return "shown"
+        return "unknown"
 
     def _query(self, words: _Words, old_parts: Sequence[_Words]) -> str:
         """What was changed with the words before it, or so much more as stands nowhere else."""
@@ -234,27 +256,37 @@ class _Search:
         end = len(words) - after
         if end == before:
             # Words were left out: those at either side of the gap stand together.
-            end = before + 1 if before else len(words)
+            end = len(words)
+            if before:
+                end = before + 1
         while end < len(words) and words[end] in ".!?":
             end += 1
         end = max(end, _CONTEXT // 2)
         query = _spaced(words[max(0, before - _CONTEXT) : end])
-        return query if self._case_text.count(query) <= 1 else _spaced(words)
+        if self._case_text.count(query) > 1:
+            return _spaced(words)
+        return query
 
     def _state_of_text(self, text: str) -> _State:
         """Whether it was sent as often as it stands in the case, or cut between two requests: of
         "refunded order 17 in full" one ends in "refunded ord", and another goes on with "er 17".
         """
         sent = max((inner.count(text) for inner in self._texts), default=0)
+        if sent >= max(1, self._case_text.count(text)):
+            return "shown"
         if sent:
-            return "shown" if sent >= self._case_text.count(text) else "unknown"
+            return "unknown"
         sizes = range(1, len(text) + 1)
         begin = bisect_left(sizes, 1, key=lambda size: not self._is_sent(text[:size]))
         end = bisect_left(sizes, 1, key=lambda size: not self._is_sent(text[-size:]))
         if len(self._texts) > 1 and begin + end >= len(text):
-            return "shown" if len(text) >= _SURE_PIECE else "unknown"
+            if len(text) >= _SURE_PIECE:
+                return "shown"
+            return "unknown"
         # Where its end is there, the judge may have made a name in it unreadable.
-        return "unknown" if end >= _SURE_PIECE else "missing"
+        if end >= _SURE_PIECE:
+            return "unknown"
+        return "missing"
 
     def _is_sent(self, text: str) -> bool:
         return any(text in inner for inner in self._texts)

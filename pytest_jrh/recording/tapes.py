@@ -230,7 +230,9 @@ class Tape:
 
     def _holder(self, request: CallRequest, sequence: int) -> str:
         """The name under which a call counts: a shared one has its own, others the cassette's."""
-        return f"shared {request.fingerprint[:12]}" if is_shared(request, sequence) else self.name
+        if is_shared(request, sequence):
+            return f"shared {request.fingerprint[:12]}"
+        return self.name
 
     def spend(self, spending: Spending, name: str = "") -> None:
         """Count what calls took, under a name, else the cassette's."""
@@ -345,7 +347,9 @@ class Tape:
         """The call in the cassette that a pointer names; None where it is not there, or is this
         one's. Where it is to be recorded anew, a pointer of an earlier session does not count.
         """
-        text = pointer.read_text(encoding="utf-8") if pointer.exists() else ""
+        text = ""
+        if pointer.exists():
+            text = pointer.read_text(encoding="utf-8")
         session, _, cassette = text.partition("\n")
         anew = self._mode == "all" or fingerprint in self._renewed
         holder = self._folder / cassette
@@ -408,7 +412,9 @@ class Tape:
         """The answer as a replay will give it, so that a secret in it makes no difference later."""
         redact = self.recording.redactor.text
         text = redact(storable(answer.text)[0])
-        refusal = redact(storable(answer.refusal)[0]) if answer.refusal is not None else None
+        refusal = answer.refusal
+        if refusal is not None:
+            refusal = redact(storable(refusal)[0])
         return replace(answer, text=text, refusal=refusal)
 
     async def lock(self, stage: str) -> None:
