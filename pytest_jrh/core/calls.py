@@ -120,11 +120,8 @@ class Complete(Protocol):
 
 @frozen
 class Progress:
-    """How far a session is: cases done of those set to work, what they have spent, and how many
-    calls of each stage wait for an answer, as far as that is known.
-    """
+    """How far a session is: cases done of those set to work, and what they have spent."""
 
     done: int
     total: int
     spending: Spending = Spending()
-    in_flight: Mapping[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +40,7 @@ from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Slots, Turn
+from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn
 from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.exchanges import Halt
@@ -454,7 +454,7 @@ class Calls:
     def __init__(self, settings: EngineSettings, stopping: Callable[[], bool]) -> None:
         self._settings = settings
         self._stopping = stopping
-        self._slots = Slots(settings.max_workers)
+        self._slots = asyncio.Semaphore(settings.max_workers)
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
         self._threads = CodeThreads()
@@ -466,12 +466,6 @@ class Calls:
         """What the client has to tell the user."""
         client = self._client.notices if self._client else ()
         return (*self._settings.stops.notices, *client, *self._said)
-
-    @property
-    def in_flight(self) -> Counter[str]:
-        """The calls of each stage that wait for an answer."""
-        client = self._client.in_flight if self._client else Counter[str]()
-        return self._slots.in_flight + client
 
     def stop(self) -> None:
         """Begin no more calls."""
@@ -633,11 +627,11 @@ class SuppliedExchange:
 
     complete: Complete
     settings: EngineSettings
-    slots: Slots
+    slots: asyncio.Semaphore
     stopping: Callable[[], bool]
 
     async def __call__(self, request: CallRequest) -> Answer:
-        async with self.slots.one(request.stage.stage):
+        async with self.slots:
             if self.stopping():
                 raise Stopped
             admit(request.stage.stage, request.case, request.needs, self.settings)

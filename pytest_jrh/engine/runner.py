@@ -427,7 +427,7 @@ class Engine:
     @property
     def progress(self) -> Progress:
         """How far the cases are that were set to work."""
-        return replace(self._runner.progress, in_flight=self._runner.calls.in_flight)
+        return self._runner.progress
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
         """Wait for the result of a spec, as `wait` does, and print what its code has printed;

@@ -146,11 +146,6 @@ class LiteLLMExchange:
         """Notices for the user, each once."""
         return [*self._negotiation.notices, *self._notices]
 
-    @property
-    def in_flight(self) -> Counter[str]:
-        """The calls of each stage that wait for their answer."""
-        return self._slots.in_flight
-
     def stop(self) -> None:
         """Send no more calls; calls in flight finish."""
         self._stopping.set()
@@ -187,7 +182,7 @@ class LiteLLMExchange:
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
-            async with self._slots.one(request.stage.stage):
+            async with self._slots.one():
                 result = await self._try(request)
                 while result is None:
                     # Before another call is sent, which would be refused for the same.
@@ -224,7 +219,7 @@ class LiteLLMExchange:
         refusal = self._ledger.enter(most)
         if refusal is None:
             return most
-        if most and self._slots.in_flight.total() > 1:
+        if most and self._slots.in_flight > 1:
             return None
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 

@@ -14,7 +14,6 @@ import functools
 import json
 import random
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -105,22 +104,21 @@ class SharedFile:
 
 
 class Slots:
-    """Slots for at most `limit` calls in flight, which `in_flight` counts for each stage."""
+    """Slots for at most `limit` calls in flight, which `in_flight` counts."""
 
     def __init__(self, limit: int) -> None:
         self._free = asyncio.Semaphore(limit)
-        # With all stages from the start: another thread may read it at any time.
-        self.in_flight: Counter[str] = Counter(dict.fromkeys(STAGES, 0))
+        self.in_flight = 0
 
     @contextlib.asynccontextmanager
-    async def one(self, stage: str) -> AsyncIterator[None]:
-        """Take a slot for a call of a stage, waiting for it."""
+    async def one(self) -> AsyncIterator[None]:
+        """Take a slot for a call, waiting for it."""
         async with self._free:
-            self.in_flight[stage] += 1
+            self.in_flight += 1
             try:
                 yield
             finally:
-                self.in_flight[stage] -= 1
+                self.in_flight -= 1
 
 
 _RATE_FACTOR = 16

@@ -17,7 +17,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, cassette_path
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import counted, shortened
+from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.collect import (
@@ -70,7 +70,6 @@ class Reporter:
         # By node id.
         self.results: dict[str, CaseResult] = {}
         self._left_out: set[str] = set()
-        self._judged_again: set[str] = set()
         self._has_decided = False
         self._concluded: Concluded | None = None
         self._problems: list[str] = []
@@ -109,9 +108,6 @@ class Reporter:
         text = getattr(report, RESULT_ATTRIBUTE, None)
         if text is not None:
             result = self.results[report.nodeid] = result_from(text)
-            outcome: str = report.outcome  # rerun plugins have a word of their own
-            if outcome == "rerun" and result.score is not None:
-                self._judged_again.add(report.nodeid)
             # That of a suite that only workers know by now is written at the end of the session.
             for ready in self._suites:
                 if ready.suite.name == result.suite:
@@ -360,9 +356,6 @@ class Reporter:
         if display.verbosity < 0:
             return []
         notices = []
-        if self._judged_again:
-            number = counted(len(self._judged_again), "case")
-            notices.append(f"Run again: {number}; the first verdict of each counts.")
         for notice in self._session.notices:
             # The reports say it where it belongs.
             if not is_snapshot_change(notice):

@@ -79,8 +79,8 @@ def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
-    """How far a session is, what it has spent, how long it may take, and what waits for an answer,
-    in at most `width` columns: `jrh 11/32 | $0.04, 62 calls | 1:56 left | 4 calls out`.
+    """How far a session is, what it has spent, and how long it may take, in at most `width`
+    columns: `jrh 11/32 | $0.04, 62 calls | 1:56 left`.
     """
     done, total, spending = progress.done, progress.total, progress.spending
     parts = [f"jrh {done:,}/{total:,}"]
@@ -95,8 +95,6 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
         parts.append(f"{_time(seconds / done * (total - done))} left")
     else:
         parts.append(_time(seconds))
-    if progress.in_flight:
-        parts.append(f"{counted(sum(progress.in_flight.values()), 'call')} out")
     return shortened(" | ".join(parts), width)
 
 

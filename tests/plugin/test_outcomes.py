@@ -126,4 +126,3 @@ def test_the_first_verdict_counts_where_a_plugin_runs_cases_again(
     outcomes = result.parseoutcomes()
     assert (outcomes["failed"], outcomes["passed"], outcomes["rerun"]) == (2, 1, 4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: Run again: 2 cases; the first verdict of each counts."])

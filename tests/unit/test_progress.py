@@ -11,8 +11,6 @@ def test_the_line_says_how_far_the_session_is_what_it_cost_and_when_it_may_be_do
     line = progress_line(Progress(5, 20, spending), 10.0, 100)
     assert line == "jrh 5/20 | $0.5000, 30 calls | 0:30 left"
     assert len(progress_line(Progress(5, 20, spending), 10.0, 20)) <= 20
-    progress = Progress(5, 20, in_flight={"editor": 2, "judge": 1})
-    assert progress_line(progress, 75.0, 100).endswith(" left | 3 calls out")
 
 
 def test_the_rest_is_estimated_from_a_tenth_of_the_cases_on() -> None:
