@@ -55,6 +55,8 @@ class Bench:
             "redactor": Redactor(()),
             "on_case": made.append,
             "record_mode": mode,
+            "judge_record_mode": None,
+            "complete": None,
             "retry": QUICK,
         }
         return EngineSettings(**{**defaults, **more})
