@@ -82,14 +82,17 @@ def fit(document: Document) -> tuple[Config, Converted]:
         raise InputError([*document.problems, Problem(message, document.file, 1)])
     data = _as_written(document)
     converted = convert(data)
-    for key, other in converted.doubled.items():
-        message = f"{dotted(other)} says the same; keep one of them"
-        converted.mistakes.add(key, message)
     config = None
     try:
         config = Config.model_validate(converted.data)
     except ValidationError as error:
         converted.mistakes += misfits(error, Config, (), converted.name)
+    for key, other in converted.doubled.items():
+        message = f"{dotted(other)} says the same; keep one of them"
+        converted.mistakes.add(key, message)
+    for key, name in converted.unknown_kinds.items():
+        hint = nearest_hint(str(name), KINDS)
+        converted.mistakes.add(key, received(name, " or ".join(KINDS)), hint)
     problems = [
         *document.problems,
         *document.problems_of(converted.mistakes, converted.written_key),

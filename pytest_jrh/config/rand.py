@@ -150,6 +150,8 @@ class Converted:
     unused: list[KeyPath] = field(default_factory=list)
     doubled: dict[KeyPath, KeyPath] = field(default_factory=dict)
     """Keys of the file that say what another one says."""
+    unknown_kinds: dict[KeyPath, Any] = field(default_factory=dict)
+    """Names of kinds of tests that RAND's files do not know."""
     mistakes: Mistakes = field(default_factory=Mistakes)
 
     def put(
@@ -208,12 +210,12 @@ def convert(data: Json) -> Converted:
             _refuse_unknown((section,), rest, converted.mistakes)
     converted.unused += [path for path in UNUSED if values[path] is not None]
     for path in (_KINDS, _JUDGED):
-        values[path] = _keys_of_kinds(path, values[path], converted.mistakes)
+        values[path] = _keys_of_kinds(path, values[path], converted)
     probes = values[_PROBES]
     for name, section in probes.items() if isinstance(probes, dict) else ():
         if isinstance(section, dict):
             path = (*_PROBES, name, "of")
-            section["of"] = _keys_of_kinds(path, section.get("of"), converted.mistakes)
+            section["of"] = _keys_of_kinds(path, section.get("of"), converted)
     for written, ours in ROWS:
         converted.put(written, ours, values[written])
     for written, ours in FALLBACKS:
@@ -230,22 +232,21 @@ def convert(data: Json) -> Converted:
     return converted
 
 
-def _keys_of_kinds(path: KeyPath, names: Any, mistakes: Mistakes) -> Any:
-    """What we call the kinds of tests in a list of RAND's names; others are refused here."""
+def _keys_of_kinds(path: KeyPath, names: Any, converted: Converted) -> Any:
+    """What we call the kinds of tests in a list of RAND's names; others are noted as unknown."""
     known = tuple(KINDS)
     if names is None:
         return None
     if not isinstance(names, list):
         message = received(names, f"a list of tests ({', '.join(known)})")
-        mistakes.add(path, message)
+        converted.mistakes.add(path, message)
         return None
     keys = []
     for index, name in enumerate(names):
         if name in known:
             keys.append(KINDS[name].key)
         else:
-            message = received(name, " or ".join(known))
-            mistakes.add((*path, index), message, nearest_hint(str(name), known))
+            converted.unknown_kinds[*path, index] = name
     return keys
 
 
