@@ -406,6 +406,7 @@ class _TableSuite:
         ]
         return replace(
             empty_result(spec),
+            answers=self.table.values.scale.line,
             label=label,
             labelled_by=None if label is None else by,
             # What changes with a case: of a table, its label is all that is known of it.

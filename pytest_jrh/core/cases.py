@@ -201,6 +201,12 @@ class Case:
         """The answers on offer."""
         return self.rubric.scale
 
+    @property
+    def verifier_answer(self) -> int | None:
+        """The answer of the verifier; None where it gave none."""
+        said = self.outcome.verification
+        return None if said is None else self.scale.verified(said.verdict, said.score)
+
 
 UNEDITED = "unedited"
 """What was done to a run that is a case as it is."""

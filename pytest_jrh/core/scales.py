@@ -118,7 +118,9 @@ class Scale:
     @property
     def width(self) -> int:
         """The largest error that there can be: from the lowest level to the highest."""
-        return self.levels[-1].score - self.levels[0].score if self.levels else 1
+        if not (self.is_ordered and self.levels):
+            return 1
+        return self.levels[-1].score - self.levels[0].score
 
     @property
     def has_two(self) -> bool:

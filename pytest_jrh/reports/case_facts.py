@@ -41,7 +41,7 @@ def label_reason(case: Case) -> str:
     or what the edit was planned for.
     """
     verification, plan = case.outcome.verification, case.outcome.plan
-    if verification is not None and verifier_score(case) == case.expected:
+    if verification is not None and case.verifier_answer == case.expected:
         return verification.rationale
     votes = []
     if case.label is not None:
@@ -54,14 +54,6 @@ def label_reason(case: Case) -> str:
     if not votes and plan is not None:
         return plan.thesis
     return "\n".join(votes)
-
-
-def verifier_score(case: Case) -> int | None:
-    """The verifier's verdict on the scale of labels; None where it gave none."""
-    verification = case.outcome.verification
-    if verification is None:
-        return None
-    return case.scale.verified(verification.verdict, verification.score)
 
 
 class ShownEdit(NamedTuple):
@@ -156,7 +148,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         reason = label_reason(case) if case is not None else ""
         add_score("label", label, reason, label_basis(session, results[0]).text)
     if case is not None and case.outcome.verification is not None:
-        verified = verifier_score(case)
+        verified = case.verifier_answer
         if verified != label:
             add_score(VERIFIER.name, verified, case.outcome.verification.rationale)
     for person in session.blind_labels.get((suite, digest), ()):

@@ -31,7 +31,7 @@ from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.case_facts import no_verdict_text, verifier_score
+from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.for_programs import decision_data, panel_data, table_data
 from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
@@ -330,7 +330,7 @@ def synthetic_row(case: Case, *, temperature: float | None) -> dict[str, Any]:
         "generation_reasoning": "\n\n".join(reasons),
         "generation_temp": temperature,
         "generation_mode": case.scale.name,
-        "validation_score": verifier_score(case),
+        "validation_score": case.verifier_answer,
         "validation_reasoning": None if verification is None else verification.rationale,
         "validated_bucket": case.expected if case.verified else None,
         "rubric_text": case.rubric.instructions,

@@ -305,7 +305,9 @@ def _described(
     }
     matrices: dict[str, ConfusionMatrix] = {}
     judged_by_scale = grouped_by(judged, "scale.name")
-    scales = {result.scale.name: result.scale for result in results}
+    # Of scales with one name the one with the most answers has those of all.
+    in_order = sorted({result.scale for result in results}, key=lambda scale: len(scale.classes))
+    scales = {scale.name: scale for scale in in_order}
     for name, scale in scales.items():
         of_scale = judged_by_scale.get(name, [])
         used = set()
@@ -335,13 +337,15 @@ def _class_figures(
     figures = {}
     for of_class in scale.classes:
         if of_class.figure:
-            kinds = counted_in(of_class.figure)
+            # A class without kinds of its own is one of all.
+            kinds = counted_in(of_class.figure) or [*KINDS.values()]
             cases = []
             for result in by_label.get(of_class.answer, ()):
                 if KINDS[result.test] in kinds:
                     cases.append(result)
+            counts = _COUNTED.get(of_class.figure, is_right)
             missing = f"no {kinds[0].noun} was judged"
-            figures[of_class.figure] = share_of(cases, _COUNTED[of_class.figure], missing=missing)
+            figures[of_class.figure] = share_of(cases, counts, missing=missing)
     # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
     recalls = [row[index] / sum(row) for index, row in enumerate(matrix.counts) if any(row)]
     balanced = Estimate(why=NO_VERDICT)

@@ -190,6 +190,7 @@ def case_result(
         extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
     return replace(
         result,
+        answers="" if case is None else case.scale.line,
         label=case.expected if case is not None else None,
         labelled_by=labelled_by(case) if case is not None else None,
         case_digest=digest,
@@ -225,13 +226,10 @@ def edit_note(spec: CaseSpec, case: Case | None) -> str:
 
 
 def _rejection(case: Case) -> Rejection:
-    verification = case.outcome.verification
-    assert verification is not None
+    answer = case.verifier_answer
+    assert answer is not None
     assert case.expected is not None
-    verdict = verification.score
-    if verdict is None:
-        verdict = int(verification.verdict == "FAIL")
-    return Rejection(case_digest(case), case.expected, verdict)
+    return Rejection(case_digest(case), case.expected, answer)
 
 
 LONGEST_REASONING = 2_000
