@@ -88,8 +88,9 @@ def suite_rubrics(
         levels = numbered(*scale).levels
     for index, rubric in enumerate(targeted):
         if mode == BINARY.name:
-            # RAND's judge of two answers leaves the levels of its rubrics out.
-            targeted[index] = replace(rubric, answers=BINARY)
+            if rubric.scale.is_ordered:
+                # RAND's judge of two answers leaves the levels of its rubrics out.
+                targeted[index] = replace(rubric, answers=BINARY)
             continue
         if not rubric.score_levels:
             targeted[index] = replace(rubric, score_levels=levels)
