@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_jrh.core.scales import (
+    BINARY,
+    ORDINAL,
+    SCALES,
+    Scale,
+    ScoreLevel,
+    numbered,
+    scale_of,
+    scale_of_line,
+)
+
+LEVELS = (ScoreLevel(1, "poor"), ScoreLevel(2, ""), ScoreLevel(3, "good"))
+
+
+@pytest.mark.parametrize(
+    ("scale", "scores", "words", "meant", "width"),
+    [
+        (BINARY, (0, 1), ["satisfied", "violated"], "1 (violated)", 1),
+        (scale_of(LEVELS), (1, 2, 3), ["1 (poor)", "2", "3 (good)"], "1 (poor)", 2),
+        (numbered(1, 5), (1, 2, 3, 4, 5), ["1", "2", "3", "4", "5"], "1", 4),
+    ],
+)
+def test_answers_have_scores_words_and_a_width(
+    scale: Scale, scores: tuple[int, ...], words: list[str], meant: str, width: int
+) -> None:
+    assert scale.scores == scores
+    assert [scale.word(score) for score in scores] == words
+    assert (scale.meant(1), scale.width) == (meant, width)
+
+
+@pytest.mark.parametrize(
+    ("label", "mistake", "wrong", "tally", "newly", "none"),
+    [
+        (
+            1,
+            "missed",
+            "misses 2 of 5 violations",
+            "2 of 5 violations missed",
+            "misses 2 of 5 violations that it found before",
+            "misses none of 5 violations that it found before",
+        ),
+        (
+            0,
+            "false alarm",
+            "raises 2 false alarms on 5 satisfied cases",
+            "2 false alarms on 5 satisfied cases",
+            "raises 2 new false alarms on 5 cases that it passed before",
+            "no new false alarms (0 of 5)",
+        ),
+    ],
+)
+def test_a_class_says_what_is_wrong(
+    label: int, mistake: str, wrong: str, tally: str, newly: str, none: str
+) -> None:
+    of_class = BINARY.class_of(label)
+    assert of_class is not None
+    assert of_class.mistake == mistake
+    assert (of_class.wrong(2, 5), of_class.tally(2, 5)) == (wrong, tally)
+    assert (of_class.newly_wrong(2, 5), of_class.none_wrong(0, 5)) == (newly, none)
+
+
+def test_levels_are_one_class() -> None:
+    [of_class] = scale_of(LEVELS).classes
+    assert {ORDINAL.class_of(score) for score in (1, 2, 9)} == {of_class}
+    assert of_class.wrong(1, 3) == "gives 1 wrong level in 3 cases"
+    assert BINARY.class_of(2) is BINARY.class_of(None) is None
+
+
+def test_a_tie_counts_as_the_other_of_two_answers_and_as_no_level() -> None:
+    assert [BINARY.tie(label) for label in (0, 1)] == [1, 0]
+    assert scale_of(LEVELS).tie(2) is None
+
+
+def test_an_error_of_levels_is_a_share_of_the_scale() -> None:
+    assert [BINARY.error(score, 1) for score in (0, 1)] == [1, 0]
+    assert [scale_of(LEVELS).error(score, 3) for score in (1, 2, 3, 9)] == [1, 0.5, 0, 1]
+
+
+def test_cases_are_made_for_an_objective_or_for_levels() -> None:
+    assert [BINARY.aim("fail"), BINARY.aim("pass"), BINARY.targets] == [1, 0, (None,)]
+    assert scale_of(LEVELS).targets == (1, 2, 3)
+    assert [BINARY.verified(word, None) for word in ("PASS", "FAIL")] == [0, 1]
+    assert scale_of(LEVELS).verified("FAIL", 2) == 2
+
+
+def test_words_of_labels_oppose_each_other() -> None:
+    words = list(BINARY.label_words.items())
+    assert {score for _, score in words[::2]} == {0}
+    assert {score for _, score in words[1::2]} == {1}
+    assert not ORDINAL.label_words
+
+
+def test_a_line_of_a_ledger_tells_its_scale() -> None:
+    assert scale_of_line("", None) is BINARY
+    assert scale_of_line("", 0) is ORDINAL
+    assert len({scale.name for scale in SCALES}) == len(SCALES)
