@@ -242,6 +242,9 @@ class DecisionItem(pytest.Item):
         self._sentences = sentences
         self._passed = passed
         self.user_properties.append((DECISION, log_line(sentences[0])))
+        if self.config.pluginmanager.has_plugin("rerunfailures"):
+            # Asked again it would be the same.
+            self.add_marker(pytest.mark.flaky(reruns=0))
 
     def runtest(self) -> None:
         """Fail with the headline."""

@@ -207,6 +207,16 @@ def test_what_a_conftest_skips_is_left_out_of_decision_and_baseline(
     assert not [case for case in project.cases if "run-2" in case]
 
 
+def test_a_failed_decision_is_not_run_again_by_rerunfailures(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    done = pytester.runpytest(
+        project.rules("inputs/configs/tiny.yml", "{min_recall: 1}"), "--reruns=1"
+    )
+    done.assert_outcomes(failed=1, passed=7, xfailed=1)
+    done.stdout.no_fnmatch_line("=* rerun in *")
+
+
 def test_a_pull_request_that_changes_its_baseline_says_what_it_accepts(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

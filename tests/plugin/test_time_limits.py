@@ -25,7 +25,7 @@ CLIENT = """
     }
 
     def pytest_jrh_complete(config):
-        from pytest_jrh.core.model import Completion
+        from pytest_jrh.core.calls import Completion
 
         async def complete(stage, messages, response_model):
             if stage.stage == "judge":
