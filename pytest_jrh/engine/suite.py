@@ -225,6 +225,7 @@ def make_ready(
         own_judge=judge is not None,
     )
     places = Places(cwd, rootdir, path.parent)
+    _refuse_closed_folders(suite)
     problems: list[Problem] = []
 
     # What makes and judges its cases.
@@ -269,6 +270,20 @@ def make_ready(
         # Noted once, so that what the session records does not change its draw.
         ready = replace(ready, recorded=Recorded.read(suite.cassette_dir))
     return ready
+
+
+def _refuse_closed_folders(suite: Suite) -> None:
+    """Refuse folders in which nothing can be looked at: what is recorded there would be paid for
+    again.
+    """
+    for folder in (suite.results_dir, suite.cassette_dir):
+        try:
+            (folder / "any").stat()
+        except PermissionError as error:
+            raise InputError(f"cannot be opened: {error.strerror}", str(folder)) from None
+        except OSError:
+            # It is not there yet, or whoever writes into it says what is wrong.
+            continue
 
 
 def _source(

@@ -275,8 +275,11 @@ class SuiteSession:
 
     def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
         """The judge of the project's code for a suite."""
-        judge = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
-        return cast("Callable[..., object] | None", judge)
+        judge: object = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
+        if judge is None or callable(judge):
+            return judge
+        kind = type(judge).__name__
+        raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, no function")
 
     def _ledger(self) -> Ledger | None:
         options = self.options

@@ -183,6 +183,24 @@ def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(os, "stat", looked)
 
 
+def test_a_folder_that_nobody_may_look_into_is_a_usage_error(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close(monkeypatch, pytester.path / "inputs/cassettes/tiny")
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*inputs/cassettes/tiny*: cannot be opened: Permission denied"])
+
+
+def test_a_hook_that_gives_no_function_as_a_judge_is_a_usage_error(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    pytester.makeconftest("def pytest_jrh_judge(config, suite): return 'a name'")
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the hook pytest_jrh_judge returned str, no function*"])
+
+
 def test_a_command_says_which_file_it_may_not_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
