@@ -302,8 +302,8 @@ class KeptRequests:
             return halt.trouble
         if halt.why == "room":
             cause = (
-                f"{asker} was stopped before a request whose answer could not be stored under "
-                f"{self.tape.path.parent}: {halt.what}."
+                f"{asker} was stopped before a request whose answer could not be stored "
+                f"({halt.what}) in {self.tape.path.parent}."
             )
             return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
         url = halt.what.rpartition(" ")[2]
