@@ -32,8 +32,7 @@ class Kind:
 
     `stages` make its cases, and each of them needs a model. Where no stage does, a case is a run as
     it is, or with the messages that `change` gives, which raises `NoVerdictCase` where there is no
-    case. `figures` are the keys of the figures of single answers
-    in which its cases count.
+    case. `figures` are the keys of the figures of single answers in which its cases count.
     """
 
     name: str

@@ -126,6 +126,11 @@ def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None
         read_ledger(path)
 
 
+def test_a_ledger_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this file cannot be read"):
+        read_ledger(tmp_path)
+
+
 def test_what_a_killed_session_left_of_a_line_is_no_result_and_goes(tmp_path: Path) -> None:
     suite, (first, second) = make_suite(tmp_path), RESULTS[:2]
     writer, path = LedgerWriter(), ledger_path(suite)
