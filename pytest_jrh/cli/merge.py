@@ -67,13 +67,11 @@ def merge(
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
     run = suite_run(ready, results, commands, baseline, folder, redactor)
-    assert run.cases is not None
     specs = run.cases.specs
     records = read_spools(spools, frozenset(map(generation_id, specs.values()))).made
     _refuse_strangers(ready, specs, shard_results, records)
     run = replace(
         run,
-        specs=list(specs.values()),
         spools=spools,
         commands={case: commands.rerun(spec) for case, spec in specs.items()},
     )

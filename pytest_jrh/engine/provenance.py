@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest_jrh
-from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
 from pytest_jrh.core.ids import short_digest
@@ -70,15 +69,12 @@ def suite_run(
     return SuiteRun(
         ready.suite,
         ran,
-        specs=[cases.specs[result.case_id] for result in ran],
-        cases=cases,
-        known=frozenset(cases.specs),
-        selected=frozenset(cases.specs),
+        cases,
+        selected=cases.specs.keys(),
         nodes={case: commands.node(spec) for case, spec in cases.specs.items()},
         grounds=ready.grounds,
         judges=judges,
         origin=suite_origin(ready, baseline, folder, redactor),
-        probed=changed_again,
     )
 
 
@@ -125,9 +121,8 @@ def session_origin(
 ) -> SessionOrigin:
     """The origin of a session; git is asked for the day of the `recordings` of suites."""
     days = {ready.suite.name: day_of(ready.suite.cassette_dir) for ready in recordings}
-    origins = [(run.name, run.origin) for run in runs if run.origin is not None]
     return SessionOrigin(
-        suites=tuple(replace(origin, recorded=days.get(name, "")) for name, origin in origins),
+        suites=tuple(replace(run.origin, recorded=days.get(run.name, "")) for run in runs),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commit=commit_of(folder),
     )

@@ -15,7 +15,7 @@ import pytest
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
-from pytest_jrh.core.ids import case_id, cassette_path
+from pytest_jrh.core.ids import cassette_path
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
@@ -229,8 +229,9 @@ class Reporter:
             run = self._run(ready, results, nodes)
             if has_report:
                 commands_of_cases = {}
-                for spec, result in zip(run.specs, run.results, strict=True):
-                    commands_of_cases[case_id(spec)] = commands.again(spec, result)
+                for result in run.results:
+                    spec = run.cases.specs[result.case_id]
+                    commands_of_cases[result.case_id] = commands.again(spec, result)
                 run = replace(run, commands=commands_of_cases)
             runs.append(run)
         suites = [ready.suite for ready in ready_suites]
@@ -268,14 +269,13 @@ class Reporter:
         run = suite_run(
             ready, results, session.commands, session.baseline, self._folder, session.redactor
         )
-        assert run.cases is not None
         left_out = {}
         for case, spec in run.cases.specs.items():
             if case not in results and nodes.get(case) in self._left_out:
                 left_out[case] = spec
         return replace(
             run,
-            selected=frozenset((run.known & nodes.keys()) - left_out.keys()),
+            selected=(run.cases.specs.keys() & nodes.keys()) - left_out.keys(),
             spools=sorted(session.handover.folder(ready.suite).glob("*.jsonl")),
             left_out=[*left_out.values()],
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,

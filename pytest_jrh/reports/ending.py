@@ -15,7 +15,6 @@ from pathlib import Path
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
@@ -173,7 +172,6 @@ def _session(
     rubrics = {}
     extents = {}
     grounds = {}
-    probed = {}
     earlier = {}
     tolerated = set()
     prompt_changes: list[PromptChange] = []
@@ -195,9 +193,9 @@ def _session(
             rubrics[run.name, rubric.id] = replace(rubric, file=file)
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
-        extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
+        total = len(run.cases.specs)
+        extents[run.name] = Extent(len(run.results), total, interrupted=interrupted)
         grounds[run.name] = run.grounds
-        probed[run.name] = run.probed
         if decision.comparison is not None:
             for pair in decision.comparison.pairs:
                 earlier[pair.now.case_id] = pair.before
@@ -213,7 +211,6 @@ def _session(
         earlier=earlier,
         prompt_changes=prompt_changes,
         tolerated=frozenset(tolerated),
-        probed=probed,
     )
 
 
@@ -230,7 +227,7 @@ def _decide(
     selected = run.selected
     if settings.stopped and not is_active(suite.gate, content):
         selected &= {result.case_id for result in run.results}
-    scope = Scope.of(run.known, selected)
+    scope = Scope.of(run.cases.specs, selected)
     changes: Sequence[PromptChange] = ()
     if content is not None:
         changes = content.changes(compare(content, run.results, scope), run.judges)
@@ -276,7 +273,7 @@ def _pages(
         for run in runs:
             page = run.suite.results_dir / PAGE
             # What is looked at again leaves the page alone that it was read in.
-            is_kept = settings.reviewed and len(run.results) < len(run.known)
+            is_kept = settings.reviewed and len(run.results) < len(run.cases.specs)
             if _is_red(run, session) and not is_kept and not _is_of_others(page):
                 return page, [page, *reports]
     return None, reports
@@ -322,23 +319,17 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
     content are not written again.
     """
     suite, outputs = run.suite, Outputs(session.redactor)
-    by_case = {result.case_id: result for result in run.results}
-    ran: dict[str, CaseResult] = {}
-    for spec in run.specs:
-        if (result := by_case.get(case_id(spec))) is not None:
-            ran[result.case_id] = result
+    ran = {result.case_id: result for result in run.results}
     cases = _MadeCases(run, outputs)
-    cases.write(ran)
-    results = [*ran.values()]
-    if run.cases is not None:
-        earlier, notes = earlier_results(suite, run.cases, ran, cases.read)
-        by_case = {**earlier, **ran}
-        outputs.problems += notes
-        results = [by_case[case] for case in run.cases.specs if case in by_case]
+    cases.write()
+    earlier, notes = earlier_results(suite, run.cases, ran, RecordIndex(cases.stored))
+    outputs.problems += notes
+    by_case = {**earlier, **ran}
+    results = [by_case[case] for case in run.cases.specs if case in by_case]
     entries = {}
     reused = suite.frozen is not None or not suite.config.rand.renew
     for made_id, of_case in by_made_case(results).items():
-        entry = cases.index(of_case[0].spec).entries.get(made_id)
+        entry = cases.stored.get(made_id)
         is_made = any(result.outcome in MADE for result in of_case)
         # An older record of a case that this session failed to make again is not of this session.
         if entry is not None and (is_made or reused or made_id in cases.made):
@@ -360,8 +351,8 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
 class _MadeCases:
     """The made cases of a suite, of which `write` brings the files up to date.
 
-    `folders` has all records of each folder then, `made` those of this session, and `rejected`
-    those without a result because the verifier rejected them.
+    `stored` has all records of its tests then, `made` those of this session, and `rejected` those
+    without a result because the verifier rejected them.
     """
 
     def __init__(self, run: SuiteRun, outputs: Outputs) -> None:
@@ -371,33 +362,22 @@ class _MadeCases:
         rand = run.suite.config.rand
         self._renew = rand.renew
         self._is_written = rand.write_jsonl and run.suite.frozen is None
-        self._is_whole = False
-        self.folders: dict[Path, RecordIndex] = {}
+        self.stored: dict[str, RecordEntry] = {}
         self.made: Mapping[str, RecordEntry] = {}
         self.rejected: dict[str, RecordEntry] = {}
 
-    def index(self, spec: CaseSpec) -> RecordIndex:
-        """All records of the folder that a case belongs to."""
-        return self.folders[self._folder_of[spec.test]]
-
-    def read(self, spec: CaseSpec) -> Case | None:
-        """Read the case of a spec as its record has it; None where there is none."""
-        return self.index(spec).read(generation_id(spec))
-
-    def write(self, ran: Mapping[str, CaseResult]) -> None:
-        """Add the cases that this session has made, and take out those that it found to be none;
-        `ran` are its results by case id.
-        """
+    def write(self) -> None:
+        """Add the cases that this session has made, and take out those that it found to be none."""
         run = self._run
-        self._is_whole = run.cases is not None and run.cases.specs.keys() <= ran.keys()
         spooled = Spooled(RecordIndex(), RecordIndex())
         try:
-            spooled = read_spools(run.spools, frozenset(map(generation_id, run.specs)))
+            specs = run.cases.specs.values()
+            spooled = read_spools(run.spools, frozenset(map(generation_id, specs)))
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
         self.made = spooled.made.entries
         refused, settled, gone = set(), set(), set()
-        for made_id, [*_, result] in by_made_case(ran.values()).items():
+        for made_id, [*_, result] in by_made_case(run.results).items():
             if result.extra.rejected is not None:
                 refused.add(made_id)
             elif result.outcome in (*MADE, "no_case"):
@@ -412,7 +392,8 @@ class _MadeCases:
                 rejected = self._updated(path, rejected, settled, overwrite=True)
             self.rejected |= self._of_folder(folder, rejected.entries, refused).entries
             target = run.suite.frozen or folder / CASES_FILE
-            self.folders[folder] = self._updated(target, new_cases, gone, overwrite=self._renew)
+            stored = self._updated(target, new_cases, gone, overwrite=self._renew)
+            self.stored |= self._of_folder(folder, stored.entries).entries
 
     def _of_folder(
         self, folder: Path, entries: Mapping[str, RecordEntry], picked: Set[str] | None = None
@@ -442,7 +423,8 @@ class _MadeCases:
                 f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
             )
             return new
-        if run.cases is not None and self._is_whole and self._renew and run.suite.frozen is None:
+        is_whole = len(run.results) == len(run.cases.specs)
+        if is_whole and self._renew and run.suite.frozen is None:
             remaining = without_gone(run.suite, run.cases, before)
         if number := len(before.entries) - len(remaining.entries):
             records = counted(number, "record")
@@ -495,7 +477,7 @@ def _update_baseline(
     selected: set[str] = set()
     judges: list[JudgeLine] = []
     for run in runs:
-        case_ids |= run.known
+        case_ids.update(run.cases.specs)
         selected |= run.selected
         judges += run.judges
         # A line of what was left out on purpose would say for ever what nobody asks.

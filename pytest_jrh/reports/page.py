@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
@@ -402,8 +403,8 @@ class SessionCases:
         if case is None:
             return None, None
         turns = case_turns(case)
-        if spec.derived and spec.suite in session.probed:
-            probe_case = session.probed[spec.suite](case, spec)
+        if spec.derived:
+            probe_case = changed_again(case, spec)
             if probe_case is not None:
                 turns = probe_turns(case, probe_case)
                 case = probe_case

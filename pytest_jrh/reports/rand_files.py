@@ -58,7 +58,7 @@ def write_rand_files(
     about = {
         "cases": ran,
         "kept": len(results) - ran,
-        "of": ran if run.cases is None else len(run.cases.specs),
+        "of": len(run.cases.specs),
         "interrupted": run.name in session.extents and session.extents[run.name].interrupted,
     }
     for judge, name in judge_file_names(suite).items():
@@ -66,12 +66,12 @@ def write_rand_files(
         for result in results:
             if result.judge == judge and result.outcome != "generated":
                 of_judge.append(result)
-        report = judge_report(run, judge, of_judge, session.decisions.get(run.name), panel)
+        report = judge_report(suite, judge, of_judge, session.decisions.get(run.name), panel)
         outputs.write_json(suite.results_dir / f"{name}_report.json", report | {"session": about})
 
 
 def judge_report(
-    run: SuiteRun,
+    suite: Suite,
     name: str,
     results: Sequence[CaseResult],
     decision: Decision | None,
@@ -82,7 +82,6 @@ def judge_report(
 
     Figures that cannot be computed are null, with the reason.
     """
-    suite = run.suite
     [judge] = (judge for judge in suite.judges if (judge.name or "") == name)
     rubrics = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     metrics: dict[str, Any] = {}

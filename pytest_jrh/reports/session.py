@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
+from pytest_jrh.core.cases import UNEDITED, CaseSpec
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
@@ -125,39 +124,32 @@ class Extent:
 
 
 WORST_FIRST: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
-Probed: TypeAlias = "Callable[[Case, CaseSpec], Case | None]"
 
 
 @frozen
 class SuiteRun:
     """What a session ran of one suite.
 
-    `results` hold what came of each case, in the suite's order; of several of one case the last one
-    counts. `specs` are the cases whose files are written, `spools` the files with the cases that
-    were made, and `frozen` the index of a frozen suite's file where it has been read. With `cases`,
-    results of the others are kept, and a session of all drops records of cases that are gone.
-    `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
-    them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
-    and what runs it again; `grounds` are what the labels of its cases rest on. `judges` are its
-    judges, and `origin` says where its figures come from. `probed` makes a probe's case
-    of its base case again.
+    `results` hold what came of each of its `cases` that ran, in their order. `selected` are the ids
+    of those that were to run, and `left_out` are those that something else skipped. `nodes` and
+    `commands` give by case id what pytest calls it and what runs it again; `grounds` are what the
+    labels of its cases rest on. `judges` are its judges, and `origin` says where its figures come
+    from. `spools` are the files with the cases that were made, and `frozen` is the index of a
+    frozen suite's file where it has been read.
     """
 
     suite: Suite
     results: Sequence[CaseResult]
-    specs: Sequence[CaseSpec] = ()
-    spools: Sequence[Path] = ()
-    cases: SuiteCases | None = None
-    frozen: RecordIndex | None = None
-    known: frozenset[str] = frozenset()
-    selected: frozenset[str] = frozenset()
-    left_out: Sequence[CaseSpec] = ()
-    nodes: Mapping[str, str] = field(default_factory=dict)
+    cases: SuiteCases
+    selected: Set[str]
+    nodes: Mapping[str, str]
+    grounds: Grounds
+    judges: Sequence[JudgeLine]
+    origin: SuiteOrigin
     commands: Mapping[str, str] = field(default_factory=dict)
-    grounds: Grounds = field(default_factory=Grounds)
-    judges: Sequence[JudgeLine] = ()
-    origin: SuiteOrigin | None = None
-    probed: Probed = lambda _base, _spec: None
+    left_out: Sequence[CaseSpec] = ()
+    spools: Sequence[Path] = ()
+    frozen: RecordIndex | None = None
 
     @property
     def name(self) -> str:
@@ -178,8 +170,7 @@ class Session:
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
     fail their item.
 
-    `records` says where the made cases lie, `probed` makes by suite name those of probes again, and
-    rubric files are named relative to `folder`.
+    `records` says where the made cases lie, and rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
     results are from shards. `page` is the HTML report of the session. `error` is how much may be
@@ -204,7 +195,6 @@ class Session:
     tolerated: frozenset[str] = frozenset()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
-    probed: Mapping[str, Probed] = field(default_factory=dict)
     folder: Path | None = None
     is_table: bool = False
     is_merge: bool = False

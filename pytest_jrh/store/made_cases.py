@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -425,13 +425,13 @@ def earlier_results(
     suite: Suite,
     cases: SuiteCases,
     ran: Mapping[str, CaseResult],
-    made_case: Callable[[CaseSpec], Case | None],
+    made: RecordIndex,
 ) -> tuple[Mapping[str, CaseResult], list[str]]:
     """Pick the results of the file that this session has none of, by case id, and that are of the
     cases and judges of today; with sentences about others that somebody may miss.
 
-    What a probe made is as old as the case that it changes. `made_case` reads the made case of a
-    spec.
+    What a probe made is as old as the case that it changes. `made` has the made
+    cases.
     """
     path = ledger_path(suite)
     if all(case in ran for case in cases.specs) or not path.exists():
@@ -455,7 +455,7 @@ def earlier_results(
             is_same = (
                 len(result.all_scores) == repeats
                 and base_result is not None
-                and _is_same(suite, base_result, made_case(base))
+                and _is_same(suite, base_result, made.read(generation_id(base)))
             )
         if is_same:
             results[case] = replace(result, extra=replace(result.extra, kept=True))

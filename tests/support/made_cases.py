@@ -20,6 +20,7 @@ from pytest_jrh.core.cases import (
     PlanStep,
     Verification,
 )
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import (
     CaseResult,
     CaseSpending,
@@ -32,10 +33,14 @@ from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.skips import JUDGED, UNCOMPARED, UNSCORED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.people import Grounds
+from pytest_jrh.reports.provenance import SuiteOrigin
+from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import case_result
+from pytest_jrh.store.made_cases import SuiteCases
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 RUBRIC = Rubric(
     "refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7
@@ -369,6 +374,23 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         custom_prompts_dir=folder / "custom_prompts",
     )
     return suite_with(suite, **changes)
+
+
+def suite_run(
+    suite: Suite, results: Iterable[CaseResult], specs: Iterable[CaseSpec], **changes: Any
+) -> SuiteRun:
+    """What a session ran of a suite that has these cases."""
+    return SuiteRun(
+        suite,
+        [*results],
+        SuiteCases({case_id(spec): spec for spec in specs}, {}),
+        selected=frozenset(),
+        nodes={},
+        grounds=Grounds(),
+        judges=(),
+        origin=SuiteOrigin(suite.name, "", "", (), ()),
+        **changes,
+    )
 
 
 def suite_with(suite: Suite, **changes: Any) -> Suite:

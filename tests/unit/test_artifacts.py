@@ -13,9 +13,16 @@ from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_files, judge_file_names
-from pytest_jrh.reports.session import Session, SuiteRun
+from pytest_jrh.reports.session import Session
 from pytest_jrh.store.made_cases import Spool
-from tests.support.made_cases import make_case, make_result, make_spec, make_suite, suite_with
+from tests.support.made_cases import (
+    make_case,
+    make_result,
+    make_spec,
+    make_suite,
+    suite_run,
+    suite_with,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +65,7 @@ def write(
         spool.append(case)
     spool.close()
     return write_suite_outputs(
-        SuiteRun(suite, [*results], specs, [spool.path]), Session((), redactor=redactor)
+        suite_run(suite, results, specs, spools=[spool.path]), Session((), redactor=redactor)
     )
 
 

@@ -22,10 +22,17 @@ from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.ending import write_suite_outputs
-from pytest_jrh.reports.session import Session, SuiteRun
+from pytest_jrh.reports.session import Session
 from pytest_jrh.store.made_cases import read_jsonl
 from pytest_jrh.store.records import record_line, to_record
-from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
+from tests.support.made_cases import (
+    MESSAGES,
+    make_case,
+    make_result,
+    make_spec,
+    make_suite,
+    suite_run,
+)
 from tests.support.suites import SuiteFiles, rubric, write_suite
 
 Change = Callable[[dict[str, Any]], object]
@@ -138,7 +145,7 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
         return
     assert len(index.entries) == 1
     done = write_suite_outputs(
-        SuiteRun(suite, [make_result(spec)], [spec], frozen=index), Session(())
+        suite_run(suite, [make_result(spec)], [spec], frozen=index), Session(())
     )
     assert done.problems == []
 

@@ -11,7 +11,6 @@ import pytest
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.rand_files import judge_report
-from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.statistics import panels
 from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
@@ -35,7 +34,7 @@ def check_report(
     session = session_of(results, before)
     ran = len(results)
     report = judge_report(
-        SuiteRun(suite, results, specs=()),
+        suite,
         suite.judges[0].name or "",
         results,
         next(iter(session.decisions.values()), None),
@@ -66,9 +65,7 @@ def test_report_fits_its_schema(tmp_path: Path, results: list[CaseResult]) -> No
 def test_the_report_has_the_interval_in_numbers(tmp_path: Path) -> None:
     """Of a judge that is right on every violation of nine runs, as other reports print it."""
     results = [result_of(make_spec(f"run-{number}"), right) for number in range(9)]
-    report = judge_report(
-        SuiteRun(make_suite(tmp_path), results, specs=()), "", results, None, None
-    )
+    report = judge_report(make_suite(tmp_path), "", results, None, None)
     statistics = report["statistics"]["overall"]
     bootstrap = report["all_metrics"]["agent_perturbation"]["bootstrap"]
     for interval in (statistics["interval"], statistics["binary"]["intervals"]["recall"]):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.calls import Spending, Usage
-from pytest_jrh.core.cases import Case, CaseSpec
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseSpending
@@ -23,7 +23,7 @@ from pytest_jrh.store.ledger import (
     read_ledger,
     result_from,
 )
-from pytest_jrh.store.made_cases import SuiteCases, earlier_results
+from pytest_jrh.store.made_cases import RecordIndex, SuiteCases, earlier_results
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import (
     DIGESTS,
@@ -164,15 +164,17 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
     specs = {case_id(case.spec): case.spec for case in made.values()}
     cases = SuiteCases(specs, {None: "now"})
 
-    def read(spec: CaseSpec) -> Case | None:
-        return replace(made[spec.run_id], rubric=replace(RUBRIC, file="", line=1))
+    class Made(RecordIndex):
+        def read(self, case_id: str) -> Case | None:
+            case = made[case_id.split("::")[3].split("[", maxsplit=1)[0]]
+            return replace(case, rubric=replace(RUBRIC, file="", line=1))
 
-    kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, read)
+    kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, Made())
     assert [(result.run_id, result.extra.kept) for result in kept.values()] == [("a", True)]
     why = "the case, the judge, or how often it judges has changed"
     assert notes == [f"2 results of earlier sessions left out of results.jsonl: {why}."]
     path.write_text("no result\n", "utf-8")
-    kept, [note] = earlier_results(suite, cases, {}, read)
+    kept, [note] = earlier_results(suite, cases, {}, Made())
     assert not kept
     assert note.startswith("The results of earlier sessions cannot be used, and were replaced.\n")
     assert "results.jsonl:1: not a case result: " in note
