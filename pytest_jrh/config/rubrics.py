@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import (
+    LONGEST_HEAD,
     Document,
     KeyPath,
     Mistakes,
@@ -24,7 +25,6 @@ from pytest_jrh.core.text import nearest, nearest_hint
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."
 _LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
-_HEAD_BYTES = 2**16
 
 # The schema is made of tables that a project may add to, so that it is imported after them.
 if TYPE_CHECKING:
@@ -33,21 +33,10 @@ if TYPE_CHECKING:
 
 def load_rubrics(path: str | Path) -> tuple[Rubric, ...]:
     """Read the rubrics of a file; raises InputError with all problems."""
-    rubrics, problems = read_rubrics(Path(path), str(path))
+    rubrics, problems = _rubrics_of(read_document(Path(path), file=str(path)), str(path))
     if problems:
         raise InputError(problems)
     return tuple(rubrics)
-
-
-def read_rubrics(path: Path, file: str) -> tuple[list[Rubric], list[Problem]]:
-    """Read what can be read of a file, and say what cannot; `Rubric.file` is the path as given,
-    `file` its name in messages.
-    """
-    try:
-        document = read_document(path, file=file)
-    except InputError as error:
-        return [], list(error.problems)
-    return _rubrics_of(document, str(path))
 
 
 def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
@@ -113,7 +102,7 @@ def read_head(path: Path) -> str:
         if not path.is_file():
             return ""
         with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+            head = file.read(LONGEST_HEAD)
     except (OSError, ValueError):
         return ""
     return "" if b"\x00" in head else head.decode("utf-8-sig", errors="replace")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.rubrics import load_rubrics, read_rubrics, suite_rubrics
+from pytest_jrh.config.rubrics import load_rubrics, suite_rubrics
 from pytest_jrh.core.documents import read_document
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from tests.support.sessions import ANY_JSON
@@ -161,7 +161,10 @@ def test_whatever_json_holds_is_read_or_refused(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_text(json.dumps([entry]), encoding="utf-8")
-    rubrics, problems = read_rubrics(path, str(path))
+    rubrics: tuple[Rubric, ...] = ()
+    problems: list[Problem] = []
+    with collecting(problems):
+        rubrics = load_rubrics(path)
     assert all(rubric.id and rubric.instructions for rubric in rubrics)
     assert all(problem.line and problem.message.isprintable() for problem in problems)
     assert len(rubrics) == (0 if problems else 1)
