@@ -87,12 +87,6 @@ def fit(document: Document) -> tuple[Config, Converted]:
         config = Config.model_validate(converted.data)
     except ValidationError as error:
         converted.mistakes += misfits(error, Config, (), converted.name)
-    for key, other in converted.doubled.items():
-        message = f"{dotted(other)} says the same; keep one of them"
-        converted.mistakes.add(key, message)
-    for key, name in converted.unknown_kinds.items():
-        hint = nearest_hint(str(name), KINDS)
-        converted.mistakes.add(key, received(name, " or ".join(KINDS)), hint)
     problems = [
         *document.problems,
         *document.problems_of(converted.mistakes, converted.written_key),
@@ -140,7 +134,6 @@ def load_suite(
     document = read_document(config_file, file=file)
     config, converted = fit(document)
     mistakes, problems = converted.mistakes, list[Problem]()
-    kinds = tuple(dict.fromkeys(config.cases.kinds))
     entries = judge_entries(config.judge, config.judges, own_judge=own_judge)
     making = config.making_sections()
     is_frozen = bool(config.cases.frozen) or frozen
@@ -164,7 +157,7 @@ def load_suite(
         rubric_document, str(files.get(RUBRICS)), config.cases.rubrics, config.rand.scale
     )
     of_rubrics += problems_of_rubrics
-    probes = resolve_probes(config, kinds, mode, converted)
+    probes = resolve_probes(config, mode, converted)
 
     # What the config says about all of it, and what in that does not go together.
     suite = Suite(

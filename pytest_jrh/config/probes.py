@@ -117,11 +117,10 @@ def _rank(seed: int, spec: CaseSpec) -> str:
 _TESTS: KeyPath = ("cases", "kinds")
 
 
-def resolve_probes(
-    config: Config, kinds: Sequence[str], mode: Mode, converted: Converted
-) -> dict[str, ProbeSettings]:
+def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
     all_settings = {}
+    kinds = config.cases.kinds
     for index, name in enumerate(kinds):
         if not KINDS[name].derived:
             continue

@@ -83,7 +83,9 @@ def _frozen(value: object) -> str | bool:
 def _list_of(keys: tuple[str, ...]) -> Any:
     """What pydantic checks of a list of kinds of tests, which a config gives by their keys."""
     says = Takes(f"a list of tests ({', '.join(keys)})")
-    names = AfterValidator(lambda written: tuple(BY_KEY[key].name for key in written))
+    names = AfterValidator(
+        lambda written: tuple(dict.fromkeys(BY_KEY[key].name for key in written))
+    )
     return Annotated[tuple[Literal[keys], ...], Field(strict=False), names, says]  # type: ignore[valid-type]
 
 
