@@ -9,6 +9,7 @@ import errno
 import filecmp
 import json
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import Iterator
@@ -216,10 +217,7 @@ def file_name_part(text: str) -> str:
     """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` ->
     `openai_gpt-4.1-mini`.
     """
-    safe_name = "".join(
-        char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text
-    )
-    return safe_name.lstrip(".")[:80] or "_"
+    return re.sub("[^A-Za-z0-9._-]", "_", text).lstrip(".")[:80] or "_"
 
 
 _PATIENCE = 3.0

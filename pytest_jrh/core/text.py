@@ -43,7 +43,7 @@ def visible(text: str) -> str:
         # True of most texts, and found in a fraction of the time.
         return text
     text = text.replace("\r\n", "\n")
-    return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
+    return _UNSAFE.sub(_escape, text)
 
 
 def capital(text: str) -> str:
@@ -82,10 +82,7 @@ def plain(text: str) -> str:
 
     Every line ends in a newline alone.
     """
-    text = same_lines(text)
-    if not _CONTROL.search(text):
-        return text
-    text = ANSI.sub("", text)
+    text = ANSI.sub("", same_lines(text))
     return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
 
 
