@@ -85,14 +85,15 @@ def json_in_one_line(text: str) -> str:
     return text
 
 
-def has_media(messages: Sequence[Message]) -> bool:
-    """Whether a message holds an image or other media, of which `render_transcript` gives the name
+def media_in(messages: Sequence[Message]) -> int:
+    """How many images and other media messages hold, of which `render_transcript` gives the name
     alone.
     """
+    count = 0
     for message in messages:
-        if any(block.get("type") not in _AS_TEXT for block in _blocks(message)):
-            return True
-    return False
+        for block in _blocks(message):
+            count += block.get("type") not in _AS_TEXT
+    return count
 
 
 def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from pytest_jrh.core.stages import (
     Bounds,
 )
 from pytest_jrh.core.text import all_wrapped, counted
-from pytest_jrh.core.transcript import has_media, render_transcript
+from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.engine.case import Attempt, Calls
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import price_for
@@ -79,7 +79,7 @@ async def surveyed(
     if not ended:
         messages = _messages(attempt, ready)
         letters = len(render_transcript(messages))
-        if judge is not None and judge.settings.sends_images and has_media(messages):
+        if judge is not None and judge.settings.sends_images and media_in(messages):
             calls_of_session.say(
                 f"suite {spec.suite}: the images that its judge gets are not in the plan's tokens "
                 "and costs."

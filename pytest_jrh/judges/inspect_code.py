@@ -37,7 +37,7 @@ from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
-    from inspect_ai.scorer import Scorer
+    from inspect_ai.scorer import Scorer, Target
     from inspect_ai.solver import TaskState
 
 
@@ -113,8 +113,9 @@ class ScorerJudge(OwnCodeJudge):
             role: _model(name, stage) for role, name in (self.section.model_roles or {}).items()
         }
         init_model_roles({**roles})
-        state = task_state(judged, case, judged.rubric.text, stage.model or "none/none")
-        return await self.scorer(state, Target(judged.rubric.text))
+        target = Target(judged.rubric.text)
+        state = task_state(judged, case, target, stage.model or "none/none")
+        return await self.scorer(state, target)
 
 
 def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
@@ -185,10 +186,9 @@ def _model(name: str, stage: StageModel) -> Model:
     return get_model(name, config=config, base_url=stage.api_base)
 
 
-def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:
+def task_state(judged: JudgedCase, case: Case, target: Target, model: str) -> TaskState:
     """The state of a finished run, as a scorer gets it: its output is the last assistant turn."""
     from inspect_ai.model import ChatCompletionChoice, ChatMessage, ModelName, ModelOutput
-    from inspect_ai.scorer import Target
     from inspect_ai.solver import TaskState
     from pydantic import TypeAdapter
 
@@ -203,7 +203,7 @@ def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskS
         epoch=case.run.epoch,
         input=judged.input,
         messages=messages,
-        target=Target(target),
+        target=target,
         output=output,
         completed=True,
         metadata=dict(judged.metadata),

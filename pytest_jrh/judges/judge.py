@@ -6,7 +6,6 @@ judge that is a prompt: a model, and a score that must be on offer.
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
@@ -24,13 +23,14 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.transcript import has_media, render_transcript
+from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
@@ -190,6 +190,18 @@ class JudgeSettings:
         """What reports call it: its model, else its kind."""
         return self.stage.model or self.kind
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What verdicts rest on of it, beside a prompt or code and how answers are read."""
+        stage = self.stage
+        return {
+            "model": stage.model,
+            "system_prompt": stage.system_prompt,
+            "temperature": stage.temperature,
+            "max_tokens": stage.max_tokens,
+            "show_reasoning": self.show_reasoning,
+        }
+
 
 @frozen
 class JudgeKind:
@@ -216,6 +228,11 @@ class JudgeKind:
         return frozenset(
             ("prompt_path", "images", "params") if self.keys is None else self.keys.model_fields
         )
+
+
+def json_digest(value: object) -> str:
+    """SHA-256 of what can be JSON."""
+    return short_digest(json.dumps(value, sort_keys=True, default=str), 64)
 
 
 def key_of(value: object) -> str:
@@ -297,8 +314,6 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
 
 
 IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
-_NO_MEDIA = frozenset({"text", "reasoning", "tool_use"})
-_NUMBER = "number"
 
 
 def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
@@ -319,7 +334,7 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
         urls.append(url)
         # Shown as `[image: image 1 (image/png)]`.
         name = f"image {len(urls)} (image/{kind[1]})"
-        return {"type": "image", "filename": name, _NUMBER: len(urls)}
+        return {"type": "image", "filename": name}
 
     numbered: list[Message] = []
     for message in messages:
@@ -333,7 +348,8 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
 
 def about_media(messages: Sequence[Message], *, sends_images: bool) -> str:
     """What to say of media that do not reach the judge; nothing where all do, or there are none."""
-    if not has_media(messages):
+    count = media_in(messages)
+    if not count:
         return ""
     if not sends_images:
         return (
@@ -341,16 +357,13 @@ def about_media(messages: Sequence[Message], *, sends_images: bool) -> str:
             "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
             "images."
         )
-    for message in with_numbers(messages)[0]:
-        content = message.get("content")
-        for block in content if isinstance(content, list) else ():
-            if block.get("type") not in _NO_MEDIA and _NUMBER not in block:
-                return (
-                    "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images "
-                    "whose data are there; others, such as those named by a URL, reach it as "
-                    "placeholders."
-                )
-    return ""
+    _, images = with_numbers(messages)
+    if count == len(images):
+        return ""
+    return (
+        "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images whose data are "
+        "there; others, such as those named by a URL, reach it as placeholders."
+    )
 
 
 _NO_NUMBER = "score: must be a whole number"
@@ -388,24 +401,17 @@ class PromptJudge(SuiteJudge):
     @property
     def fingerprint(self) -> str:
         """SHA-256 over model, prompt and parameters; not where and how fast the model is asked."""
-        settings, stage = self.settings, self.settings.stage
-        parts: dict[str, Any] = {
-            "model": stage.model,
-            "prompt": self.template.source,
-            "system_prompt": stage.system_prompt,
-            "instruction": self.instruction,
-            "temperature": stage.temperature,
-            "max_tokens": stage.max_tokens,
-            "show_reasoning": settings.show_reasoning,
-        }
+        settings = self.settings
+        parts = settings.parts
+        parts |= {"prompt": self.template.source, "instruction": self.instruction}
         # A judge without it is the same as before there was such a setting.
         if settings.sends_images:
             parts["images"] = "send"
-        if stage.params:
-            parts["params"] = dict(stage.params)
+        if settings.stage.params:
+            parts["params"] = settings.stage.params
         if settings.section.score_map:
-            parts["score_map"] = dict(settings.section.score_map)
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+            parts["score_map"] = settings.section.score_map
+        return json_digest(parts)
 
     @property
     def models(self) -> tuple[StageModel, ...]:

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import importlib.util
 import inspect
-import json
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -41,14 +40,13 @@ from pytest_jrh.judges.judge import (
     OwnCode,
     Submit,
     SuiteJudge,
+    json_digest,
     key_of,
 )
 from pytest_jrh.judges.keys import advice_on_keys
-from pytest_jrh.llm.transport import may_pass
+from pytest_jrh.llm.transport import DEFAULT_TIMEOUT, may_pass
 
 FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
-DEFAULT_TIMEOUT = 120.0
-"""Seconds for one verdict."""
 _DIGEST = 12
 _LONGEST_VALUE = 80
 _LONGEST_REASONING = 20_000
@@ -120,13 +118,13 @@ class OwnCodeJudge(SuiteJudge):
         case_parts = asdict(case)
         # The place of its recording says which run it is, and its levels which scores there are.
         del case_parts["run_id"], case_parts["epoch"], case_parts["scores"]
-        files = f"files {_sha256(self._answer_rests_on(None))[:_DIGEST]}"
+        files = f"files {json_digest(self._answer_rests_on(None))[:_DIGEST]}"
         code = OwnCode(
             label=self.label,
             call=call,
             verdict=lambda answer: scoring.verdict(answer, case),
             timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
-            key={"judge": self.version or files, "case": _sha256(case_parts)[:_DIGEST]},
+            key={"judge": self.version or files, "case": json_digest(case_parts)[:_DIGEST]},
             files=files,
             from_head=self.version is not None,
         )
@@ -145,26 +143,12 @@ class OwnCodeJudge(SuiteJudge):
         """SHA-256 of its code or version, its parts, map or threshold, and its model's settings."""
         section = self.settings.section
         values_read_by = section.score_map or section.threshold
-        return _sha256({**self._answer_rests_on(self.version), "score_map": values_read_by})
+        return json_digest({**self._answer_rests_on(self.version), "score_map": values_read_by})
 
     def _answer_rests_on(self, version: str | None) -> Mapping[str, Any]:
         """All that its answers depend on: not its map, which is for their meaning."""
-        stage = self.settings.stage
-        return {
-            **self.parts,
-            "code": self.code_digest if version is None else "",
-            "version": version,
-            "model": stage.model,
-            "system_prompt": stage.system_prompt,
-            "temperature": stage.temperature,
-            "max_tokens": stage.max_tokens,
-            "show_reasoning": self.settings.show_reasoning,
-        }
-
-
-def _sha256(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        code = self.code_digest if version is None else ""
+        return {**self.settings.parts, **self.parts, "code": code, "version": version}
 
 
 def code_answer(value: object) -> CodeAnswer:
@@ -306,7 +290,7 @@ def code_digest(
         files |= _project_files(Path(start))
     for name, path in sorted(files.items()):
         parts.append((name, hashlib.sha256(same_text(path.read_bytes())).hexdigest()))
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return json_digest(parts)
 
 
 def _file_of(code: Callable[..., object]) -> str | None:

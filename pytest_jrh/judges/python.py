@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import importlib.util
 import inspect
 import sys
@@ -18,6 +17,7 @@ from pytest_jrh.core.calls import Completion, ResponseT
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import Takes, Text
@@ -173,7 +173,7 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
     except BaseException as error:  # the user's module runs here, and may raise anything
         hint = _IMPORT_PATH if isinstance(error, ModuleNotFoundError) else None
         raise not_loaded(f"the judge {shown_name} cannot be imported", error, key, hint) from error
-    member = getattr(module, name, None)
+    member: object = getattr(module, name, None)
     if member is None:
         functions = [member_name for member_name, value in vars(module).items() if callable(value)]
         hint = nearest_hint(name, functions)
@@ -181,8 +181,7 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
     if not callable(member):
         type_name = type(member).__name__
         raise InputError(f"{shown_name} is not the judge: {type_name} is not callable", key=key)
-    function: Callable[..., object] = member
-    return function
+    return member
 
 
 def _module(name: str) -> types.ModuleType:
@@ -194,10 +193,9 @@ def _module(name: str) -> types.ModuleType:
 def _module_of_file(path: Path) -> types.ModuleType:
     """The module of a file, imported once; files beside it can be imported by it."""
     # Two suites may have files of one name.
-    name = f"jrh_judge_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    loaded = sys.modules.get(name)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
-        return loaded
+    name = f"jrh_judge_{path.stem}_{short_digest(str(path), 8)}"
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -17,7 +17,7 @@ from pytest_jrh.core.diffs import edited_turns, shared_ends
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.runs import Message
-from pytest_jrh.core.transcript import has_media, message_text, render_transcript
+from pytest_jrh.core.transcript import media_in, message_text, render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest
 
 # Words that tell what was changed from the same elsewhere.
@@ -108,7 +108,7 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     if is_whole:
         turns = _turns_to_show(case.messages)
     transcript = ""
-    if not has_media(case.messages):
+    if not media_in(case.messages):
         transcript = render_transcript(case.messages)
     # As prompts have it, which takes no search.
     if transcript and any(transcript in text for text in sent.texts):
@@ -149,7 +149,7 @@ def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
     """
     turns: dict[int, Sequence[Message]] = {}
     for index, message in enumerate(messages):
-        holds = _texts(message) or message.get("tool_calls") or has_media([message])
+        holds = _texts(message) or message.get("tool_calls") or media_in([message])
         if holds and message.get("role") != "system":
             turns[index] = ()
     return turns
@@ -234,7 +234,7 @@ class _Search:
     def state_of(self, index: int, original: Sequence[Message]) -> _State:
         """What can be said of a turn; in an edited one what its `original` has not decides."""
         parts = self._turns[index]
-        if not parts and not has_media([self._messages[index]]):
+        if not parts and not media_in([self._messages[index]]):
             # A turn without words, such as [], is shown where all others are.
             has_all = all(self._state_of_text(text) == "shown" for text in self._case_parts)
             if has_all:

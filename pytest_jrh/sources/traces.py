@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import has_media, message_text
+from pytest_jrh.core.transcript import media_in, message_text
 from pytest_jrh.sources.chat import as_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
 from pytest_jrh.sources.transcripts import (
@@ -343,7 +343,7 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
             times_said.update(keys)
             moments.append((call.end, message))
     messages, _ = read_messages(message for _, message in moments)
-    if not has_media(messages) and not any(map(message_text, messages)):
+    if not media_in(messages) and not any(map(message_text, messages)):
         # Names of tools and roles alone: what was said is not recorded.
         return []
     called: set[str] = set()
