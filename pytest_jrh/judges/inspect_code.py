@@ -30,10 +30,9 @@ from pytest_jrh.judges.own_code import (
     OwnCodeKeys,
     Scoring,
     code_digest,
-    not_loaded,
+    loading,
     shown_path,
 )
-from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
@@ -147,19 +146,14 @@ def _loaded(spec: str, args: Mapping[str, Any], settings: JudgeSettings) -> tupl
 
     Raises `InputError` with what Inspect says where it is not there, or its module raised.
     """
-    keep_libraries_local()
-    from inspect_ai._eval.loader import scorer_from_spec
-    from inspect_ai._util.registry import registry_info, registry_lookup
-    from inspect_ai.scorer._scorer import ScorerSpec
+    failure = f"the scorer {shown_path(spec, '@')!r} cannot be loaded"
+    with loading(failure, f"judge.{_SCORER}", _NAMES):
+        from inspect_ai._eval.loader import scorer_from_spec
+        from inspect_ai._util.registry import registry_info, registry_lookup
+        from inspect_ai.scorer._scorer import ScorerSpec
 
-    try:
         scorer = scorer_from_spec(ScorerSpec(scorer=spec), None, **args)
         factory = registry_lookup("scorer", registry_info(scorer).name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # the user's module runs here, and may raise anything
-        failure = f"the scorer {shown_path(spec, '@')!r} cannot be loaded"
-        raise not_loaded(failure, error, f"judge.{_SCORER}", _NAMES) from error
     code = factory if callable(factory) else scorer
     file = spec.rpartition("@")[0]
     module_file = file if file.endswith(".py") else None

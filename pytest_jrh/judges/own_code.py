@@ -6,6 +6,7 @@ changed judge is told from the one that was recorded.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -44,7 +45,7 @@ from pytest_jrh.judges.judge import (
     key_of,
 )
 from pytest_jrh.judges.keys import advice_on_keys
-from pytest_jrh.llm.transport import DEFAULT_TIMEOUT, may_pass
+from pytest_jrh.llm.transport import DEFAULT_TIMEOUT, keep_libraries_local, may_pass
 
 FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
 _DIGEST = 12
@@ -248,17 +249,25 @@ def no_verdict(
     )
 
 
-def not_loaded(failure: str, error: BaseException, key: str, hint: str | None) -> InputError:
-    """The error of code of the user's that raised when it was loaded, with what to set where it
-    misses a key; the hint is for what has raised in none of its lines.
+@contextlib.contextmanager
+def loading(failure: str, key: str, hint: str) -> Iterator[None]:
+    """Load code of the user's in the block; raises `InputError` for what it raises, with what to
+    set where it misses a key. The hint is for code that is not found.
     """
-    frames = error_places(error, own_only=True)
-    if frames:
-        hint = None
-    # The ellipsis tells that a secret may be cut there.
-    cause = shortened(error_text(error), _LONGEST_CAUSE)
-    message = "; ".join([f"{failure}: {cause}", *frames])
-    return InputError(message, key=key, hint=advice_on_keys(error) or hint)
+    keep_libraries_local()
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's module runs here, and may raise anything
+        frames = error_places(error, own_only=True)
+        advice = advice_on_keys(error)
+        if not advice and not frames and not isinstance(error, SyntaxError):
+            advice = hint
+        # The ellipsis tells that a secret may be cut there.
+        cause = shortened(error_text(error), _LONGEST_CAUSE)
+        message = "; ".join([f"{failure}: {cause}", *frames])
+        raise InputError(message, key=key, hint=advice or None) from error
 
 
 def shown_path(path: str, separator: str) -> str:

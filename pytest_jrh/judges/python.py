@@ -34,10 +34,9 @@ from pytest_jrh.judges.own_code import (
     OwnCodeKeys,
     code_digest,
     imported_modules,
-    not_loaded,
+    loading,
     shown_path,
 )
-from pytest_jrh.llm.transport import keep_libraries_local
 
 _KEY = "python"
 _IN_CONFIG = f"judge.{_KEY}"
@@ -165,14 +164,8 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
     if not name or not (is_module or module_name.endswith(".py")):
         raise InputError(f"got {shown(path)}; must be {_TAKES}", key=key)
     shown_name = repr(shown_path(path, ":"))
-    try:
-        keep_libraries_local()
+    with loading(f"the judge {shown_name} cannot be imported", key, _IMPORT_PATH):
         module = _module(module_name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # the user's module runs here, and may raise anything
-        hint = _IMPORT_PATH if isinstance(error, ModuleNotFoundError) else None
-        raise not_loaded(f"the judge {shown_name} cannot be imported", error, key, hint) from error
     member: object = getattr(module, name, None)
     if member is None:
         functions = [member_name for member_name, value in vars(module).items() if callable(value)]
