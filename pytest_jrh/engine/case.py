@@ -532,7 +532,6 @@ class Calls:
             self._recorder(),
             admit=partial(self._admit, tape),
             paced=partial(self._paced, _asked_as(judge)),
-            later=asyncio.get_running_loop().call_soon_threadsafe,
         )
 
     def say(self, text: str) -> None:

@@ -178,7 +178,8 @@ class CodeThreads:
     """
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._is_over = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -192,35 +193,33 @@ class CodeThreads:
 
     def close(self) -> None:
         """End the loop; code that does not end is left to itself."""
-        if self._loop is None or self._thread is None:
-            return
-        asyncio.run_coroutine_threadsafe(_stopped(self._loop), self._loop)
-        self._loop.call_soon_threadsafe(self._loop.call_later, _LAST_WAIT / 2, self._loop.stop)
-        self._thread.join(_LAST_WAIT)
-        if not self._thread.is_alive():
-            self._loop.close()
-        self._loop = None
+        if self._thread is not None:
+            self._runner.get_loop().call_soon_threadsafe(self._is_over.set)
+            self._thread.join(_LAST_WAIT)
 
     def _run(self, call: Callable[[], object], running: RunningCode) -> None:
         try:
             value = call()
+            if inspect.isawaitable(value):
+                self._share(value, running)
+                return
+            ended = Ended(value)
         except BaseException as error:  # noqa: BLE001 - the engine says what it was
-            running.ended.set_result(Ended(error=error))
-            return
-        if inspect.isawaitable(value):
-            self._share(value, running)
-        else:
-            running.ended.set_result(Ended(value))
+            ended = Ended(error=error)
+        running.ended.set_result(ended)
 
     def _share(self, value: Awaitable[object], running: RunningCode) -> None:
         with self._lock:
-            if self._loop is None:
-                loop = self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=loop.run_forever, name="jrh-judges", daemon=True
-                )
+            loop = self._runner.get_loop()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
                 self._thread.start()
-            running.task = asyncio.run_coroutine_threadsafe(_awaited(value, running), self._loop)
+            running.task = asyncio.run_coroutine_threadsafe(_awaited(value, running), loop)
+
+    def _serve(self) -> None:
+        # What waits at its end is cancelled.
+        with self._runner:
+            self._runner.run(self._is_over.wait())
 
 
 async def _awaited(value: Awaitable[object], running: RunningCode) -> None:
@@ -229,12 +228,3 @@ async def _awaited(value: Awaitable[object], running: RunningCode) -> None:
     except BaseException as error:  # noqa: BLE001 - the engine says what it was
         ended = Ended(error=error)
     running.ended.set_result(ended)
-
-
-async def _stopped(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what waits before the loop is closed."""
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
-    await asyncio.sleep(0)
-    await loop.shutdown_asyncgens()
-    loop.stop()

@@ -6,6 +6,7 @@ the code runs, with its requests answered from the entry or, in a recording sess
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -62,7 +63,6 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for, and gives what is called as its first request goes out.
-    `later` runs a function in the engine's loop, from any thread.
     """
 
     tape: Tape
@@ -70,7 +70,6 @@ class KeptRequests:
     _: KW_ONLY
     admit: Callable[[], Halt | None]
     paced: Callable[[], Awaitable[Callable[[], object]]]
-    later: Callable[[Callable[[], None]], object]
 
     async def verdict(self, code: OwnCode, work: Callable[[], Awaitable[Judged]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
@@ -200,12 +199,13 @@ class KeptRequests:
                 with contextlib.suppress(Unscored):
                     self._keep(code, exchanges, sequence, None)
 
+        loop = asyncio.get_running_loop()
         exchanges = Exchanges(
             recorded,
             live=live,
             redactor=self.tape.recording.redactor,
             admit=admit,
-            changed=lambda: self.later(keep_so_far),
+            changed=lambda: loop.call_soon_threadsafe(keep_so_far),
             room=self.tape.room,
         )
         return exchanges
