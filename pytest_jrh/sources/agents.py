@@ -23,6 +23,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.chat import (
+    TEXTS,
     as_text,
     block_of,
     data_url,
@@ -79,16 +80,12 @@ ITEM_TYPES = (
 """The types of items that are known here."""
 # The parts of a result; a list of anything else is JSON.
 _PART_TYPES = (
-    "input_text",
-    "output_text",
-    "text",
+    *TEXTS,
     "refusal",
     "input_image",
     "input_file",
     "input_audio",
     "computer_screenshot",
-    "summary_text",
-    "reasoning_text",
     "encrypted_content",
 )
 _MOST_NAMED = 40
@@ -177,9 +174,9 @@ class _Reader:
         return self._open
 
 
-def _id_of(item: Json, keys: Sequence[str] = ("call_id", "id")) -> str | None:
-    """The id of a call, under the first of the keys that is there."""
-    for key in keys:
+def _id_of(item: Json) -> str | None:
+    """The id of a call, of itself or of its result."""
+    for key in ("call_id", "approval_request_id", "id"):
         if item.get(key) is not None:
             return as_text(item[key])
     return None
@@ -216,8 +213,7 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
         result = [result]
     elif not isinstance(result, list) or not all(map(_is_part, result)):
         result = as_text(result)
-    call_id = _id_of(item, ("call_id", "approval_request_id", "id"))
-    turn = {"role": "tool", "tool_call_id": call_id, "content": result}
+    turn = {"role": "tool", "tool_call_id": _id_of(item), "content": result}
     if item.get("status") == "failed":
         turn["is_error"] = True
     return turn

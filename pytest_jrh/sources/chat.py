@@ -20,7 +20,7 @@ from pytest_jrh.sources.source import texts_in
 
 NO_RESULT = "[not in the log]"
 """The result of what the provider ran, where the log has none: an empty one would be none found."""
-_TEXTS = {"text", "input_text", "output_text", "summary_text", "reasoning_text"}
+TEXTS = {"text", "input_text", "output_text", "summary_text", "reasoning_text"}
 _TEXT_KEYS = {"type", "text", "cache_control"}
 CALLS = ("tool_use", "tool-call")
 RESULTS = ("tool_result", "tool-result")
@@ -158,7 +158,7 @@ def provider_call(kind: str, call: Json, name: Any, arguments: Any, result: Any 
 
 
 def _block(kind: str, part: Json) -> Json:
-    if kind in _TEXTS:
+    if kind in TEXTS:
         return _text(kind, part)
     if ("audio" in kind or "video" in kind) and (speech := _speech(kind, part)):
         return block_of("text", speech)
@@ -496,6 +496,13 @@ def _arguments(arguments: Any) -> tuple[Json, str | None]:
 
 _STEP = {"type": "step-start"}
 _DENIED = "Tool execution denied."
+# By the state of a call, where its result is.
+_FIELDS_OF_RESULTS = {
+    "result": "result",
+    "output-available": "output",
+    "output-error": "errorText",
+    "output-denied": "approval",
+}
 
 
 def sdk_parts_of(turn: Json) -> list[Json] | None:
@@ -570,20 +577,12 @@ def _call_in(part: Json) -> Json | None:
 
 def _results_in(call: Json) -> list[Json]:
     """The result that stands in a call, as a part; none where it has none yet."""
-    content, state = None, call.get("state")
-    match state:
-        case "result":
-            content = call.get("result")
-        case "output-available":
-            content = call.get("output")
-        case "output-error":
-            content = call.get("errorText")
-        case "output-denied":
-            if isinstance(approval := call.get("approval"), dict):
-                content = approval.get("reason")
-            content = content or _DENIED
-        case _:
-            return []
+    state = as_text(call.get("state"))
+    if state not in _FIELDS_OF_RESULTS:
+        return []
+    content = call.get(_FIELDS_OF_RESULTS[state])
+    if state == "output-denied":
+        content = texts_in(content, ("reason",)).get("reason") or _DENIED
     result = {
         "type": "tool-result",
         "toolCallId": call.get("toolCallId"),

@@ -294,8 +294,6 @@ def _said(turn: Any) -> Any:
 def _keys(value: Any) -> str:
     if not isinstance(value, dict):
         return f"it is {shown(value)}"
-    if not value:
-        return "it has no keys"
     return f"its keys are {listed(value, 12)}"
 
 

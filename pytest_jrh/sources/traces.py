@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, parsed
+from pytest_jrh.core.documents import DamagedError, Json, check_depth, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import media_in, message_text
@@ -32,7 +32,6 @@ from pytest_jrh.sources.transcripts import (
     thread_of,
 )
 
-Json = dict[str, Any]
 _FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
 _LEVELS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 # What a span is of, by the GenAI conventions, OpenInference and OpenLLMetry.
@@ -111,14 +110,10 @@ class _Span:
 
     def first(self, names: Iterable[str]) -> Any:
         """The first of these attributes that says something."""
-        return _first(self.fields, names)
-
-
-def _first(fields: Json, names: Iterable[str]) -> Any:
-    for name in names:
-        if fields.get(name):
-            return fields[name]
-    return None
+        for name in names:
+            if self.fields.get(name):
+                return self.fields[name]
+        return None
 
 
 def trace(value: Json) -> Conversation:
@@ -154,11 +149,11 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
     is_alone = len(groups) <= 1
     conversations = []
     for group in groups or [[]]:
-        fields: Json = {}
+        whole = _Span(trace_id)
         # Of several spans that say something the first counts.
         for span in reversed(in_time if is_alone else group):
-            fields.update(span.fields)
-        run_id, cluster = trace_id, _first(fields, _CONVERSATION)
+            whole.fields.update(span.fields)
+        run_id, cluster = trace_id, whole.first(_CONVERSATION)
         if not is_alone:
             run_id, cluster = f"{trace_id}-{group[0].id}", group[0].scope[0] or trace_id
         conversations.append(
@@ -166,7 +161,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
                 "messages": _joined(group, tools, is_alone=is_alone),
                 "id": run_id,
                 "cluster": as_text(cluster) or None,
-                "metadata": {"model": _first(fields, _MODEL_NAME)},
+                "metadata": {"model": whole.first(_MODEL_NAME)},
                 "no_messages": _NO_MESSAGES,
                 "notices": [_DROPPED] if is_cut else [],
                 "is_request": True,

@@ -237,7 +237,11 @@ class Transcripts(Source):
 
     @property
     def _file_name(self) -> str:
-        return self.path.stem
+        path = self.path.resolve()
+        if path.name == _TRAJECTORY.name:
+            # All trajectories of Harbor have one name.
+            return path.parent.name
+        return path.stem
 
     @property
     def _is_list(self) -> bool:
@@ -264,8 +268,6 @@ class Transcripts(Source):
         except DamagedError as error:
             hint = "one JSON object a line belongs in a .jsonl file"
             raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
-        except IsADirectoryError:
-            raise refused(self._file, "is a folder, not a file of conversations") from None
         except OSError as error:
             raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
 
@@ -525,10 +527,8 @@ def trajectory(value: Any) -> Conversation:
     for key in _OF_A_RUN:
         if value.get(key) is not None:
             metadata[key] = value[key]
-    run_id = value.get("trajectory_id") or value.get("session_id")
-    if run_id:
-        run_id = str(run_id)
-    return Conversation(messages=turns, id=run_id or None, metadata=metadata)
+    run_id = value.get("trajectory_id") or value.get("session_id") or ""
+    return Conversation(messages=turns, id=str(run_id) or None, metadata=metadata)
 
 
 def _turns_of(step: Json) -> Iterator[Json]:
@@ -586,18 +586,6 @@ def _chat_content(content: str | list[Json]) -> str | list[Json]:
     return parts
 
 
-class Trajectory(Transcripts):
-    """A file with a trajectory."""
-
-    @property
-    def _file_name(self) -> str:
-        path = self.path.resolve()
-        if path.name == _TRAJECTORY.name:
-            # All trajectories of Harbor have one name.
-            return path.parent.name
-        return path.stem
-
-
 class Trial(Transcripts):
     """The folder of a trial of Harbor: its name is the id of the run, its task the cluster, its
     rewards are the scores.
@@ -640,14 +628,7 @@ class Trial(Transcripts):
         return result, rewards
 
 
-ATIF = Form(
-    "ATIF trajectory",
-    (".json",),
-    trajectory,
-    is_trajectory,
-    is_whole=True,
-    source=Trajectory,
-)
+ATIF = Form("ATIF trajectory", (".json",), trajectory, is_trajectory, is_whole=True)
 TRIAL = Form(
     "ATIF trajectory",
     (),

@@ -13,7 +13,7 @@ from pytest_jrh.core.runs import RunSummary
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.source import Head, with_clusters
-from pytest_jrh.sources.transcripts import Trajectory, is_trajectory
+from pytest_jrh.sources.transcripts import is_trajectory
 from tests.support.trajectories import (
     EVERY_FIELD,
     HELLO,
@@ -34,7 +34,6 @@ def refusal(path: Path) -> str:
 
 def test_a_trajectory_is_known_by_what_it_holds_and_kept_as_it_is(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "any.name", ONE_CALL))
-    assert isinstance(source, Trajectory)
     assert source.summaries() == (RunSummary("one-call", 1),)
     run, raw = source.read("one-call", 1, with_raw=True)
     assert (run.input, run.sample_id, run.epoch) == ("Where is order 7?", "one-call", 1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
+from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import Json, listed, printable
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
@@ -29,7 +30,7 @@ UNKNOWN = "entries of an unknown form"
 _WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sources": "other"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Score:
     """What somebody said of a case by a metric.
 
