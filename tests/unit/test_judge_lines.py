@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_jrh.core.calls import Spending, StageModel
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.results import CaseSpending, JudgeLine
 from pytest_jrh.core.sections import JudgeStage
@@ -19,6 +21,8 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.store.ledger import (
     judge_lines,
     line_data,
+    load,
+    read_ledger,
     render,
     with_calls,
 )
@@ -111,3 +115,22 @@ def test_a_changed_prompt_changes_the_line_of_its_judge_alone() -> None:
     changed = render(update(Baseline(), results, scope, judges).baseline).splitlines()
     assert [one for one in changed if one not in lines] == [changed[1]]
     assert "Be kinder." in changed[1]
+
+
+def test_a_file_of_an_earlier_form_is_refused_in_one_line_with_what_to_run(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "base.json"
+    path.write_text('{"format": 2, "suite": "refunds", "judge_digest": "a", "prompt": [""]}\n')
+    with pytest.raises(InputError) as caught:
+        load(path, file="base.json")
+    assert str(caught.value) == (
+        "base.json:1: has an earlier form, which is not read: remove it, and run with "
+        "--jrh-baseline=base.json --jrh-update-baseline"
+    )
+    path.write_text('{"format":2,"case_id":"refunds::x"}\n')
+    with pytest.raises(InputError) as caught:
+        read_ledger(path)
+    assert str(caught.value) == (
+        f"{path}:1: has an earlier form, which is not read: run the session, or the shard, again"
+    )
