@@ -188,7 +188,7 @@ def _settings(options: argparse.Namespace) -> Json:
 
 
 def _meaning(text: str) -> tuple[str, str]:
-    from pytest_jrh.sources.tables import as_word
+    from pytest_jrh.core.values import as_word
 
     word, equals, value = text.rpartition("=")
     if not equals or not word.strip():

@@ -23,7 +23,7 @@ from pytest_jrh.core.scales import BINARY, numbered
 from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
-from pytest_jrh.sources.tables import Table, read_table, table_of, with_rows
+from pytest_jrh.sources.tables import Table, read_table, table_of
 from pytest_jrh.sources.verdicts import (
     NONE,
     OPTIONS,
@@ -159,24 +159,24 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     how = CheckSettings(**settings)
     assigned, baseline = how.named(), how.baseline
     labels = earlier = None
+    needed: Sequence[str] = ("label", "verdict")
     # Files are read.
-    if isinstance(rows, str | Path):
-        table = read_table(Path(rows), str(rows))
-    else:
-        table = table_of(enumerate(rows, 1), "rows")
     if how.labels:
-        labels = with_rows(read_table(Path(how.labels), str(how.labels)), assigned, ("label",))
+        needed = ("verdict",)
+        labels = read_table(Path(how.labels), str(how.labels), ("label",), assigned)
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
         assigned += [("labelled", rubric) for rubric in rubrics]
+    if isinstance(rows, str | Path):
+        table = read_table(Path(rows), str(rows), needed, assigned)
+    else:
+        table = table_of(enumerate(rows, 1), "rows")
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
             hint = "name a file or a column of earlier verdicts"
             raise InputError(table.problem(_ITSELF, key="--baseline", hint=hint))
-        earlier = with_rows(read_table(Path(baseline), baseline), assigned, ("verdict",))
+        earlier = read_table(Path(baseline), baseline, ("verdict",), assigned)
         baseline = ""
-    needed = ("verdict",) if labels is not None else ("label", "verdict")
-    table = with_rows(table, assigned, needed)
     _refuse_missing(how, [*filter(None, (table, labels, earlier))], labels)
     # Rows become cases.
     scale = BINARY if how.scale is None else numbered(*how.scale)

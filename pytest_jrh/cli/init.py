@@ -7,7 +7,6 @@ to do next, and what a clone of the suite needs.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import DamagedError, listed, printable, shown
+from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED, RunSummary
@@ -28,18 +27,13 @@ from pytest_jrh.core.scales import BINARY, ORDINAL, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
+from pytest_jrh.core.values import as_seen, as_text, as_word, whole_number
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.people.labels import LabelRow, read_rows
-from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
+from pytest_jrh.sources import files_in, format_of, open_sources
 from pytest_jrh.sources.source import Source
-from pytest_jrh.sources.tables import (
-    CANNOT_TELL,
-    as_seen,
-    as_text,
-    as_word,
-    whole_number,
-)
+from pytest_jrh.sources.tables import CANNOT_TELL
 
 
 @frozen
@@ -188,12 +182,7 @@ class FoundRuns:
 def look_at(log: Path) -> FoundRuns:
     """Read what a file or a folder holds; raises InputError where it cannot be used."""
     files = files_in(log)
-    input_format = None
-    for file in filter(is_conversations, files):
-        # The source says what is wrong, with its line.
-        with contextlib.suppress(DamagedError, InputError):
-            input_format = guessed_format(file)
-            break
+    input_format = format_of(files)
     with open_sources((log,), input_format=input_format) as source:
         summaries = source.summaries()
         reasons = list(_unusable(source, summaries))

@@ -26,7 +26,7 @@ from pytest_jrh.config.places import (
 )
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT, Converted, convert
-from pytest_jrh.config.rubrics import read_head, suite_rubrics
+from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.calls import StageModel
@@ -43,6 +43,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem, collecting
+from pytest_jrh.core.files import read_head
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection

@@ -102,7 +102,7 @@ BUILT_IN: Mapping[str, Callable[[Json], None]] = {
 }
 
 
-def resolve(name: str) -> Preprocessor:
+def preprocessor_named(name: str) -> Preprocessor:
     """Find a preprocessor by its built-in name, RAND's path or `pkg.mod.fn`; raises InputError."""
     path = name.strip()
     module_name, _, attribute = path.rpartition(":" if ":" in path else ".")

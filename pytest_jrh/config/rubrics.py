@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import (
-    LONGEST_HEAD,
     Document,
     KeyPath,
     Mistakes,
@@ -94,18 +93,6 @@ def suite_rubrics(
         file = None if document is None else document.file
         problems.append(Problem(message, file, rubric.line, "score_levels", hint))
     return mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems
-
-
-def read_head(path: Path) -> str:
-    """Read the first 64 kB of a file as text, or nothing where that cannot be had."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            head = file.read(LONGEST_HEAD)
-    except (OSError, ValueError):
-        return ""
-    return "" if b"\x00" in head else head.decode("utf-8-sig", errors="replace")
 
 
 def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:

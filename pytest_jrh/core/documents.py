@@ -24,7 +24,7 @@ import yaml
 from pydantic import ValidationError
 
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import lines_of
+from pytest_jrh.core.files import LONGEST_HEAD, lines_of
 from pytest_jrh.core.text import ANSI, nearest_hint
 from pytest_jrh.core.transcript import storable
 
@@ -36,7 +36,6 @@ Fields: TypeAlias = "Mapping[str, Any]"
 _Line = TypeVar("_Line")
 
 _LONGEST_VALUE = 80
-LONGEST_HEAD = 65_536
 
 
 def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
@@ -212,19 +211,21 @@ def read_text(
     made.
     """
     try:
-        if not path.is_file():
-            if path.exists():
-                raise InputError("is not a file", file)
-            names = [file_beside.name for file_beside in path.parent.glob("*")]
-            hint = how or nearest_hint(path.name, names, "file")
-            raise InputError("no such file", file, hint=hint)
-        size = path.stat().st_size
-        if size > limit:
-            raise InputError(f"has {size:,} bytes; at most {limit:,} are read", file)
-        raw = path.read_bytes()
+        if path.is_file():
+            size = path.stat().st_size
+            if size > limit:
+                raise InputError(f"has {size:,} bytes; at most {limit:,} are read", file)
+            return _text_of(path.read_bytes(), file, as_it_is=as_it_is)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {printable(reason)}", file) from None
+    if path.exists():
+        raise InputError("is not a file", file)
+    names = [file_beside.name for file_beside in path.parent.glob("*")]
+    raise InputError("no such file", file, hint=how or nearest_hint(path.name, names, "file"))
+
+
+def _text_of(raw: bytes, file: str, *, as_it_is: bool) -> str:
     if problem := other_kind(raw, file):
         raise InputError(problem)
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))

@@ -242,3 +242,18 @@ def git_output(folder: Path, *arguments: str) -> str | None:
     if done.returncode:
         return None
     return done.stdout.decode("utf-8", "replace")
+
+
+LONGEST_HEAD = 2**16
+
+
+def read_head(path: Path) -> str:
+    """Read the first 64 kB of a file as text, or nothing where that cannot be had."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            head = file.read(LONGEST_HEAD)
+    except (OSError, ValueError):
+        return ""
+    return "" if b"\x00" in head else head.decode("utf-8-sig", errors="replace")

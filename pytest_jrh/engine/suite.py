@@ -293,14 +293,14 @@ def _source(
     if suite.frozen is not None:
         return None, ()
     # A frozen suite is spared these imports.
-    from pytest_jrh.config.preprocessors import resolve
+    from pytest_jrh.config.preprocessors import preprocessor_named
     from pytest_jrh.sources import open_sources
 
     source: Source | None = None
     preprocessors: list[Preprocessor] = []
     for name in suite.config.cases.preprocess:
         with collecting(problems):
-            preprocessors.append(resolve(name))
+            preprocessors.append(preprocessor_named(name))
     with collecting(problems):
         source = open_sources(suite.logs, input_format=suite.config.suite.format)
     return source, tuple(preprocessors)

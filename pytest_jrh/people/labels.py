@@ -30,9 +30,11 @@ from pytest_jrh.core.files import append_line, atomic_write, exists, relative_pa
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
+from pytest_jrh.core.values import as_seen, as_text, as_word, whole_number
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
+from pytest_jrh.sources.verdicts import columns_named
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
@@ -135,7 +137,7 @@ def _from_log(
             problem = _several_values(value, name, settings.source, config_key)
             return JoinedLabels(problems=[problem])
         # A score that was not given is NaN.
-        if run.key in keys and value is not MISSING and tables.as_text(value):
+        if run.key in keys and value is not MISSING and as_text(value):
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
@@ -176,8 +178,8 @@ def _unclear(
     """
     values = set()
     for row in rows:
-        if not isinstance(row.label, str) or tables.as_word(row.label) in bare_words:
-            values.add(tables.as_text(row.label))
+        if not isinstance(row.label, str) or as_word(row.label) in bare_words:
+            values.add(as_text(row.label))
     if not values:
         return None
     message = (
@@ -233,12 +235,12 @@ class LabelFile(NamedTuple):
 
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
-    table = tables.with_rows(tables.read_table(path, file), (), ("label",))
+    table = tables.read_table(path, file, ("label",))
     columns: dict[str, str] = {}
     problems = []
     for role in _COLUMNS:
         names = _NEEDED.get(role, (role,))
-        named_columns = [column for name in names for column in table.named(name)]
+        named_columns = [column for name in names for column in columns_named(table, name)]
         columns[role] = named_columns[0] if named_columns else ""
         if not named_columns and role in _NEEDED:
             message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
@@ -248,7 +250,7 @@ def read_rows(path: Path, file: str) -> LabelFile:
     labels = table.columns[columns["label"]]
     rows = []
     for label, (line, texts) in zip(labels, table.rows(columns), strict=True):
-        epoch = tables.whole_number(texts["epoch"])
+        epoch = whole_number(texts["epoch"])
         if texts["epoch"] and epoch is None:
             message = f"got {shown(texts['epoch'])}; must be an integer"
             problems.append(table.problem(message, line, "epoch"))
@@ -393,7 +395,7 @@ class Joiner:
     def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
         """The label of a row; None where the mapping says that there is none."""
         raw = row.label
-        if tables.as_word(raw) == CANNOT_TELL:
+        if as_word(raw) == CANNOT_TELL:
             return None
         try:
             if mapping:
@@ -403,7 +405,7 @@ class Joiner:
             return tables.label_value(raw, self._rubrics[rubric_id].scale)
         except NoLabelError as error:
             hint = None
-            word = tables.as_seen(raw)
+            word = as_seen(raw)
             if _WORD.fullmatch(word) and not mapping and not self.ordinal:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
                 hint = f"say what its words mean: map: {meaning}"
@@ -411,7 +413,7 @@ class Joiner:
 
 
 def _as_written(run_id: str) -> str:
-    return same_lines(tables.as_text(run_id))
+    return same_lines(as_text(run_id))
 
 
 def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
@@ -625,4 +627,4 @@ def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:
 
 
 def _as_cell(value: Any) -> str:
-    return tables.guarded(tables.as_text(value))
+    return tables.guarded(as_text(value))

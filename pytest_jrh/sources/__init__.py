@@ -4,6 +4,7 @@ several as those of one source.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import threading
@@ -15,9 +16,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
-from pytest_jrh.core.documents import LONGEST_HEAD, Json, listed, other_kind, printable
-from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Json,
+    listed,
+    other_kind,
+    printable,
+)
+from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.files import LONGEST_HEAD
+from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
@@ -37,7 +45,6 @@ from pytest_jrh.sources.source import (
     RunFields,
     Source,
     Thread,
-    refused,
 )
 from pytest_jrh.sources.tables import first_problems
 from pytest_jrh.sources.traces import TRACES, Traces
@@ -49,10 +56,9 @@ from pytest_jrh.sources.transcripts import (
     TRIAL,
     Transcripts,
     counted_once,
-    is_trial,
 )
 
-__all__ = ["Conversation", "Form", "Head", "guessed_format"]
+__all__ = ["Conversation", "Form", "Head"]
 
 INSPECT = Form(
     "Inspect log",
@@ -73,6 +79,8 @@ FORMS: list[Form] = [
     INSPECT,
 ]
 """The forms in the order in which they are asked; the last one says what a file is not."""
+OF_CONVERSATIONS = (CONVERSATIONS, ONE_CONVERSATION)
+"""The forms for which `input_format` has a meaning."""
 
 
 def suffixes() -> tuple[str, ...]:
@@ -92,11 +100,6 @@ def form_of(path: Path) -> Form | None:
     return None
 
 
-def is_conversations(path: Path) -> bool:
-    """Whether a file is one of conversations, for which `input_format` has a meaning."""
-    return form_of(path) in (CONVERSATIONS, ONE_CONVERSATION)
-
-
 def open_source(path: Path, *, input_format: InputFormat | None = None) -> Source:
     """The source for a path; nothing more is read before its first use.
 
@@ -104,7 +107,7 @@ def open_source(path: Path, *, input_format: InputFormat | None = None) -> Sourc
     might never end.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise refused(path, "is neither a file nor a folder")
+        raise InputError("is neither a file nor a folder", str(path))
     form = form_of(path) or FORMS[-1]
     return (form.source or Transcripts)(path, form, input_format=input_format)
 
@@ -156,6 +159,48 @@ def files_in(log: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
+def format_of(files: Sequence[Path]) -> InputFormat | None:
+    """Where the parts of conversations are in the first file that has some; None where it is as
+    usual, or cannot be read: its source says what is wrong.
+    """
+    for file in files:
+        form = form_of(file)
+        if form in OF_CONVERSATIONS:
+            with contextlib.suppress(DamagedError, InputError):
+                return guessed_format(file, form)
+    return None
+
+
+def messages_of_runs(log: Path) -> Iterator[tuple[str, int, Sequence[Message]]]:
+    """The messages of each run of a file or a folder, none of one that cannot be read, behind its
+    epoch and the name that a label file means it by alone.
+
+    Raises InputError where no run can be read.
+    """
+    causes = []
+    number = 0
+    files = files_in(log)
+    with open_sources((log,), input_format=format_of(files)) as source:
+        unclear_names: set[str] = set()
+        for names in source.unclear_names().values():
+            unclear_names.update(names)
+        clear_names = {}
+        for alias, (run_id, _) in source.aliases().items():
+            if alias in unclear_names:
+                clear_names[run_id] = alias
+        for run in source.summaries():
+            messages: Sequence[Message] = ()
+            try:
+                messages = source.read(run.run_id, run.epoch)[0].messages
+            except Unscored as error:
+                causes.append(error.cause)
+            number += 1
+            yield clear_names.get(run.run_id, run.run_id), run.epoch, messages
+    if causes and len(causes) == number:
+        hint = "which forms of runs are read stands in docs/suite.md"
+        raise InputError(f"no run can be used. {causes[0]}", str(log), hint=hint)
+
+
 def load_inspect_eval_runs(
     path: str | Path,
     transcript_preprocessors: Sequence[str | Preprocessor] = (),
@@ -175,7 +220,7 @@ def load_inspect_eval_runs(
     steps: list[Preprocessor] = []
     for step in transcript_preprocessors:
         if isinstance(step, str):
-            step = chain.resolve(step)  # noqa: PLW2901
+            step = chain.preprocessor_named(step)  # noqa: PLW2901
         steps.append(step)
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):
@@ -354,7 +399,8 @@ class Joined(Source):
             if key in rows:
                 name = printable(summary.run_id)
                 message = f"has a run that would be called {name}, as another is"
-                raise refused(self._files[number], message, "rename the file, or the run")
+                hint = "rename the file, or the run"
+                raise InputError(message, str(self._files[number]), hint=hint)
             rows[key] = _Row(number, run.run_id, summary)
         return rows
 
@@ -511,7 +557,7 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
     files: dict[Path, Path] = {}
     notices = []
     for path in paths:
-        if not path.is_dir() or is_trial(path):
+        if not path.is_dir() or form_of(path) is TRIAL:
             files.setdefault(path.resolve(), path)
             continue
         inside = _inside(path)
@@ -527,7 +573,7 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
             notices.append(f"{path.name}: left out {count} without transcripts: {names}")
         if len(inside) == len(left_out):
             message = f"holds no transcripts; their names end in {', '.join(suffixes())}"
-            raise refused(path, message)
+            raise InputError(message, str(path))
     return tuple(files.values()), tuple(notices)
 
 
@@ -535,7 +581,7 @@ def _inside(folder: Path) -> list[Path]:
     """The files and trials below a folder, in order."""
 
     def cannot(error: OSError) -> None:
-        raise refused(Path(error.filename), f"cannot be read: {error.strerror or error}")
+        raise InputError(f"cannot be read: {error.strerror or error}", error.filename)
 
     transcripts: list[Path] = []
     for parent, folders, names in os.walk(folder, onerror=cannot):
@@ -544,7 +590,7 @@ def _inside(folder: Path) -> list[Path]:
             inner = Path(parent, name)
             if name.startswith("."):
                 continue
-            if not inner.is_symlink() and is_trial(inner):
+            if not inner.is_symlink() and form_of(inner) is TRIAL:
                 transcripts.append(inner)
                 has_trials = True
             else:
@@ -559,5 +605,6 @@ def _inside(folder: Path) -> list[Path]:
             if file.is_file():
                 transcripts.append(file)
         if len(transcripts) > MOST_FILES:
-            raise refused(folder, f"holds more than {MOST_FILES:,} files with transcripts")
+            message = f"holds more than {MOST_FILES:,} files with transcripts"
+            raise InputError(message, str(folder))
     return sorted(transcripts)

@@ -460,16 +460,13 @@ _LONGEST = 200
 _MOST_KEYS = 40
 
 
-def guessed_format(path: Path) -> InputFormat | None:
-    """Where messages and ids seem to be; None where they are where they are looked for anyway, or
-    nothing looks like messages.
+def guessed_format(path: Path, form: Form) -> InputFormat | None:
+    """Where messages and ids seem to be in a file of conversations; None where they are where they
+    are looked for anyway, or nothing looks like messages.
 
     An id is a field that names each conversation, or a task and a number of its trials. Raises
     InputError and DamagedError for a file that cannot be read.
     """
-    form = CONVERSATIONS
-    if _is_one_conversation(Head(path)):
-        form = ONE_CONVERSATION
     rows: list[dict[str, int | str]] = []
     messages: str | None = None
     for value in Conversations(path, form).values():

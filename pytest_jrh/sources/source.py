@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
-from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed, printable, shown
 from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.values import as_text, as_word, part_of, whole_number
 from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results
 
@@ -39,12 +39,6 @@ _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _GUARDED = re.compile(f"'{_FORMULA.pattern}")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-_BLANKS = re.compile(r"[\s-]+")
-# Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_LONGEST_WORD = 1_000
-_PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
-_WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
 
 @frozen
@@ -53,7 +47,7 @@ class Table:
     is None.
 
     Of a JSON document `path` is the list of its rows, and `lines` are their numbers. Of another
-    tool's `results` it has the rows that `with_rows` takes; `notices` say what is left out.
+    tool's `results` it has those rows that are needed; `notices` say what is left out.
     """
 
     file: str
@@ -75,11 +69,6 @@ class Table:
         for row, line in enumerate(self.lines):
             yield line, {role: column[row] for role, column in texts.items()}
 
-    def named(self, names: str) -> list[str]:
-        """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
-        known_names = names.split()
-        return [name for name in self.columns if _BLANKS.sub("_", as_word(name)) in known_names]
-
     def problem(
         self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None
     ) -> Problem:
@@ -92,12 +81,15 @@ class Table:
         return Problem(message, self.file, line, key, hint)
 
 
-def read_table(path: Path, file: str) -> Table:
+def read_table(
+    path: Path, file: str, needed: Collection[str], roles: Collection[tuple[str, str]] = ()
+) -> Table:
     """Read CSV (commas, semicolons or tabs), JSON lines, a list of JSON objects, or what another
     tool writes.
 
-    `file` is how messages name it. Raises `InputError` for lines that are no rows, and where there
-    is none.
+    `file` is how messages name it. Of another tool's results those scores become rows that are
+    `needed`, "label", "verdict" or both, of the metrics that are named behind their `roles`.
+    Raises `InputError` for lines that are no rows, and where there is no row or no such score.
     """
     if path.suffix.lower() == ".eval":
         hint = "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)"
@@ -127,33 +119,27 @@ def read_table(path: Path, file: str) -> Table:
     if is_document or len(values) == 1:
         # The entries of one document are in a list of it.
         lines = []
-    if results := read_results(values, lines):
-        return Table(file, (), {}, results=results)
-    if not values:
-        raise InputError("has no row below the names of the columns", file)
-    table = table_of(rows, file)
-    if is_document:
-        return replace(table, path="")
-    return table
-
-
-def with_rows(table: Table, roles: Collection[tuple[str, str]], needed: Collection[str]) -> Table:
-    """The table of what is `needed`: "label", "verdict" or both. Results of another tool become its
-    rows, of the metrics that are named behind their `roles`; raises `InputError` where there are no
-    scores.
-    """
-    results = table.results
+    results = read_results(values, lines)
     if results is None:
-        return table
+        if not values:
+            raise InputError("has no row below the names of the columns", file)
+        return replace(table_of(rows, file), path="" if is_document else None)
+    return _table_of_results(results, file, needed, roles)
+
+
+def _table_of_results(
+    results: Results, file: str, needed: Collection[str], roles: Collection[tuple[str, str]]
+) -> Table:
     entries, notices = results.rows(roles, needed)
-    if not entries:
-        raise results.without_labels(table.file)
     path: str | None = results.path
     rows = [(index + 1, row) for index, row in entries]
     if results.lines:
         path = None
         rows = [(results.lines[index], row) for index, row in entries]
-    return replace(table_of(rows, table.file), path=path, results=results, notices=tuple(notices))
+    table = replace(table_of(rows, file), path=path, results=results, notices=tuple(notices))
+    if not entries:
+        raise results.without_labels(file)
+    return table
 
 
 def table_of(rows: _Rows, file: str) -> Table:
@@ -289,44 +275,6 @@ def mapped(raw: object, mapping: Fields) -> Any:
     if word in by_word:
         return by_word[word]
     raise NoLabelError(f"got {shown(raw)}; the keys of map are {listed(mapping)}")
-
-
-def as_text(raw: object) -> str:
-    """A value as the key of a mapping in YAML would be written."""
-    if raw is None or (isinstance(raw, float) and math.isnan(raw)):
-        return ""
-    if isinstance(raw, bool):
-        return str(raw).lower()
-    return str(raw).strip()
-
-
-def as_seen(raw: object) -> str:
-    """A value as its reader sees it: one blank between words, and nothing that has no width."""
-    return " ".join(printable(_UNSEEN.sub("", as_text(raw)), _LONGEST_WORD).split())
-
-
-def as_word(raw: object) -> str:
-    """A value in small letters, and a whole number without a decimal point."""
-    number = whole_number(raw)
-    if number is None:
-        return as_seen(raw).casefold()
-    return str(number)
-
-
-def whole_number(raw: object) -> int | None:
-    """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
-    number = _WHOLE.fullmatch(as_seen(raw))
-    if number is None:
-        return None
-    return int(number[1])
-
-
-def part_of(raw: object) -> tuple[int, int] | None:
-    """`7/10` as its score and the end of its scale; None where a value is no such part."""
-    part = _PART.fullmatch(as_seen(raw))
-    if part is None:
-        return None
-    return int(part[1]), int(part[2])
 
 
 ROLES: Mapping[str, str] = {

@@ -22,7 +22,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import (
     DamagedError,
     Json,
@@ -35,6 +34,7 @@ from pytest_jrh.core.documents import (
     received,
 )
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunSummary
 from pytest_jrh.core.skips import Skip

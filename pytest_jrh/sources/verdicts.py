@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import not_
@@ -18,14 +18,16 @@ from typing import Any, NamedTuple
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import question_digest, short_digest
-from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import BINARY, ONES, Scale
 from pytest_jrh.core.text import counted, same_lines
+from pytest_jrh.core.values import as_seen, as_text, as_word, part_of, whole_number
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.results.scores import quoted
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
 from pytest_jrh.stats.intervals import grouped
 
+_BLANKS = re.compile(r"[\s-]+")
 _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
@@ -98,7 +100,7 @@ def choose_columns(
             chosen[role] = only_column(table, role, taken())
     telling = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
     if "case" not in chosen:
-        may_repeat = chosen["repeat"] or "".join(table.named(_MORE_REPEATS)[:1])
+        may_repeat = chosen["repeat"] or "".join(columns_named(table, _MORE_REPEATS)[:1])
         chosen["case"] = case_column(table, taken(), [*telling, may_repeat])
     if chosen["case"] and not chosen["repeat"] and "repeat" not in options:
         chosen["repeat"] = _repeats(table, [chosen["case"], *telling], taken())
@@ -158,13 +160,13 @@ def _refuse_unknown_people(
         return
     hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
     message = ""
-    texts = table.named(TEXTS)
+    texts = columns_named(table, TEXTS)
     if kinds:
         message = f"{label} is not of people alone: annotator_kind is {listed(sorted(kinds))}"
     elif is_beside and texts and words_of(label) & {"target", "expected"}:
         message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
-        columns = [*verdicts, *table.named(ROLES["reasoning"])]
+        columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
         message = f"beside {listed(columns)}, {label} may be the judge's own"
     if message:
         raise InputError(table.problem(message, 1, hint=hint))
@@ -179,9 +181,15 @@ def words_of(column: str) -> set[str]:
 _OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
 
 
+def columns_named(table: Table, names: str) -> list[str]:
+    """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
+    known_names = names.split()
+    return [name for name in table.columns if _BLANKS.sub("_", as_word(name)) in known_names]
+
+
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
     """The column with a name of the role that is not `taken`; empty where there is none."""
-    columns = [name for name in table.named(ROLES[role]) if name not in taken]
+    columns = [name for name in columns_named(table, ROLES[role]) if name not in taken]
     if len(columns) > 1 and role in (*OPTIONS, "verdict"):
         raise _ambiguous(table, role, columns)
     return columns[0] if columns else ""
@@ -211,9 +219,9 @@ def case_column(table: Table, taken: Collection[str], telling: Sequence[str]) ->
     column = only_column(table, "case", taken)
     if column:
         return column
-    role_columns = {*taken, *table.named(" ".join(ROLES.values()))}
+    role_columns = {*taken, *columns_named(table, " ".join(ROLES.values()))}
     names = [name for name in table.columns if name not in role_columns]
-    usual = [name for name in table.named(_MORE_IDS) if name in names]
+    usual = [name for name in columns_named(table, _MORE_IDS) if name in names]
     ids = [name for name in names if name.casefold().endswith("_id")]
     return _telling_apart(table, usual, telling) or _telling_apart(table, ids, telling)
 
@@ -222,10 +230,10 @@ def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> st
     """The only column that tells apart rows of one case with one text, as those of a judge that was
     asked several times; empty where there are no such rows, or no such column.
     """
-    same_columns = (*of_case, *table.named(TEXTS))
+    same_columns = (*of_case, *columns_named(table, TEXTS))
     if _count(table, *same_columns) == len(table.lines):
         return ""
-    names = [name for name in table.named(_MORE_REPEATS) if name not in taken]
+    names = [name for name in columns_named(table, _MORE_REPEATS) if name not in taken]
     return _telling_apart(table, names, same_columns)
 
 
@@ -236,7 +244,7 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
     """
     count = _count(table, case) if case else len(table.lines)
     sizes = {}
-    for name in table.named(ROLES["cluster"]):
+    for name in columns_named(table, ROLES["cluster"]):
         # A case that lies in several is no part of any.
         is_whole = not case or _count(table, case, name) == count
         size = _count(table, name)
@@ -265,7 +273,7 @@ class CaseKey(NamedTuple):
     @classmethod
     def of(cls, case: str, texts: Mapping[str, str]) -> CaseKey:
         """The key of a case whose row has these texts; without an epoch it is in the first."""
-        epoch = tables.whole_number(texts["epoch"])
+        epoch = whole_number(texts["epoch"])
         return cls(case, texts["rubric"], 1 if epoch is None else epoch)
 
     def __str__(self) -> str:
@@ -303,7 +311,7 @@ class Values:
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in scale.scores}
         self.threshold = threshold
         self.of_numbers: dict[str, None] = {}
-        self._mapping = {tables.as_word(word): value for word, value in mapping.items()}
+        self._mapping = {as_word(word): value for word, value in mapping.items()}
         self._one = one
         # What 1 means in each column that has bare ones; empty where nothing says it.
         self._ones: dict[str, str] = {}
@@ -334,9 +342,9 @@ class Values:
 
     def _verdict(self, text: str, column: str, *, is_verdict: bool) -> Verdict | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
-        word = tables.as_word(text)
+        word = as_word(text)
         value = self._mapping.get(word, text)
-        if tables.as_word(value) in ("", tables.CANNOT_TELL):
+        if as_word(value) in ("", tables.CANNOT_TELL):
             return None if word in _NO_VALUES else Verdict(None)
         bare = number = None
         if word not in self._mapping and not self.scale.is_ordered:
@@ -362,7 +370,7 @@ class Values:
         """How to say what a word means, or what scale a number of such texts is on. Nothing that is
         said may give a wrong value where it is copied.
         """
-        word = tables.as_seen(text)
+        word = as_seen(text)
         if len(word) > _LONGEST_WORD:
             role = "verdict" if is_verdict else "label"
             return f"it is no word: name another column, --{role} COL"
@@ -372,11 +380,11 @@ class Values:
             return missing
         if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
-        part = tables.part_of(word)
+        part = part_of(word)
         if part is not None:
             return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
-        if tables.whole_number(word) is not None:
-            numbers = [number for number in map(tables.whole_number, texts) if number is not None]
+        if whole_number(word) is not None:
+            numbers = [number for number in map(whole_number, texts) if number is not None]
             seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
             return f"say on what scale: --scale LOW-HIGH; {seen}"
         if is_verdict and not self.scale.is_ordered and _SHARE.fullmatch(word):
@@ -634,6 +642,45 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
     notice = f"{counted(len(left_out), 'label')} {why} ({ids})."
     lines = [*compress(labels.lines, are_kept)]
     return replace(labels, lines=lines, columns=columns, notices=(*labels.notices, notice))
+
+
+class TextToLabel(NamedTuple):
+    """A text to label with its digest, and what its rubric asks, where the file says it."""
+
+    key: CaseKey
+    turns: Sequence[Message]
+    digest: str
+    rubric_text: str = ""
+
+
+def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iterator[TextToLabel]:
+    """The rows of a table, each with a turn for every text, whose role is its column. What is not
+    named is found by its name; raises `InputError` where that cannot be.
+    """
+    text_columns = text_columns or columns_named(table, TEXTS)
+    epoch = only_column(table, "epoch", text_columns)
+    # No option names this column.
+    rubric_ids = columns_named(table, "rubric_id")
+    rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
+    case = case or case_column(table, text_columns, [epoch, rubric])
+    needed_columns = [("case", case, "")]
+    for name in text_columns or [""]:
+        needed_columns.append(("text", name, "; a file without the text holds nothing to label"))
+    for role, name, more_hint in needed_columns:
+        if name not in table.columns:
+            column = name or "is known"
+            message = f"no column {column}; its columns are {listed(table.columns)}"
+            hint = f"name it: --{role} COL{more_hint}"
+            raise InputError(table.problem(message, key=f"--{role}", hint=hint))
+    digests = text_digests(table, text_columns)
+    columns = {"case": case, "rubric": rubric, "rubric_text": "rubric_text", "epoch": epoch}
+    for row, (_, cells) in enumerate(table.rows(columns)):
+        turns = []
+        for name in text_columns:
+            if text := as_text(table.columns[name][row]):
+                turns.append({"role": name, "content": text})
+        key = CaseKey.of(cells["case"], cells)
+        yield TextToLabel(key, turns, digests[row], cells["rubric_text"])
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:

@@ -144,7 +144,7 @@ def test_one_conversation_in_an_object_is_read_whatever_its_messages_are_called(
     tools = [{"name": "f", "description": "x" * 70_000}]
     file = tmp_path / "one.json"
     file.write_text(json.dumps({"task_id": 7, "tools": tools, **turns}))
-    found = sources.guessed_format(file)
+    found = sources.format_of([file])
     source = open_sources([file], input_format=found)
     assert keys(source) == [("7", 1, None)]
     assert source.read("7", 1)[0].messages[0]["role"] == "user"

@@ -19,13 +19,13 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
 from pytest_jrh.cli.init import start_suite
+from pytest_jrh.core import values
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelTable, PersonLabel
 from pytest_jrh.review.serving import Page
-from pytest_jrh.sources import tables
 from pytest_jrh.store.records import case_digest
 from tests.support.label_session import labelling_session, let_in
 from tests.support.sessions import as_text
@@ -270,7 +270,7 @@ def test_a_note_is_read_as_it_was_written() -> None:
         said = PersonLabel(case_digest(case), f"=ann {number}", 0, blind=True, note=note)
         labels.write(case, said)
     first, *others = labels.rows()
-    assert [row.note for row in others] == [tables.as_text(note) for note in notes]
+    assert [row.note for row in others] == [values.as_text(note) for note in notes]
     assert [row.annotator for row in others] == [f"=ann {number}" for number in range(len(notes))]
     assert {row.digest for row in others} == {first.digest}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config import preprocessors
-from pytest_jrh.config.preprocessors import apply, resolve, wants_raw_sample
+from pytest_jrh.config.preprocessors import apply, preprocessor_named, wants_raw_sample
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.runs import AgentRun
 from tests.support.logs import assistant, call, conversation, tool, user
@@ -22,7 +22,7 @@ def run_of(messages: list[dict[str, Any]] | None = None) -> AgentRun:
 
 
 def processed(messages: list[dict[str, Any]], *names: str) -> AgentRun:
-    return apply(run_of(messages), [resolve(name) for name in names])
+    return apply(run_of(messages), [preprocessor_named(name) for name in names])
 
 
 def test_dropping_tool_messages_keeps_the_calls() -> None:
@@ -76,7 +76,7 @@ def test_comment_lines_are_kept_of_assistant_text() -> None:
 def test_the_run_itself_is_left_alone() -> None:
     run = run_of()
     before = copy.deepcopy(run)
-    apply(run, [resolve(name) for name in preprocessors.BUILT_IN])
+    apply(run, [preprocessor_named(name) for name in preprocessors.BUILT_IN])
     assert run == before
 
 
@@ -85,7 +85,7 @@ def test_the_run_itself_is_left_alone() -> None:
     "path", ["agent_helpers.preprocessors.{}", "agent_helpers.preprocessors:{}"]
 )
 def test_built_ins_are_found_by_name_and_by_rands_path(name: str, path: str) -> None:
-    assert resolve(path.format(name)) is preprocessors.BUILT_IN[name]
+    assert preprocessor_named(path.format(name)) is preprocessors.BUILT_IN[name]
 
 
 def test_own_preprocessors_are_imported_and_a_module_that_raises_is_named(
@@ -96,9 +96,9 @@ def test_own_preprocessors_are_imported_and_a_module_that_raises_is_named(
     (tmp_path / "broken_steps.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("my_steps.shout", "my_steps:shout"):
-        assert apply(run_of(), [resolve(name)]).input == "IN"
+        assert apply(run_of(), [preprocessor_named(name)]).input == "IN"
     with pytest.raises(InputError, match=r"'broken_steps\.fn'.*ZeroDivisionError"):
-        resolve("broken_steps.fn")
+        preprocessor_named("broken_steps.fn")
     assert "broken_steps" not in sys.modules
 
 
@@ -113,7 +113,7 @@ def test_own_preprocessors_are_imported_and_a_module_that_raises_is_named(
 )
 def test_a_name_that_finds_nothing_is_explained(name: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
-        resolve(name)
+        preprocessor_named(name)
     assert said in str(caught.value)
     assert caught.value.problems[0].key == "cases.preprocess"
 
