@@ -18,18 +18,16 @@ from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult, JudgeLine
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.reports.provenance import (
     BUILT_IN,
-    Change,
     JudgeOrigin,
     SessionOrigin,
     SuiteOrigin,
 )
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.store.ledger import BaselineFile, judge_lines, with_calls
 
 
@@ -97,7 +95,6 @@ def suite_origin(
                 kind=judge.settings.kind,
                 prompt=prompt_name,
                 prompt_digest=prompt_digest,
-                change=_change(line, baseline.content),
             )
         )
     makers = [stage.model for name, stage in suite.stages.items() if name != VERIFIER.name]
@@ -141,21 +138,3 @@ def file_digest(path: Path) -> str:
         return hashlib.sha256(same_text(path.read_bytes())).hexdigest()[:DIGEST]
     except OSError:
         return ""
-
-
-def _change(judge: JudgeLine, baseline: Baseline | None) -> Change:
-    """How a judge differs from the baseline's."""
-    if baseline is None:
-        return ""
-    digest, digests = short(judge.judge_digest), set()
-    for case in baseline.cases.values():
-        if (case.suite, case.judge) == (judge.suite, judge.judge):
-            digests.add(case.judge_digest)
-    if not digests:
-        return ""
-    if digests == {digest}:
-        return "same"
-    earlier_prompts = baseline.prompts_of(digests - {digest})
-    if judge.prompt and earlier_prompts and judge.prompt not in earlier_prompts:
-        return "prompt"
-    return "judge"

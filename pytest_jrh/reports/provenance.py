@@ -6,15 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.text import one_line, shortened
 
 BUILT_IN = "built-in"
-Change: TypeAlias = Literal["", "same", "prompt", "judge"]
-"""How a judge differs from the baseline's: no baseline, in nothing, in its prompt alone, or in
-its model, its parameters or its code."""
 
 
 @frozen
@@ -30,7 +26,6 @@ class JudgeOrigin:
     kind: str
     prompt: str
     prompt_digest: str
-    change: Change
 
 
 @frozen
@@ -73,20 +68,12 @@ NO_ORIGIN = SessionOrigin()
 _LONGEST = 500
 
 
-_CHANGES: Mapping[Change, str] = {
-    "": "",
-    "same": ", as in the baseline",
-    "prompt": ", not the baseline's prompt",
-    "judge": ", not the baseline's judge",
-}
-
-
 def header_line(origin: SuiteOrigin) -> str:
     """The judges of a suite, their prompts, and who made its cases, for the head of a session."""
     judges = []
     for judge in origin.judges:
         name = f"{judge.name}: " if judge.name else ""
-        judges.append(f"{name}{judge.label}{_prompt(judge)}{_CHANGES[judge.change]}")
+        judges.append(f"{name}{judge.label}{_prompt(judge)}")
     text = f"judge {'; '.join(judges)}"
     if cases := _cases(origin):
         text += f"; cases {cases}"
@@ -105,7 +92,7 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
             text += _prompt(judge)
             if judge.prompt_digest:
                 text += f" {judge.prompt_digest}"
-            yield _line(f"{text}{_CHANGES[judge.change]}")
+            yield _line(text)
         if cases := _cases(suite):
             yield _line(f"cases{of}: {cases}")
         yield _line(f"config{of}: {suite.config} ({suite.config_digest})")

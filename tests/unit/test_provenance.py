@@ -39,7 +39,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_hostile_names_stay_one_line() -> None:
-    judge = JudgeOrigin(HOSTILE, HOSTILE, HOSTILE, HOSTILE * 20, "ab", "prompt")
+    judge = JudgeOrigin(HOSTILE, HOSTILE, HOSTILE, HOSTILE * 20, "ab")
     suite = SuiteOrigin(HOSTILE, HOSTILE, "ef", judges=(judge,), makers=(HOSTILE,))
     for line in (header_line(suite), *origin_lines(SessionOrigin((suite, suite)))):
         assert visible(line) == line
