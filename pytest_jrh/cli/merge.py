@@ -70,15 +70,11 @@ def merge(
     specs = run.cases.specs
     records = read_spools(spools, frozenset(map(generation_id, specs.values()))).made
     _refuse_strangers(ready, specs, shard_results, records)
-    run = replace(
-        run,
-        spools=spools,
-        commands={case: commands.rerun(spec) for case, spec in specs.items()},
-    )
+    run = replace(run, spools=spools)
     session = Session(
         (),
         record_command=commands.record_all([suite], run.results),
-        origin=session_origin([run], folder, [ready]),
+        origin=session_origin([run], folder),
         redactor=redactor,
         folder=folder,
         is_merge=True,

@@ -60,6 +60,7 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
+    origin = suite_origin(ready, baseline, folder, redactor)
     judges = []
     for judge in with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran):
         file = str(absolute(folder / judge.file)) if judge.file else ""
@@ -70,9 +71,12 @@ def suite_run(
         cases,
         selected=cases.specs.keys(),
         nodes={case: commands.node(spec) for case, spec in cases.specs.items()},
+        commands={
+            result.case_id: commands.again(cases.specs[result.case_id], result) for result in ran
+        },
         grounds=ready.grounds,
         judges=judges,
-        origin=suite_origin(ready, baseline, folder, redactor),
+        origin=replace(origin, recorded=day_of(ready.suite.cassette_dir)),
     )
 
 
@@ -113,13 +117,10 @@ def suite_origin(
     )
 
 
-def session_origin(
-    runs: Iterable[SuiteRun], folder: Path, recordings: Iterable[ReadySuite]
-) -> SessionOrigin:
-    """The origin of a session; git is asked for the day of the `recordings` of suites."""
-    days = {ready.suite.name: day_of(ready.suite.cassette_dir) for ready in recordings}
+def session_origin(runs: Iterable[SuiteRun], folder: Path) -> SessionOrigin:
+    """The origin of a session, of those of its suites."""
     return SessionOrigin(
-        suites=tuple(replace(run.origin, recorded=days.get(run.name, "")) for run in runs),
+        suites=tuple(run.origin for run in runs),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commit=commit_of(folder),
     )

@@ -44,8 +44,6 @@ from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.decision import Decision, is_active
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
-# A session of such cases alone leaves no HTML report, unless its gate fails.
-_WENT_WELL = ("agree", "no_case", "unlabelled")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 _HEADER_WIDTH = 80
 _NO_DECISION = "no decision was made, because none of its cases was run"
@@ -221,19 +219,7 @@ class Reporter:
         """Write all that follows from the session's results; `nodes` are node ids by case id."""
         engine, commands = self._session.engine, self._session.commands
         results = {result.case_id: result for result in self.results.values()}
-        went_well = all(result.outcome in _WENT_WELL for result in results.values())
-        # A report is asked for, or a page may be written because something has failed.
-        has_report = bool(self._options.reports) or not went_well
-        runs = []
-        for ready in ready_suites:
-            run = self._run(ready, results, nodes)
-            if has_report:
-                commands_of_cases = {}
-                for result in run.results:
-                    spec = run.cases.specs[result.case_id]
-                    commands_of_cases[result.case_id] = commands.again(spec, result)
-                run = replace(run, commands=commands_of_cases)
-            runs.append(run)
+        runs = [self._run(ready, results, nodes) for ready in ready_suites]
         suites = [ready.suite for ready in ready_suites]
         is_ended = session.exitstatus in _FINISHED
         concluded = conclude(
@@ -244,7 +230,7 @@ class Reporter:
                     wall_seconds=time.monotonic() - self._started,
                     review_command=commands.review(suites),
                     record_command=commands.record_all(suites, results.values()),
-                    origin=session_origin(runs, self._folder, ready_suites if has_report else ()),
+                    origin=session_origin(runs, self._folder),
                     unreported=engine.unreported if engine is not None else [],
                     model_changes=tuple(filter(is_snapshot_change, self._session.notices)),
                     redactor=self._session.redactor,
