@@ -435,12 +435,12 @@ class Work:
         )
 
 
-async def edit_words(work: Work, step: PlanStep, position: int, follows: str | None = None) -> bool:
+async def edit_words(work: Work, step: PlanStep, position: int, follows: str | None = None) -> None:
     """Have the editor rewrite the words of the turn that stands at a position now.
 
     `follows` is empty for a step of a plan of acts, the reason for an edit that none names, and
-    None in a suite of `edits: text`. An edit that follows may leave the turn as it is: then the
-    answer is False. Raises `NoVerdictCase` for another text that cannot be used.
+    None in a suite of `edits: text`. An edit that follows may leave the turn as it is. Raises
+    `NoVerdictCase` for another text that cannot be used.
     """
     assert work.plan is not None
     summary = await work.summarizer.summary() if reads_summary(work.editor.template) else ""
@@ -459,7 +459,7 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
     text: str = storable(answer.parsed.new_content)[0]
     original, new_content = message_text(message).strip(), text.strip()
     if new_content == original and new_content and follows:
-        return False
+        return
     if new_content in ("", original):
         returned = (
             f"turn {position} as it was" if new_content else f"an empty text for turn {position}"
@@ -484,4 +484,3 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
             follows=follows or "",
         )
     )
-    return True
