@@ -427,17 +427,17 @@ class EngineSettings:
     record_mode: RecordMode | None
     judge_record_mode: RecordMode | None
     complete: Complete | None
-    retry: RetryPolicy | None = None
-    retry_unscored: bool = False
-    pace: Pace = field(default_factory=Pace)
-    stops: EarlyStop = field(default_factory=EarlyStop)
-    session: str = ""
-    prints_at_once: bool = False
-    ledger: Ledger | None = None
-    ask: bool = True
-    review: ReviewDesk | None = None
-    is_orphan: Callable[[], bool] | None = None
-    ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    retry_unscored: bool
+    pace: Pace
+    stops: EarlyStop
+    session: str
+    prints_at_once: bool
+    ledger: Ledger | None
+    ask: bool
+    review: ReviewDesk | None
+    is_orphan: Callable[[], bool] | None
+    ends_session: tuple[type[BaseException], ...]
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging."""
@@ -571,7 +571,7 @@ class Calls:
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=settings.max_workers,
-                retry=settings.retry or RetryPolicy(),
+                retry=settings.retry,
                 pace=settings.pace,
                 stops=settings.stops,
                 ledger=settings.ledger,

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +74,13 @@ class Recording:
     """
 
     redactor: Redactor
-    live: Exchange | None = None
-    http: HttpRecorder | None = None
-    stopping: Callable[[], bool] = bool
-    session: str = ""
-    stops: EarlyStop = field(default_factory=EarlyStop)
-    planning: bool = False
-    tell: Callable[[str], None] = lambda _: None
+    live: Exchange | None
+    http: HttpRecorder | None
+    stopping: Callable[[], bool]
+    session: str
+    stops: EarlyStop
+    planning: bool
+    tell: Callable[[str], None]
 
 
 class Tape:

@@ -17,7 +17,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready
-from pytest_jrh.llm.limits import RetryPolicy
+from pytest_jrh.llm.limits import EarlyStop, Pace, RetryPolicy
 from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way
 
@@ -58,6 +58,16 @@ class Bench:
             "judge_record_mode": None,
             "complete": None,
             "retry": QUICK,
+            "retry_unscored": False,
+            "pace": Pace(),
+            "stops": EarlyStop(),
+            "session": "",
+            "prints_at_once": False,
+            "ledger": None,
+            "ask": True,
+            "review": None,
+            "is_orphan": None,
+            "ends_session": (KeyboardInterrupt,),
         }
         return EngineSettings(**{**defaults, **more})
 
