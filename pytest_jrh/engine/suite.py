@@ -19,7 +19,7 @@ from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import expand
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import RecordMode, StageModel
+from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
@@ -99,11 +99,6 @@ class ReadySuite:
         """The same with more notices of the suite, and with other changes."""
         suite = replace(self.suite, notices=(*self.suite.notices, *notices))
         return replace(self, suite=suite, **changes)
-
-    @property
-    def judge_models(self) -> list[StageModel]:
-        """The models that the judges ask; the label of one that is code, which may ask any."""
-        return list(chain.from_iterable(judge.models for judge in self.judges.values()))
 
     def rubric(self, rubric_id: str) -> Rubric:
         """The rubric with this id."""

@@ -400,7 +400,7 @@ def load_template(
     The judge has no override. Raises `InputError` for a file that cannot be read or is invalid.
     """
     spec = STAGES[stage]
-    if override is not None and spec.makes_cases and override.is_file():
+    if override is not None and override.is_file():
         prompt_path = override
     if prompt_path is not None:
         return parse_prompt(read_text(prompt_path, str(prompt_path)), str(prompt_path), stage=stage)

@@ -30,7 +30,6 @@ from pytest_jrh.llm.limits import (
     Ledger,
     Pace,
     RetryPolicy,
-    Slots,
     Turn,
     is_loopback,
     price_for,
@@ -136,7 +135,8 @@ class LiteLLMExchange:
         self._retry = retry or RetryPolicy()
         self._redact = redact
         self._stopping = asyncio.Event()
-        self._slots = Slots(limit)
+        self._slots = asyncio.Semaphore(limit)
+        self._in_flight = 0
         self._negotiation = Negotiation()
         self._notices: dict[str, None] = {}
         self._answers: Counter[Server] = Counter()
@@ -171,7 +171,7 @@ class LiteLLMExchange:
                 # The limit lets calls through, and this one's turn comes, too.
                 attempt, answers = 1, self._answers[server]
             late += failure.timed_out
-            if not failure.retry or self._retry.gives_up(attempt, late):
+            if not failure.retry or attempt >= self._retry.attempts or late >= self._retry.timeouts:
                 raise failure.unscored(request, attempt)
             wait = self._retry.wait(attempt, failure.retry_after, throttled=failure.throttled)
             if failure.throttled:
@@ -182,11 +182,15 @@ class LiteLLMExchange:
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
-            async with self._slots.one():
-                result = await self._try(request)
-                while result is None:
-                    # Before another call is sent, which would be refused for the same.
+            async with self._slots:
+                self._in_flight += 1
+                try:
                     result = await self._try(request)
+                    while result is None:
+                        # Before another call is sent, which would be refused for the same.
+                        result = await self._try(request)
+                finally:
+                    self._in_flight -= 1
             if not isinstance(result, float):
                 return result
             await self._pause(result)
@@ -219,7 +223,7 @@ class LiteLLMExchange:
         refusal = self._ledger.enter(most)
         if refusal is None:
             return most
-        if most and self._slots.in_flight > 1:
+        if most and self._in_flight > 1:
             return None
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 

@@ -103,24 +103,6 @@ class SharedFile:
             atomic_write(self.path, json.dumps(content))
 
 
-class Slots:
-    """Slots for at most `limit` calls in flight, which `in_flight` counts."""
-
-    def __init__(self, limit: int) -> None:
-        self._free = asyncio.Semaphore(limit)
-        self.in_flight = 0
-
-    @contextlib.asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        """Take a slot for a call, waiting for it."""
-        async with self._free:
-            self.in_flight += 1
-            try:
-                yield
-            finally:
-                self.in_flight -= 1
-
-
 _RATE_FACTOR = 16
 
 
@@ -137,10 +119,6 @@ class RetryPolicy:
     timeouts: int = 2
     first_wait: float = 0.5
     longest_wait: float = LONGEST_WAIT
-
-    def gives_up(self, attempts: int, late: int) -> bool:
-        """Whether a call has failed after so many attempts, `late` of which timed out."""
-        return attempts >= self.attempts or late >= self.timeouts
 
     def wait(self, attempt: int, retry_after: float | None, *, throttled: bool = False) -> float:
         """Seconds to wait after the given failed attempt, counted from 1; `throttled` says that it
@@ -295,27 +273,24 @@ class Ledger:
         Where the ledger cannot be written, as on a full disk, no call is allowed.
         """
         try:
-            return self._enter(most)
+            with self._shared.changing() as spent:
+                calls, cost = spent.get("calls", 0), spent.get("cost", 0.0)
+                if self.most_calls is not None and calls >= self.most_calls:
+                    return f"{calls} of {self.most_calls} calls are spent"
+                limit = self.most_cost
+                if limit is not None and most > limit:
+                    return (
+                        f"this call may cost up to {dollars(most)}, more than the whole limit of "
+                        f"{dollars(limit)}; a lower `max_tokens` of its stage lowers that"
+                    )
+                if limit is not None and cost + most > limit:
+                    return (
+                        f"{dollars(cost)} of {dollars(limit)} are spent or reserved, "
+                        f"and this call may cost up to {dollars(most)}"
+                    )
+                spent.update(calls=calls + 1, cost=cost + most)
         except OSError as error:
             return f"the calls cannot be counted in {self._shared.path}: {error.strerror or error}"
-
-    def _enter(self, most: float) -> str | None:
-        with self._shared.changing() as spent:
-            calls, cost = spent.get("calls", 0), spent.get("cost", 0.0)
-            if self.most_calls is not None and calls >= self.most_calls:
-                return f"{calls} of {self.most_calls} calls are spent"
-            limit = self.most_cost
-            if limit is not None and most > limit:
-                return (
-                    f"this call may cost up to {dollars(most)}, more than the whole limit of "
-                    f"{dollars(limit)}; a lower `max_tokens` of its stage lowers that"
-                )
-            if limit is not None and cost + most > limit:
-                return (
-                    f"{dollars(cost)} of {dollars(limit)} are spent or reserved, "
-                    f"and this call may cost up to {dollars(most)}"
-                )
-            spent.update(calls=calls + 1, cost=cost + most)
         return None
 
     def correct(self, most: float, actual: float) -> None:

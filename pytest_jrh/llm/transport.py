@@ -22,14 +22,14 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import Unscored, error_text, holding
@@ -100,17 +100,14 @@ class UnusableAnswer(Exception):
     """An answer that is not read; the message says why."""
 
 
-class Paced(Protocol):
-    """What is awaited before a request goes out, and once it is on its way (`is_sent`)."""
-
-    async def __call__(self, *, is_sent: bool) -> None: ...
-
-
 @dataclass(slots=True)
 class Sent:
-    """How many requests have left this machine, and the JSON that came as their answers."""
+    """How many requests have left this machine, and the JSON that came as their answers.
 
-    paced: Paced
+    `paced` is awaited before a request goes out, and once it is on its way (`is_sent`).
+    """
+
+    paced: Callable[..., Awaitable[None]]
     requests: int = 0
     documents: list[Any] = field(default_factory=list)
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Option
 
 
-if getattr(pytest, "version_tuple", (0,)) < (8, 3):
-    raise pytest.UsageError(f"pytest-jrh needs pytest 8.3 or newer; this is {pytest.__version__}")
-
 OPTIONS_READ = pytest.StashKey[Options]()
 SESSION_KEY = "jrh_session"
 RESULT_ATTRIBUTE = "jrh_result"

@@ -221,7 +221,8 @@ class SuiteSession:
         stages: list[StageModel] = []
         for ready in filter(self.suites.asks, self.suites):
             stages += ready.suite.stages.values()
-            stages += ready.judge_models
+            for judge in ready.judges.values():
+                stages += judge.models
         reason = unpriced_reason(limit, stages)
         if reason is not None:
             raise pytest.UsageError(reason)

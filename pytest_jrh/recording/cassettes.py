@@ -260,7 +260,7 @@ class Cassette:
         return write({"jrh": head}, [*chain.from_iterable(entry.exchanges for entry in ordered)])
 
 
-def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = False) -> list[Path]:
+def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool) -> list[Path]:
     """The cassettes in a folder but the used ones, sorted.
 
     A folder of cassettes may hold other things too: only what is named like a cassette counts. A

@@ -233,9 +233,7 @@ class Exchanges:
         return (*worth_keeping, *unused)
 
 
-def is_request(
-    interaction: Mapping[str, Any], request: HttpRequest, redact: Redactor | None = None
-) -> bool:
+def is_request(interaction: Mapping[str, Any], request: HttpRequest, redactor: Redactor) -> bool:
     """Whether a recorded exchange is that of a request: equal method, path with its query, and
     canonical body, whatever of it was taken for a secret when it was recorded, or is now.
 
@@ -244,8 +242,8 @@ def is_request(
     method, uri, body = HttpRequest.of(interaction)
     if method != request.method:
         return False
-    if redact is not None and REDACTED in request.uri + request.body:
-        uri, body = redact.of_code(redact.url(uri)), redact.of_code(body)
+    if REDACTED in request.uri + request.body:
+        uri, body = redactor.of_code(redactor.url(uri)), redactor.of_code(body)
     if not covers(path_of(uri), path_of(request.uri)):
         return False
     recorded_body, asked_body = canonical(body), canonical(request.body)

@@ -18,7 +18,7 @@ def test_pruning_removes_unused_cassettes_and_leaves_all_else(tmp_path: Path) ->
     used = cassette(tmp_path, "agent_positives/r/a.e1.generation.yaml")
     unused = cassette(tmp_path, "agent_positives/r/b.e1.judge-default.yaml")
     other = cassette(tmp_path, "agent_positives/r/notes.yaml")
-    assert unused_cassettes(tmp_path, {used}) == [unused]
+    assert unused_cassettes(tmp_path, {used}, frozen=False) == [unused]
     assert prune([unused]) == ([unused], [])
     assert used.exists()
     assert other.exists()
