@@ -43,7 +43,7 @@ from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
-from pytest_jrh.core.text import ELLIPSIS, shortened
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,
     indented,
@@ -174,7 +174,7 @@ def acts_transcript(messages: Sequence[Message]) -> str:
             mark = ""
             if number >= first_call:
                 call_number = number - first_call
-                call_id = _line(str(calls[call_number].get("id") or ""))
+                call_id = one_line(str(calls[call_number].get("id") or ""))
                 mark = f" (call {call_number + 1}{f', id {call_id}' if call_id else ''})"
             lines += [f"[{index}] {role}{title}{mark}", *indented(body)]
     return "\n".join(lines)
@@ -187,10 +187,11 @@ def tools_text(tools: Mapping[str, Tool]) -> str:
         names: list[str] = []
         for key, shape in list(tool.arguments.keys.items())[:_MOST_ARGUMENTS]:
             left_out = "" if key in tool.arguments.required else ", may be left out"
-            names.append(f"{_line(key)} ({' or '.join(sorted(shape.types)) or 'any'}{left_out})")
-        lines.append(f"- {_line(tool.name)}: {'; '.join(names) or 'no arguments'}")
+            names.append(f"{one_line(key)} ({' or '.join(sorted(shape.types)) or 'any'}{left_out})")
+        lines.append(f"- {one_line(tool.name)}: {'; '.join(names) or 'no arguments'}")
         for call, _result in tool.examples[:1]:
-            lines.append(f"  such as {shortened(_json(call.get('arguments')), _LONGEST_SAMPLE)}")
+            arguments = json.dumps(call.get("arguments"), ensure_ascii=False, default=str)
+            lines.append(f"  such as {shortened(json_in_one_line(arguments), _LONGEST_SAMPLE)}")
     return "\n".join(lines) or "(none)"
 
 
@@ -390,9 +391,12 @@ class _Making:
         for tool in tools.values():
             for call, result in tool.examples[:most]:
                 parts = [render_tool_calls({"tool_calls": [call]}), acts_text([result])]
-                examples.append("\n".join(_cut(part) for part in parts if part.strip()))
+                examples.append(
+                    "\n".join(shortened(part, LONGEST_EXAMPLE) for part in parts if part.strip())
+                )
             if tool.error is not None:
-                examples.append(f"(a result that is an error)\n{_cut(acts_text([tool.error]))}")
+                error = shortened(acts_text([tool.error]), LONGEST_EXAMPLE)
+                examples.append(f"(a result that is an error)\n{error}")
         earlier = [f"[{edit.message_index}] {edit.edited_content}" for edit in work.edits]
         values = {
             "kind": step.kind,
@@ -612,16 +616,3 @@ def _like(char: str, random: Random) -> str:
 
 def _broken(text: str) -> NoVerdictCase:
     return NoVerdictCase("broken_structure", text)
-
-
-def _cut(text: str) -> str:
-    """As much of a call or a result as serves for an example, with a sign where it was cut."""
-    return text if len(text) <= LONGEST_EXAMPLE else f"{text[:LONGEST_EXAMPLE]}{ELLIPSIS}"
-
-
-def _json(value: object) -> str:
-    return json_in_one_line(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
