@@ -541,10 +541,18 @@ class Calls:
     def _admit(self, tape: Tape) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
         try:
-            admit(JUDGE.name, tape.case, tape.needs, self._settings)
+            self._count(JUDGE.name, tape.case, tape.needs)
         except Unscored as trouble:
             return Halt("unasked", trouble.cause, trouble=trouble)
         return None
+
+    def _count(self, stage: str, case: str, needs: Sequence[Sequence[StageModel]]) -> None:
+        """Count a call whose price is not known; raises `Unscored` where it must not be made."""
+        settings = self._settings
+        settings.stops.check(case, needs)
+        refusal = settings.ledger.enter(0.0) if settings.ledger is not None else None
+        if refusal is not None:
+            raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
 
     async def _paced(self, judge: StageModel) -> Callable[[], object]:
         """Wait until a verdict may be asked for; what is given counts it from when it is called."""
@@ -566,8 +574,7 @@ class Calls:
         """Ask a model; the client is made when needed, since importing litellm takes seconds."""
         settings = self._settings
         if settings.complete is not None:
-            supplied = SuppliedExchange(settings.complete, settings, self._slots, self._stopping)
-            return await supplied(request)
+            return await self._supplied(settings.complete, request)
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=settings.max_workers,
@@ -578,6 +585,50 @@ class Calls:
                 redact=settings.redactor.text,
             )
         return await self._client(request)
+
+    async def _supplied(self, complete: Complete, request: CallRequest) -> Answer:
+        """Ask the project's client; its parsed completion is read again like any answer.
+
+        What it raises is a `model_error` of the case. Only `ends_session` of the settings ends the
+        session, and `Unscored` is passed on as the outcome that it names. How long it waits, and
+        whether it tries again, is its own matter.
+        """
+        async with self._slots:
+            if self._stopping():
+                raise Stopped
+            self._count(request.stage.stage, request.case, request.needs)
+            # What a failed client has sent may be billed.
+            request.attempts.sent += 1
+            try:
+                return Answer(await self._text(complete, request))
+            except Unscored as trouble:
+                # A client that is built on ours may end without having asked.
+                request.attempts.sent -= not UNSCORED[trouble.outcome].asked
+                request.attempts.lost += trouble.outcome == "model_error"
+                raise
+
+    async def _text(self, complete: Complete, request: CallRequest) -> str:
+        try:
+            completion = await complete(request.stage, request.messages, request.response_model)
+            text: object = completion.text
+            if not isinstance(text, str):
+                raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
+        except (Stopped, SessionEnd, Unscored):
+            raise
+        except BaseException as error:
+            if _is_cancelled(error):
+                raise
+            raise Unscored(
+                "model_error",
+                stage=request.stage.stage,
+                cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
+                advice=FIX_AND_RUN,
+                places=error_places(error),
+                alike="" if may_pass(error) else type(error).__name__,
+            ) from error
+        return text
 
 
 def _needs(spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> list[list[StageModel]]:
@@ -603,71 +654,6 @@ def _asked_as(judge: SuiteJudge) -> StageModel:
     """The stage of a judge, under the name that tells it from others."""
     name, label = judge.settings.name, judge.label
     return replace(judge.settings.stage, model=label if name is None else f"{name} ({label})")
-
-
-def admit(
-    stage: str, case: str, needs: Sequence[Sequence[StageModel]], settings: EngineSettings
-) -> None:
-    """Count a call whose price is not known; raises `Unscored` where it must not be made."""
-    settings.stops.check(case, needs)
-    refusal = settings.ledger.enter(0.0) if settings.ledger is not None else None
-    if refusal is not None:
-        raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
-
-
-@frozen
-class SuppliedExchange:
-    """Asks the project's client; its parsed completion is read again like any answer.
-
-    What it raises is a `model_error` of the case. Only `ends_session` of the settings ends the
-    session, and `Unscored` is passed on as the outcome that it names. How long it waits, and
-    whether it tries again, is its own matter.
-    """
-
-    complete: Complete
-    settings: EngineSettings
-    slots: asyncio.Semaphore
-    stopping: Callable[[], bool]
-
-    async def __call__(self, request: CallRequest) -> Answer:
-        async with self.slots:
-            if self.stopping():
-                raise Stopped
-            admit(request.stage.stage, request.case, request.needs, self.settings)
-            # What a failed client has sent may be billed.
-            request.attempts.sent += 1
-            try:
-                return Answer(await self._text(request))
-            except Unscored as trouble:
-                # A client that is built on ours may end without having asked.
-                request.attempts.sent -= not UNSCORED[trouble.outcome].asked
-                request.attempts.lost += trouble.outcome == "model_error"
-                raise
-
-    async def _text(self, request: CallRequest) -> str:
-        try:
-            completion = await self.complete(
-                request.stage, request.messages, request.response_model
-            )
-            text: object = completion.text
-            if not isinstance(text, str):
-                raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
-        except self.settings.ends_session as error:
-            raise SessionEnd(error) from error
-        except (Stopped, SessionEnd):
-            raise
-        except BaseException as error:
-            if isinstance(error, Unscored) or _is_cancelled(error):
-                raise
-            raise Unscored(
-                "model_error",
-                stage=request.stage.stage,
-                cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
-                advice=FIX_AND_RUN,
-                places=error_places(error),
-                alike="" if may_pass(error) else type(error).__name__,
-            ) from error
-        return text
 
 
 def _is_cancelled(error: BaseException) -> bool:
