@@ -264,14 +264,6 @@ class DecisionItem(pytest.Item):
         return self.path, 0, f"{DECISION} "
 
 
-def decision_item(file: SuiteFile, sentences: Sequence[str], *, passed: bool) -> DecisionItem:
-    """The decision about the suite of a file; the first sentence is its headline."""
-    item: DecisionItem = DecisionItem.from_parent(
-        file, name=DECISION, nodeid=f"{file.nodeid}::{DECISION}", sentences=sentences, passed=passed
-    )
-    return item
-
-
 def run_decisions(session: pytest.Session, items: Iterable[DecisionItem]) -> None:
     """Run decisions as pytest runs tests, after all others.
 

@@ -21,10 +21,10 @@ from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.collect import (
+    DECISION,
     CaseItem,
     DecisionItem,
     SuiteFile,
-    decision_item,
     run_decisions,
 )
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
@@ -198,20 +198,24 @@ class Reporter:
         """The suites by the node ids of their files; a controller meets discovered ones here."""
         root = self._config.rootpath
         loaded = {ready.suite.config_file for ready in self._suites}
-        suites: dict[str, ReadySuite] = {}
+        files: dict[Path, str] = {}
         for file in dict.fromkeys(map(place_of, [*self._session.selected, *self.results])):
             path = absolute(root / file)
             if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
                 continue
             try:
                 with captured(self._config):
-                    suites[file] = self._suites.load(path)
+                    self._suites.load(path)
+                files[path] = file
             except InputError as error:
                 # Results that belong to no suite are in no report, so the session is not green.
                 self._is_lost = True
                 self._problems.append(f"The results of {file} were not written: {error}")
-        order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
-        return dict(sorted(suites.items(), key=lambda item: order[item[1].suite.config_file]))
+        suites: dict[str, ReadySuite] = {}
+        for ready in self._suites:
+            if ready.suite.config_file in files:
+                suites[files[ready.suite.config_file]] = ready
+        return suites
 
     def _conclude(
         self, session: pytest.Session, ready_suites: list[ReadySuite], nodes: Mapping[str, str]
@@ -301,11 +305,16 @@ class Reporter:
     def _item(
         self, session: pytest.Session, ready: ReadySuite, sentences: Sequence[str], *, passed: bool
     ) -> DecisionItem:
+        """The decision about a suite as a test; the first sentence is its headline."""
         path = ready.suite.config_file
         node = relative_path(path, self._config.rootpath).as_posix()
         file = SuiteFile.from_parent(session, path=path, nodeid=node)
         texts = [*map(self._session.redactor.text, sentences)]
-        return decision_item(file, texts, passed=passed)
+        name = f"{node}::{DECISION}"
+        item: DecisionItem = DecisionItem.from_parent(
+            file, name=DECISION, nodeid=name, sentences=texts, passed=passed
+        )
+        return item
 
     def _prune(self) -> bool:
         """Name unused cassettes, and remove them but in a plan; whether that went well."""
