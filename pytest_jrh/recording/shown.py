@@ -95,21 +95,18 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """The turns of a case that its judge sent; whether a server that cut the prompt read them,
     nobody can tell.
     """
-    turns = _sent_turns(case, sent)
+    shown = _sent_turns(case, sent)
     if not sent.read:
-        return turns
-    return replace(turns, unknown=turns.turns - len(turns.missing), read=sent.read)
+        return shown
+    return replace(shown, unknown=shown.turns - len(shown.missing), read=sent.read)
 
 
 def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """Look for the edited turns of a case in what was sent; of one without edits for all turns."""
     is_whole = not case.outcome.edits
-    turns = _edited_turns(case)
-    if is_whole:
-        turns = _turns_to_show(case.messages)
-    transcript = ""
-    if not media_in(case.messages):
-        transcript = render_transcript(case.messages)
+    turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
+    # What stands for media in a transcript is not what was sent.
+    transcript = "" if media_in(case.messages) else render_transcript(case.messages)
     # As prompts have it, which takes no search.
     if transcript and any(transcript in text for text in sent.texts):
         return ShownTurns(len(turns), is_whole=is_whole)
@@ -117,9 +114,7 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
     unknown = list(states.values()).count("unknown")
-    cut = 0
-    if missing:
-        cut = _cut_at(transcript, sent.texts)
+    cut = _cut_at(transcript, sent.texts) if transcript and missing else 0
     return ShownTurns(len(turns), missing, unknown, is_whole=is_whole, cut=cut)
 
 
@@ -135,11 +130,13 @@ def _cut_at(transcript: str, texts: Iterable[str]) -> int:
     if is_sent(transcript[-_SURE_PIECE:]):
         # Something in the middle was left out.
         return 0
-    lengths = range(1, len(transcript) + 1)
-    length = bisect_left(lengths, 1, key=lambda length: not is_sent(transcript[:length]))
-    if length < _SURE_CUT:
-        return 0
-    return length
+    length = _largest_sent(len(transcript), lambda size: is_sent(transcript[:size]))
+    return length if length >= _SURE_CUT else 0
+
+
+def _largest_sent(limit: int, is_sent: Callable[[int], bool]) -> int:
+    """The largest size up to a limit that was sent; of each smaller size something was, too."""
+    return bisect_left(range(1, limit + 1), 1, key=lambda size: not is_sent(size))
 
 
 def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
@@ -202,12 +199,8 @@ class _Search:
         if sum(map(len, sent.texts)) <= _MOST_SENT:
             texts += sent.texts
         # What is not recorded, or cannot be read, may hold it.
-        self._not_found: _State = "unknown"
-        if texts and not sent.is_partial:
-            self._not_found = "missing"
-        self._as_sent: Callable[[str], str] = str
-        if any(REDACTED in text for text in texts):
-            self._as_sent = sent.redact
+        self._not_found: _State = "missing" if texts and not sent.is_partial else "unknown"
+        self._as_sent = sent.redact if any(REDACTED in text for text in texts) else str
         self._texts = [_spaced(_words(text)) for text in texts]
         self._messages = case.messages
         self._turns = [self._parts(message) for message in case.messages]
@@ -222,9 +215,7 @@ class _Search:
             if not isinstance(arguments, Mapping):
                 arguments = {"": arguments}
             for name, value in arguments.items():
-                text = value
-                if not isinstance(text, str):
-                    text = json.dumps(value, default=str)
+                text = value if isinstance(value, str) else json.dumps(value, default=str)
                 words = _words(self._as_sent(text))
                 if len(text) < _SURE_ARGUMENT:
                     words = _words(str(name)) + words
@@ -237,56 +228,50 @@ class _Search:
         if not parts and not media_in([self._messages[index]]):
             # A turn without words, such as [], is shown where all others are.
             has_all = all(self._state_of_text(text) == "shown" for text in self._case_parts)
-            if has_all:
-                return "shown"
-            return "unknown"
+            return "shown" if has_all else "unknown"
         old_parts = list(chain.from_iterable(map(self._parts, original)))
         changed = [part for part in parts if part not in old_parts] or parts
-        states = [self._state_of_text(self._query(part, old_parts)) for part in changed]
+        states = [self._state_of_text(self._text_to_find(part, old_parts)) for part in changed]
         if "missing" in states:
             return self._not_found
-        if "shown" in states:
-            return "shown"
-        return "unknown"
+        return "shown" if "shown" in states else "unknown"
 
-    def _query(self, words: _Words, old_parts: Sequence[_Words]) -> str:
-        """What was changed with the words before it, or so much more as stands nowhere else."""
-        ends = (shared_ends(old, words) for old in old_parts)
-        before, after = max(ends, key=sum, default=(0, 0))
-        end = len(words) - after
-        if end == before:
+    def _text_to_find(self, words: _Words, old_parts: Sequence[_Words]) -> str:
+        """What was changed with the words before it, or all, where that stands elsewhere too.
+
+        Of "I have refunded order 17. Bye." that was "... order 71. Bye." it is "i have refunded
+        order 17 .": behind that all is as in the original, and before it a few words tell it from
+        other orders.
+        """
+        # Of the original's text that is most like it.
+        same_before, same_after = max(
+            (shared_ends(old, words) for old in old_parts), key=sum, default=(0, 0)
+        )
+        start, end = same_before, len(words) - same_after
+        if end == start:
             # Words were left out: those at either side of the gap stand together.
-            end = len(words)
-            if before:
-                end = before + 1
+            end = start + 1 if start else len(words)
+        # Where the sentence goes on, it is another one.
         while end < len(words) and words[end] in ".!?":
             end += 1
+        # A single changed word at the beginning would be found anywhere.
         end = max(end, _CONTEXT // 2)
-        query = _spaced(words[max(0, before - _CONTEXT) : end])
-        if self._case_text.count(query) > 1:
-            return _spaced(words)
-        return query
+        changed = _spaced(words[max(0, start - _CONTEXT) : end])
+        return changed if self._case_text.count(changed) <= 1 else _spaced(words)
 
     def _state_of_text(self, text: str) -> _State:
         """Whether it was sent as often as it stands in the case, or cut between two requests: of
         "refunded order 17 in full" one ends in "refunded ord", and another goes on with "er 17".
         """
-        sent = max((inner.count(text) for inner in self._texts), default=0)
-        if sent >= max(1, self._case_text.count(text)):
-            return "shown"
-        if sent:
-            return "unknown"
-        sizes = range(1, len(text) + 1)
-        begin = bisect_left(sizes, 1, key=lambda size: not self._is_sent(text[:size]))
-        end = bisect_left(sizes, 1, key=lambda size: not self._is_sent(text[-size:]))
+        times_sent = max((inner.count(text) for inner in self._texts), default=0)
+        if times_sent:
+            return "shown" if times_sent >= self._case_text.count(text) else "unknown"
+        begin = _largest_sent(len(text), lambda size: self._is_sent(text[:size]))
+        end = _largest_sent(len(text), lambda size: self._is_sent(text[-size:]))
         if len(self._texts) > 1 and begin + end >= len(text):
-            if len(text) >= _SURE_PIECE:
-                return "shown"
-            return "unknown"
+            return "shown" if len(text) >= _SURE_PIECE else "unknown"
         # Where its end is there, the judge may have made a name in it unreadable.
-        if end >= _SURE_PIECE:
-            return "unknown"
-        return "missing"
+        return "unknown" if end >= _SURE_PIECE else "missing"
 
     def _is_sent(self, text: str) -> bool:
         return any(text in inner for inner in self._texts)
