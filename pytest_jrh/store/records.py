@@ -62,10 +62,8 @@ def is_rands(line: bytes) -> bool:
     return isinstance(values, dict) and "format" not in values and "case_id" not in values
 
 
-def _usable(messages: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:
+def _usable(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise ValueError(f"[{index}] must be an object")  # noqa: TRY004 - pydantic takes this one
         # A conversation may have had roles of its own.
         role = message.get("role")
         roles = [role] if isinstance(role, str) and is_role(role) else ROLES
@@ -78,14 +76,12 @@ class _RecordPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", defer_build=True)
 
 
-_Messages = Annotated[tuple[Any, ...], AfterValidator(_usable)]
+_Messages = Annotated[tuple[dict[str, Any], ...], AfterValidator(_usable)]
 
 
 class _Perturbation(_RecordPart):
-    """How the case was made: a `PerturbationOutcome` under RAND's keys."""
+    """How the case was made, as far as it is read: a `PerturbationOutcome` under RAND's keys."""
 
-    failure_confirmed: bool | None
-    failure_rationale: str | None
     final_summary: str | None
     plan: Plan | None
     steps: tuple[Edit, ...]
