@@ -157,9 +157,6 @@ def _check_jinja(
     except TemplateSyntaxError as error:
         message = f"not a jinja template: {error.message}"
         raise InputError(message, file=origin, line=error.lineno) from error
-    except RecursionError as error:
-        message = "not a jinja template: it is nested too deeply"
-        raise InputError(message, file=origin) from error
     lines: dict[str, int] = {}
     for used in tree.find_all(nodes.Name):
         lines.setdefault(used.name, used.lineno)
