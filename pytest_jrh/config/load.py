@@ -25,7 +25,7 @@ from pytest_jrh.config.places import (
     prompt_key,
 )
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import AGENT, Converted, convert
+from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
@@ -61,7 +61,6 @@ _AS_WRITTEN: tuple[KeyPath, ...] = (
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
 SectionT = TypeVar("SectionT", bound=StageSection)
-_KINDS: KeyPath = ("cases", "kinds")
 _EDITORS_MODEL: KeyPath = (EDITOR.name, "model")
 _JUDGES_MODEL: KeyPath = (JUDGE.name, "model")
 _SECTION = re.compile(
@@ -349,14 +348,14 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     for a scale.
     """
     config, mode = suite.config, suite.mode
-    kinds, key_of_kinds = config.cases.kinds, converted.name(_KINDS)
+    kinds, key_of_kinds = config.cases.kinds, converted.name(KINDS_KEY)
     if not config.suite.log and not is_frozen:
         yield Mistake(LOG, f"no log is named; set {converted.name(LOG)}")
     if not config.suite.rubrics:
         yield Mistake(RUBRICS, f"no rubrics are named; set {converted.name(RUBRICS)}")
     if not kinds:
         names = " and ".join(map(converted.kind, KINDS))
-        yield Mistake(_KINDS, f"no test is to be run; must be a list of {names}")
+        yield Mistake(KINDS_KEY, f"no test is to be run; must be a list of {names}")
     for rubric in suite.rubrics if mode == "ordinal" else ():
         offered = rubric.scale.scores
         outside = [str(score) for score in config.cases.scores if score not in offered]
@@ -422,7 +421,7 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
 
 def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
-    kinds, key_of_kinds = config.cases.kinds, converted.name(_KINDS)
+    kinds, key_of_kinds = config.cases.kinds, converted.name(KINDS_KEY)
     sentences = []
     if converted.unused:
         unused = ", ".join(map(dotted, converted.unused))

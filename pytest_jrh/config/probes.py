@@ -17,11 +17,11 @@ from typing import TypeVar
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, KINDS
-from pytest_jrh.config.rand import Converted
+from pytest_jrh.config.rand import KINDS_KEY, Converted
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.documents import KeyPath, listed, shown
+from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Label, LabelKey, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
@@ -114,9 +114,6 @@ def _rank(seed: int, spec: CaseSpec) -> str:
     return short_digest(repr(parts), 64)
 
 
-_TESTS: KeyPath = ("cases", "kinds")
-
-
 def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
     all_settings = {}
@@ -130,11 +127,11 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
         if not bases:
             message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
             converted.mistakes.add(
-                (*_TESTS, index), message, f"add {' or '.join(map(converted.kind, changeable))}"
+                (*KINDS_KEY, index), message, f"add {' or '.join(map(converted.kind, changeable))}"
             )
         elif mode == "ordinal" and probe.binary_only:
             message = f"{name} is for binary suites: on a scale it has no case"
-            converted.mistakes.add((*_TESTS, index), message, f"remove {name}")
+            converted.mistakes.add((*KINDS_KEY, index), message, f"remove {name}")
         section = config.probes.get(name, ProbeSection.model_construct())
         for number, test in enumerate(section.of):
             if test not in bases and bases:
@@ -143,7 +140,7 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
                 message = (
                     f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
                 )
-                hint = f"add {test_name} to {converted.name(_TESTS)}"
+                hint = f"add {test_name} to {converted.name(KINDS_KEY)}"
                 converted.mistakes.add(("probes", name, "of", number), message, hint)
         settings = ProbeSettings(
             of=section.of or tuple(bases),
@@ -257,7 +254,7 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
 
 
 def kept_sample(
-    runs: Sequence[RunSummary], number: int | None, seed: int, recorded: Recorded | None = None
+    runs: Sequence[RunSummary], number: int, seed: int, recorded: Recorded | None = None
 ) -> list[RunSummary]:
     """Pick the runs with the smallest digests, those that were `recorded` first: a run that is
     added replaces one at most.

@@ -130,7 +130,7 @@ _KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in _KNOWN))
 """The sections that only such files have."""
 _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
-_OUR_KINDS: KeyPath = ("cases", "kinds")
+KINDS_KEY: KeyPath = ("cases", "kinds")
 _FILES: dict[str, KeyPath] = {
     "instruction": ("rand", "instruction_path"),
     "rubric": ("suite", "rubrics"),
@@ -185,7 +185,7 @@ class Converted:
 
     def kind(self, name: str) -> str:
         """What the file calls a kind of test."""
-        return name if _OUR_KINDS in self.written else KINDS[name].key
+        return name if KINDS_KEY in self.written else KINDS[name].key
 
     def written_key(self, ours: KeyPath) -> KeyPath:
         """Where a key of ours is, or would be, in the file: of RAND's, what RAND calls it."""
