@@ -45,10 +45,10 @@ class Option:
     help: str
     metavar: str | None
     choices: tuple[str, ...]
-    name: str = ""
+    name: str
+    default: Any
+    merged: bool
     sets: str = ""
-    default: Any = None
-    merged: bool = False
 
     @property
     def flag(self) -> str:
@@ -94,7 +94,7 @@ def _option(
 ) -> Any:
     """Declare an option; its name is the field's, with hyphens, unless it is given."""
     default = _UNSET.get(kind)
-    declared = Option(kind, text, metavar, choices, name, default=default, merged=merged)
+    declared = Option(kind, text, metavar, choices, name, default, merged)
     return field(default=default, metadata={"option": declared})
 
 

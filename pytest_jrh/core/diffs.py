@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from pytest_jrh.core import frozen
@@ -136,7 +136,7 @@ def _common_head(old: str, new: str) -> int:
     return end
 
 
-def edited_turns(edits: Iterable[Edit]) -> frozenset[int]:
+def edited_turns(edits: Sequence[Edit]) -> frozenset[int]:
     """The positions of edited messages in the made transcript.
 
     A splice that keeps a message as it was, such as the result of another call of the turn, has not
@@ -154,13 +154,12 @@ def edited_turns(edits: Iterable[Edit]) -> frozenset[int]:
     return frozenset(turns)
 
 
-def decisive_turns(edits: Iterable[Edit], length: int) -> frozenset[int]:
+def decisive_turns(edits: Sequence[Edit], length: int) -> frozenset[int]:
     """The edited turns of a made transcript of so many messages; where something was left out, the
     turn that stands there now, or the last one.
     """
-    listed_edits = list(edits)
-    turns = set(edited_turns(listed_edits))
-    for edit in listed_edits:
+    turns = set(edited_turns(edits))
+    for edit in edits:
         if edit.before and not edit.after and length:
             turns.add(min(edit.message_index, length - 1))
     return frozenset(turns)

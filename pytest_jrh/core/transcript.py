@@ -317,7 +317,9 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     if not any(title == header for title, _ in sections):
         sections.append((header, []))
     joined = [(title, "\n".join(texts)) for title, texts in sections]
-    return [*joined, *_sources(message), *calls]
+    if cited := sources_of(message):
+        joined.append((" cites", "\n".join(cited)))
+    return [*joined, *calls]
 
 
 def _blocks(message: Message) -> Sequence[Mapping[str, Any]]:
@@ -347,11 +349,6 @@ def sources_of(message: Message) -> list[str]:
             for source in cited if isinstance(cited, list) else ():
                 lines[_inline(" | ".join(text for _, text in words_in(source)))] = None
     return [*lines]
-
-
-def _sources(message: Message) -> Iterator[tuple[str, str]]:
-    if lines := sources_of(message):
-        yield " cites", "\n".join(lines)
 
 
 def words_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

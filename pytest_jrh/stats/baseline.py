@@ -314,7 +314,7 @@ def update(
             removed.append(case_id)
     for case_id in removed:
         del cases[case_id]
-    updated = Baseline(dict(sorted(cases.items())), _judges_of(cases, baseline, judges))
+    updated = Baseline(cases, _judges_of(cases, baseline, judges))
     return Update(updated, tuple(added), tuple(changed), tuple(sorted(removed)), kept)
 
 
