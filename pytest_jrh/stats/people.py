@@ -151,7 +151,7 @@ def _anchored(
 def _missing(clusters: Sequence[Hashable], wholes: Sequence[float], *, is_ratio: bool) -> str:
     """Why no figure is corrected; empty where one is."""
     if not is_ratio and len(wholes) < FEWEST_LABELS:
-        return f"{len(wholes)} labels of people; at least {FEWEST_LABELS} are needed"
+        return f"{counted(len(wholes), 'label')}; at least {FEWEST_LABELS} are needed"
     of_class = sum(map(bool, wholes))
     if is_ratio and not of_class:
         return _UNSEEN
@@ -359,9 +359,6 @@ def violation_rates(
             cases.append(Answers(answer, answer, result.label if is_drawn else None))
         labelled = sum(case.people is not None for case in cases)
         corrected = anchored_violations(cases, clusters_of(judged)).estimate
-        if labelled < FEWEST_LABELS:
-            why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"
-            corrected = Estimate(n=len(judged), why=why)
         share = share_of(judged, lambda result: result.score == 1)
         rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=bool(drawn))))
     return rates

@@ -68,7 +68,7 @@ def test_errors_that_judge_and_labels_share_are_found() -> None:
 def test_too_few_labels_correct_nothing() -> None:
     found = anchored_accuracy(*together([*cases(1, 1, 1, 19), *cases(1, 1, None, 100)]))
     assert found.estimate.value is None
-    assert found.estimate.reason == "19 labels of people; at least 20 are needed"
+    assert found.estimate.reason == "19 labels; at least 20 are needed"
 
 
 def judged(answer: int, people: int | None, number: int) -> list[Case]:
