@@ -18,7 +18,6 @@ from dataclasses import replace
 from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
 from pytest_jrh.core.runs import AgentRun, Preprocessor
-from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
 
 # RAND's path to its preprocessors.
@@ -106,8 +105,7 @@ def preprocessor_named(name: str) -> Preprocessor:
     """Find a preprocessor by its built-in name, RAND's path or `pkg.mod.fn`; raises InputError."""
     path = name.strip()
     module_name, _, attribute = path.rpartition(":" if ":" in path else ".")
-    close = nearest_hint(attribute, BUILT_IN, "of the built-in ones")
-    hint = close or f"built in: {listed(BUILT_IN)}"
+    hint = f"built in: {listed(BUILT_IN)}"
     if module_name in ("", _RANDS_MODULE):
         if attribute not in BUILT_IN:
             message = f"unknown built-in preprocessor {printable(path)!r}"

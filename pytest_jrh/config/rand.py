@@ -231,20 +231,19 @@ def convert(data: Json) -> Converted:
 
 def _keys_of_kinds(path: KeyPath, names: Any, converted: Converted) -> Any:
     """What we call the kinds of tests in a list of RAND's names; others are mistakes."""
-    known = tuple(KINDS)
     if names is None:
         return None
     if not isinstance(names, list):
-        message = received(names, f"a list of tests ({', '.join(known)})")
+        message = received(names, f"a list of tests ({', '.join(KINDS)})")
         converted.mistakes.add(path, message)
         return None
     keys = []
     for index, name in enumerate(names):
-        if name in known:
+        if name in KINDS:
             keys.append(KINDS[name].key)
         else:
-            hint = nearest_hint(str(name), known)
-            message = received(name, " or ".join(known))
+            hint = nearest_hint(str(name), KINDS)
+            message = received(name, " or ".join(KINDS))
             converted.mistakes.add((*path, index), message, hint)
     return keys
 

@@ -214,11 +214,6 @@ class EditorSection(StageSection):
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
 
-    def stage(self, name: str) -> StageSection | None:
-        """The section of a stage, of which the editor's is this one; None where it is left out."""
-        section: StageSection | None = self if name == EDITOR.name else getattr(self, name)
-        return section
-
 
 def _or_false(schema: dict[str, Any]) -> None:
     schema["anyOf"].append({"const": False})
@@ -447,9 +442,9 @@ class Config(ConfigSection):
             asked.update(KINDS[name].stages)
         sections: dict[StageSpec, StageSection] = {}
         for spec in MAKING:
-            section = self.editor.stage(spec.name) or StageSection()
+            section = self.editor if spec is EDITOR else getattr(self.editor, spec.name)
             if spec.name in asked and not isinstance(section, NoVerifier):
-                sections[spec] = section
+                sections[spec] = section or StageSection()
         return sections
 
 

@@ -79,11 +79,6 @@ class CaseClass:
     participles: tuple[str, ...] = ()
     stem: str = ""
 
-    @property
-    def key(self) -> str:
-        """The key on a page that gives the answer."""
-        return self.word[0]
-
 
 @frozen
 class Scale:

@@ -55,7 +55,6 @@ class RecordEntry(NamedTuple):
     place: LinePlace
     spec: CaseSpec
     expected: int
-    verified: bool
     review: Review | None
     mode: Mode
     objective: Objective
@@ -314,8 +313,7 @@ def made_before(suite: Suite) -> dict[str, RecordIndex]:
     """
     if suite.frozen is None and suite.config.rand.renew:
         return {}
-    frozen = suite.frozen
-    paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
+    paths = {test.name: suite.frozen or test.output_dir / CASES_FILE for test in suite.tests}
     files = {path: read_jsonl(path) for path in dict.fromkeys(paths.values())}
     return {test: files[path] for test, path in paths.items()}
 
