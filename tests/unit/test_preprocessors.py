@@ -105,7 +105,6 @@ def test_own_preprocessors_are_imported_and_a_module_that_raises_is_named(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("drop_reasoning_trace", "drop_reasoning_traces is the nearest"),
         ("nonsense", "built in: drop_tool_messages, strip_tool_call_outputs"),
         ("json.loadz", "has no attribute 'loadz'"),
         ("..", "'..' cannot be imported"),
