@@ -80,10 +80,8 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
     """
     judged = [section for section in session.sections_of(suite) if section.total.counts.n]
     probes = [table for table in session.probes if table.suite == suite]
-    findings = [table for table in probes if table.is_finding]
     if len(judged) > 1:
-        # With bars what probes turned is a table of its own.
-        yield _judges_table(session, judged, () if bars else findings)
+        yield _judges_table(session, judged)
     elif judged:
         section = judged[0]
         pairs = _pairs(session, section)
@@ -96,10 +94,11 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
             yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows)
         elif not is_alone:
             yield Sentence(total.sentence)
-    if (bars or not judged) and probes:
+    if probes and (bars or len(judged) != 1):
         yield _turned_table(probes)
-    elif len(judged) == 1:
-        for table in findings:
+        return
+    for table in probes:
+        if table.is_finding:
             yield Sentence(_turned_sentence(table, session.probes), "warning")
 
 
@@ -145,7 +144,7 @@ def _share(wrong: Estimate, pairs: Sequence[Pair]) -> Share:
     return Share(wrong, sum(not pair.was_right for pair in pairs) if pairs else None)
 
 
-def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] = ()) -> Table:
+def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
     """A table of counts; what was wrong before stands beside what changed, and what there is no
     case of has no column.
     """
@@ -154,7 +153,6 @@ def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] =
         columns += _share_columns(of_class.mistakes, [row.shares[of_class] for row in rows])
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     columns.append(("bias", biases))
-    columns.append(("turned by probes", [Cell(text, weight="warning") for text in findings]))
     titles: list[str] = []
     cells_of_row: list[list[Cell]] = [[] for _ in rows]
     for title, cells in columns:
@@ -180,31 +178,20 @@ def _share_columns(title: str, shares: Sequence[Share]) -> list[tuple[str, list[
     return [(title, cells), ("before", before)] if is_changed else [(title, cells)]
 
 
-def _judges_table(
-    session: Session, judged: Sequence[figures.Section], findings: Sequence[ProbeTable]
-) -> Table:
-    """A row for each judge, the worst one first, or the best one where nothing is decided; what
-    each probe turned more often than by chance stands beside it.
-    """
-    turned: dict[str, list[str]] = {}
-    for table in findings:
-        text = f"{table.probe} {table.total.rate.fraction}"
-        turned.setdefault(table.judge, []).append(text)
+def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
+    """A row for each judge, the worst one first, or the best one where nothing is decided."""
 
-    def place(section: figures.Section) -> tuple[bool, float]:
+    def place(section: figures.Section) -> float:
         kappa = section.total.kappa[1].value
         if kappa is None:
-            kappa = 2
-        elif not session.decisions:
-            kappa = -kappa
-        return section.judge not in turned, kappa
+            return 2
+        return kappa if session.decisions else -kappa
 
-    rows, texts = [], []
+    rows = []
     for section in sorted(judged, key=place):
         pairs = _pairs(session, section)
         rows.append(_counts(section.judge or section.label, section.total, pairs))
-        texts.append(", ".join(turned.get(section.judge, ())))
-    return _counts_table("judge", rows, texts if turned else ())
+    return _counts_table("judge", rows)
 
 
 # ---- Probes
