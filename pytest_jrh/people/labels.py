@@ -67,7 +67,7 @@ def find_labels(
         ordinal=suite.scale.is_ordered,
     )
     of_suite = JoinedLabels()
-    labels: dict[LabelKey, Label] = {}
+    labels = of_suite.labels
     for index, settings in enumerate(suite.labels):
         config_key = f"labels.{index}.{settings.source}"
         if settings.path is not None:
@@ -84,16 +84,10 @@ def find_labels(
                 )
                 of_suite.problems.append(Problem(message, key=config_key, hint="keep one of them"))
                 break
-        labels |= joined.labels
+        labels.update(joined.labels)
     if not labels and not of_suite.problems:
         config_key = f"labels.0.{suite.labels[0].source}"
         of_suite.problems.append(Problem("no run has a label", key=config_key))
-    # In the order of the log, whatever the order of the labels.
-    for rubric in suite.rubrics:
-        for run in runs:
-            key = (rubric.id, run.run_id, run.epoch)
-            if key in labels:
-                of_suite.labels[key] = labels[key]
     return of_suite
 
 
