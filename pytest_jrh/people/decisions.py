@@ -43,11 +43,13 @@ _ANEW = (
 )
 
 
-class _Line(BaseModel):
+class StrictModel(BaseModel):
+    """Its keys and their types, and nothing else."""
+
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-class CallEdit(_Line):
+class CallEdit(StrictModel):
     """One call as a person left it; `result` is None for a call without one."""
 
     tool: str
@@ -55,7 +57,7 @@ class CallEdit(_Line):
     result: str | None = None
 
 
-class TurnEdit(_Line):
+class TurnEdit(StrictModel):
     """One assistant turn with the text that a person gave it, and all its calls in order where they
     may be edited.
     """
@@ -65,7 +67,7 @@ class TurnEdit(_Line):
     calls: tuple[CallEdit, ...] = ()
 
 
-class Decision(_Line):
+class Decision(StrictModel):
     """What a person decided about one version of a case.
 
     `case_digest` is that of the case as it was made; `turns` and `expected` are what differs from
@@ -92,7 +94,7 @@ class Decision(_Line):
         return digest in (self.case_digest, *self.edited_digests)
 
 
-class _Withdrawn(_Line):
+class _Withdrawn(StrictModel):
     """The line that takes a decision back."""
 
     case_id: str

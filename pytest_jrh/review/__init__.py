@@ -9,7 +9,7 @@ of a case.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,8 +32,8 @@ from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
-from pytest_jrh.people.board import KEY_LENGTH, Assigned, LabelBoard, ReviewBoard, Reviewed
-from pytest_jrh.people.decisions import CallEdit, holds_acts, is_editable
+from pytest_jrh.people.board import Assigned, LabelBoard, ReviewBoard, Reviewed
+from pytest_jrh.people.decisions import CallEdit, StrictModel, holds_acts, is_editable
 from pytest_jrh.people.labels import PersonLabel, label_word
 from pytest_jrh.reports.page import (
     BODIES,
@@ -46,12 +46,12 @@ from pytest_jrh.reports.page import (
     printable,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.review.serving import PageRequest, RequestBody, Route
+from pytest_jrh.review.serving import PageRequest, Route
 from pytest_jrh.stats.statistics import made_case_id
 from pytest_jrh.store.ledger import case_result
 
 
-def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
+def _shell(reviewer: str, *scripts: str) -> tuple[str, str]:
     """The page without a case, and its policy: what it shows comes when it asks."""
     values = {
         "word": "",
@@ -60,7 +60,7 @@ def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
         "blocks": {"answer": [], "doubts": [], "details": []},
         "rubrics": {},
         "cases": [],
-        "served": served,
+        "served": {"reviewer": reviewer},
     }
     html, policy = page_html(
         values,
@@ -147,9 +147,8 @@ class ReviewedCases(SessionCases):
 def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
     """A result of each judge that has judged a case; where none has, one without a verdict."""
     entry, case = reviewed.entry, reviewed.case
-    for judge in entry.judged or [""]:
-        spec = replace(case.spec, judge=judge) if judge else case.spec
-        verdicts = entry.judged[judge] if entry.judged else ()
+    for judge, verdicts in (entry.judged or {"": ()}).items():
+        spec = replace(case.spec, judge=judge or case.spec.judge)
         result = case_result(spec, case, verdicts=verdicts)
         extra = replace(result.extra, review="" if entry.rejected else reviewed.word)
         yield replace(result, case_digest=entry.digest, extra=extra)
@@ -177,7 +176,7 @@ def label_row(assigned: Assigned) -> JsonValues:
 
 def _rubric_key(case: Case) -> str:
     text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
-    return short_digest(text, KEY_LENGTH)
+    return short_digest(text)
 
 
 def bare_body(assigned: Assigned) -> JsonValues:
@@ -194,7 +193,7 @@ def bare_body(assigned: Assigned) -> JsonValues:
     }
 
 
-class _Decision(RequestBody):
+class _Decision(StrictModel):
     digest: str
     action: Literal["accepted", "rejected", "withdrawn"]
     note: str = ""
@@ -210,18 +209,18 @@ class _CallText(CallEdit):
     arguments: Annotated[dict[str, Any], BeforeValidator(_arguments)]
 
 
-class _TurnText(RequestBody):
+class _TurnText(StrictModel):
     digest: str
     content: str | None
     calls: tuple[_CallText, ...] = ()
 
 
-class _Expected(RequestBody):
+class _Expected(StrictModel):
     digest: str
     expected: int
 
 
-class _Draft(RequestBody):
+class _Draft(StrictModel):
     text: str
 
 
@@ -242,7 +241,7 @@ class Deciding:
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell({"mode": "decide"}, "decide.js", "templates.js")
+        return _shell("", "decide.js", "templates.js")
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
@@ -346,7 +345,7 @@ class AgentTemplate:
     def key(self) -> str:
         """Its name in addresses, without any character of those that it is of."""
         name = "\0".join([self.suite.name, self.test.name, self.stage])
-        return short_digest(name, KEY_LENGTH)
+        return short_digest(name)
 
     def values(self) -> dict[str, Any]:
         """As JSON values: `text` is what is used now, from `file` where that is an override, and
@@ -409,11 +408,11 @@ def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:
     return {template.key: template for template in templates}
 
 
-class _Name(RequestBody):
+class _Name(StrictModel):
     name: str
 
 
-class _Label(RequestBody):
+class _Label(StrictModel):
     label: int | None
     note: str = ""
 
@@ -426,7 +425,7 @@ class Labelling:
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell({"mode": "blind", "reviewer": self.board.reviewer or ""}, "blind.js")
+        return _shell(self.board.reviewer or "", "blind.js")
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
