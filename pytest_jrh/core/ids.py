@@ -247,6 +247,6 @@ def _stem_part(text: str) -> str:
     return f"{part}~{short_digest(text, 8)}" if "__" in part and "~" not in part else part
 
 
-def short_digest(text: str, length: int) -> str:
-    """The first hex digits of a text's SHA-256."""
+def short_digest(text: str, length: int = 12) -> str:
+    """The first hex digits of a text's SHA-256; 12 of them name things in addresses and reports."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

@@ -89,7 +89,7 @@ def suite_origin(
     for line in judge_lines(suite.name, ready.judges, redactor):
         judge, prompt_name, prompt_digest = ready.judges[line.judge or None], "", ""
         if line.prompt:
-            prompt_name, prompt_digest = BUILT_IN, short_digest(line.prompt, DIGEST)
+            prompt_name, prompt_digest = BUILT_IN, short_digest(line.prompt)
         if line.file:
             prompt_name = str(relative_path(Path(line.file), folder))
         judges.append(
@@ -113,7 +113,6 @@ def suite_origin(
         frozen=str(relative_path(frozen, folder)) if frozen is not None else "",
         baseline=baseline.name if baseline.path is not None else "",
         baseline_digest=file_digest(baseline.path) if baseline.path is not None else "",
-        versions=versions(),
     )
 
 
@@ -123,6 +122,7 @@ def session_origin(runs: Iterable[SuiteRun], folder: Path) -> SessionOrigin:
         suites=tuple(run.origin for run in runs),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commit=commit_of(folder),
+        versions=versions(),
     )
 
 

@@ -40,8 +40,6 @@ from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.store.records import case_digest
 
 SECONDS_BETWEEN_LOOKS = 0.1
-KEY_LENGTH = 12
-"""How many hex digits name a case, a rubric or a template in addresses."""
 
 
 @frozen
@@ -71,7 +69,7 @@ class ReviewCase:
     @property
     def key(self) -> str:
         """The name of the case in addresses: derived from its id, without any character of it."""
-        return short_digest(self.case_id, KEY_LENGTH)
+        return short_digest(self.case_id)
 
     def check_label(self, label: int) -> None:
         """Raise `InputError` for a label that is not on the scale of the case."""

@@ -19,8 +19,8 @@ from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.core.text import log_line
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import Session, scales, suite_names
-from pytest_jrh.reports.topics import ShownCount, shown_counts
+from pytest_jrh.reports.session import Session, scales
+from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, columns_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped_by
@@ -37,7 +37,7 @@ class JsonReport(Report):
     def text(self, session: Session) -> str:
         panels = {panel.suite: panel_data(panel) for panel in session.panels}
         suites: dict[str, dict[str, Any]] = {}
-        for suite in suite_names(session):
+        for suite in session.suites:
             gate = session.decisions.get(suite)
             suites[suite] = {
                 "judges": {},
@@ -51,7 +51,7 @@ class JsonReport(Report):
             figures = {
                 **table_data(tabulate(results, scales(session.rubrics))),
                 "violations": violation_data(results, grounds) or None,
-                "shown": [_shown_data(count) for count in counts if count.turns],
+                "shown": [asdict(count) for count in counts if count.turns],
             }
             if probabilities := session.probabilities.get((suite, judge)):
                 data = probability_data(probabilities)
@@ -90,14 +90,6 @@ class JunitReport(Report):
             failure.text = "\n".join(sentences)
         tests.attrib |= {"tests": str(len(session.decisions)), "failures": str(failures)}
         return ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def _shown_data(count: ShownCount) -> dict[str, Any]:
-    data = asdict(count)
-    if not count.cut_by_server:
-        # What hardly any server does is no key of every report.
-        del data["cut_by_server"]
-    return data
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:

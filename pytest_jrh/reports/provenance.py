@@ -47,7 +47,6 @@ class SuiteOrigin:
     recorded: str = ""
     baseline: str = ""
     baseline_digest: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @frozen
@@ -59,10 +58,7 @@ class SessionOrigin:
     suites: tuple[SuiteOrigin, ...] = ()
     date: str = ""
     commit: str = ""
-
-
-NO_ORIGIN = SessionOrigin()
-"""That of a session of which nobody has looked where it comes from."""
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 _LONGEST = 500
@@ -82,7 +78,6 @@ def header_line(origin: SuiteOrigin) -> str:
 
 def origin_lines(origin: SessionOrigin) -> Iterator[str]:
     """All that is known, suite by suite, and last the run itself."""
-    versions: dict[str, str] = {}
     for suite in origin.suites:
         of = f" of {suite.suite}" if len(origin.suites) > 1 else ""
         for judge in suite.judges:
@@ -100,14 +95,13 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
             yield _line(f"recordings{of}: committed {suite.recorded}")
         if suite.baseline:
             yield _line(f"baseline{of}: {suite.baseline} ({suite.baseline_digest or 'new'})")
-        versions.update(suite.versions)
     run = [origin.date] if origin.date else []
     if origin.commit:
         run.append(f"commit {origin.commit}")
     if run:
         yield _line(f"run: {', '.join(run)}")
-    if versions:
-        numbers = [f"{name} {number}" for name, number in versions.items()]
+    if origin.versions:
+        numbers = [f"{name} {number}" for name, number in origin.versions.items()]
         yield _line(f"versions: {', '.join(numbers)}")
 
 

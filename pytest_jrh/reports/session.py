@@ -21,7 +21,7 @@ from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, o
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import NamedCase
-from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin, SuiteOrigin
+from pytest_jrh.reports.provenance import SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
@@ -111,9 +111,6 @@ def dollars_text(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
 
 
-_KEY_LENGTH = 12
-
-
 @frozen
 class Extent:
     """How many of a suite's cases have a result, and whether the session was interrupted."""
@@ -189,7 +186,7 @@ class Session:
     grounds: Mapping[str, Grounds] = field(default_factory=dict)
     earlier: Mapping[str, CaseResult] = field(default_factory=dict)
     prompt_changes: Sequence[PromptChange] = ()
-    origin: SessionOrigin = NO_ORIGIN
+    origin: SessionOrigin = field(default_factory=SessionOrigin)
     unreported: Sequence[CaseResult] = ()
     model_changes: Sequence[str] = ()
     tolerated: frozenset[str] = frozenset()
@@ -205,7 +202,8 @@ class Session:
     @cached_property
     def suites(self) -> list[str]:
         """The suites, those without a result among them."""
-        return [*dict.fromkeys([*self.decisions, *suite_names(self)])]
+        of_results = dict.fromkeys(result.suite for result in self.results)
+        return [*dict.fromkeys([*self.decisions, *of_results])]
 
     def prefix(self, suite: str) -> str:
         """What stands before a sentence about a suite: its name, where there are several."""
@@ -332,12 +330,6 @@ class Session:
         return not self.is_table or len({result.spec.rubric_id for result in self.results}) > 1
 
 
-def suite_names(session: Session) -> list[str]:
-    """The suites of a session, each once; where no case has a result, those that were to run."""
-    suites = dict.fromkeys(result.spec.suite for result in session.results)
-    return list(suites or session.extents)
-
-
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> RubricScales:
     """The scales of rubrics, by suite and rubric id."""
     return {key: rubric.scale for key, rubric in rubrics.items()}
@@ -345,7 +337,7 @@ def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> RubricScales:
 
 def case_key(case_id: str) -> str:
     """A short name of a case, the same in every session, as in `#case-0123456789ab`."""
-    return short_digest(case_id, _KEY_LENGTH)
+    return short_digest(case_id)
 
 
 def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
