@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
@@ -17,7 +16,7 @@ from pytest_jrh.people import (
 )
 from pytest_jrh.reports.blocks import Block, Cases, Line, Weight
 from pytest_jrh.reports.case_facts import label_basis, score_name
-from pytest_jrh.reports.session import Session, run_title
+from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate, grouped_by
 from pytest_jrh.stats.people import (
@@ -92,12 +91,7 @@ def wrong_labels(session: Session, suite: str) -> list[Block]:
     for result in wrong:
         basis = label_basis(session, result)
         label = score_name(session, result, result.label)
-        case = session.named(result.case_id, f"{label} by {basis.text}")
-        # What people say is more than what was done to the run.
-        title = run_title(result, with_judge=False)
-        if session.has_rubrics:
-            title += f", {one_line(result.rubric_id)}"
-        cases.append(replace(case, title=title))
+        cases.append(session.named(result.case_id, f"{label} by {basis.text}"))
     heading = f"{counted(len(wrong), 'wrong label')}, say people who did not see the answer."
     return [Cases(heading, tuple(cases), "bad", most=3)]
 

@@ -12,16 +12,12 @@ from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title, what_was_done
 from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
-# More than a person reads at once.
-_MOST_READ = 30
-
 
 def worst_results(session: Session) -> list[CaseResult]:
     """The cases that are judged wrong, in the order in which to read them: first those that were
     right before, or that nothing accepts; of these the ones whose label a person confirmed, and
     last those whose label people found wrong; then by how far off the verdict is, how many judges
-    are wrong, and how many repeats; of many cases those of the rubric with the most mistakes. Cases
-    of probes are left out.
+    are wrong, and how many repeats. Cases of probes are left out.
     """
     news: set[str] = set()
     flickered: set[str] = set()
@@ -33,11 +29,8 @@ def worst_results(session: Session) -> list[CaseResult]:
         if result.outcome == "disagree" and not result.spec.derived:
             wrong.append(result)
     judges = Counter(map(made_case_id, wrong))
-    mistakes: Counter[str] = Counter()
-    if len(judges) > _MOST_READ:
-        mistakes.update(result.rubric_id for result in wrong)
 
-    def order(result: CaseResult) -> tuple[bool, bool, int, int, int, int, int]:
+    def order(result: CaseResult) -> tuple[bool, bool, int, int, int, int]:
         distance = 1
         if result.score is not None and result.label is not None:
             distance = abs(result.score - result.label)
@@ -48,7 +41,6 @@ def worst_results(session: Session) -> list[CaseResult]:
             -distance,
             -judges[made_case_id(result)],
             result.all_scores.count(result.label or 0),
-            -mistakes[result.rubric_id],
         )
 
     return sorted(wrong, key=order)
