@@ -51,9 +51,8 @@ class Column:
     """One figure of a set of results, by its `key` in `Statistics.figures`.
 
     Of a `count` it is the number of verdicts; of `bounds` the interval alone is shown. `title`
-    heads it in tables, `short` in a terminal; one without a title is in the JSON report alone.
-    `meaning` explains it in a sentence or two. Where `ordered` is set, it is of scales of that
-    kind alone.
+    heads it in tables; one without a title is in the JSON report alone. `meaning` explains it in a
+    sentence or two. Where `ordered` is set, it is of scales of that kind alone.
     """
 
     key: str
@@ -61,13 +60,6 @@ class Column:
     title: str
     meaning: str
     ordered: bool | None = None
-    short: str = ""
-
-    @property
-    def heading(self) -> tuple[str, str]:
-        """The two lines of the title in a terminal."""
-        first_line, _, last_line = (self.short or self.title).rpartition(" ")
-        return first_line, last_line
 
     def suits(self, scale: Scale) -> bool:
         """Whether judges on a scale have such a figure."""
@@ -185,7 +177,6 @@ COLUMNS = (
         f"The share of the satisfied cases, in {_tests_in('false_positive_rate')}, that the judge "
         "called violations (`FPR` in the terminal).",
         ordered=False,
-        short="FPR",
     ),
     Column(
         "balanced_accuracy",
