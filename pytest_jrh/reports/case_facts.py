@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_jrh.core.cases import Case, Edit
-from pytest_jrh.core.diffs import Piece, differences
+from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts
 from pytest_jrh.core.runs import majority
@@ -17,6 +17,7 @@ from pytest_jrh.core.stages import STAGES, VERIFIER
 from pytest_jrh.core.text import capital, escape_commands, one_line, shortened, visible, wrapped
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.people import Grounds
+from pytest_jrh.reports.blocks import Diff
 from pytest_jrh.reports.session import Session
 
 WIDTH = 80
@@ -56,27 +57,19 @@ def label_reason(case: Case) -> str:
     return "\n".join(votes)
 
 
-class ShownEdit(NamedTuple):
-    """One edit: the turn (from 0) and what was done to a call there, and what changed."""
-
-    title: str
-    pieces: tuple[Piece, ...]
-
-
-def shown_edits(case: Case) -> Iterator[ShownEdit]:
-    """The edits of a stored case, each compared word by word."""
+def shown_edits(case: Case) -> Iterator[Diff]:
+    """The edits of a stored case, each compared word by word, under the turn (from 0) and what was
+    done to a call there.
+    """
     for edit in case.outcome.edits:
         title = f"turn {edit.message_index} ({edited_role(case, edit)})"
         if note := act_note(edit):
             title += f", {note}"
-        yield ShownEdit(title, differences(*compared_texts(edit)))
-
-
-def compared_texts(edit: Edit) -> tuple[str, str]:
-    """What an edit is shown by, before and after: the words of a turn, or calls with results."""
-    if edit.kind == "say":
-        return edit.original_content, edit.edited_content
-    return text_to_compare(edit.before), text_to_compare(edit.after)
+        # The words of a turn, or calls with their results.
+        before, after = edit.original_content, edit.edited_content
+        if edit.kind != "say":
+            before, after = text_to_compare(edit.before), text_to_compare(edit.after)
+        yield Diff(differences(before, after), title)
 
 
 def edited_role(case: Case, edit: Edit) -> str:
