@@ -341,7 +341,7 @@ class Reporter:
         notices = [*self._notices(display), *self._problems]
         if not (self._concluded or notices or self._pruned_lines):
             return
-        lines = ending_lines(self._concluded, display, notices=notices, unused=self._pruned_lines)
+        lines = ending_lines(self._concluded, display, first=self._pruned_lines, notices=notices)
         terminal.write_sep("=", "judge reliability")
         for styled in lines:
             terminal.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))

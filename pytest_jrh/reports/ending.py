@@ -16,7 +16,7 @@ from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import absolute, encoded, relative_path
+from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.skips import MADE, UNSCORED
@@ -95,14 +95,13 @@ class EndSettings:
 
 @frozen
 class Concluded:
-    """What a session came to. `written` are the reports, `folders` those of the suites' own files,
-    `updates` and `problems` sentences for the user.
+    """What a session came to. `written` are the reports, `updates` and `problems` sentences for the
+    user.
     """
 
     session: Session
     passed: bool
     written: Sequence[Path] = ()
-    folders: Sequence[Path] = ()
     updates: Sequence[str] = ()
     problems: Sequence[str] = ()
 
@@ -154,8 +153,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     if is_unwritten:
         problems.append(_UNWRITTEN)
     passed = session.passed and is_judged and not refused and not is_unwritten
-    folders = [*dict.fromkeys(run.suite.results_dir for run in runs)]
-    return Concluded(session, passed, written, folders, updates, problems)
+    return Concluded(session, passed, written, updates, problems)
 
 
 def _session(
@@ -164,7 +162,7 @@ def _session(
     """All that reports are made of, decided about; `base_branch` is the baseline there, if it could
     be read.
     """
-    baseline, folder = settings.baseline, settings.session.folder or Path()
+    baseline = settings.baseline
     results: list[CaseResult] = []
     decisions = {}
     nodes: dict[str, str] = {}
@@ -189,8 +187,7 @@ def _session(
         nodes.update(run.nodes)
         commands.update(run.commands)
         for rubric in run.suite.rubrics:
-            file = str(absolute(folder / rubric.file))
-            rubrics[run.name, rubric.id] = replace(rubric, file=file)
+            rubrics[run.name, rubric.id] = rubric
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
         total = len(run.cases.specs)
@@ -513,11 +510,9 @@ def ending_lines(
     *,
     first: Iterable[str] = (),
     notices: Iterable[str],
-    unused: Iterable[str] = (),
 ) -> list[Styled]:
     """What is printed of a session, a merge or a table: `first` lines, updates of the baseline,
-    where the results are, notices, what is `unused` of the recordings, and the lines of reports, of
-    which the answer is the last.
+    notices, and the lines of reports, of which the answer is the last.
 
     None is a session in which no case has ended. Whatever names are in a line, and wherever it was
     wrapped, GitHub's runner takes none for a command but those of annotations.
@@ -530,11 +525,7 @@ def ending_lines(
             for line in report.lines(concluded.session, display):
                 answer.append(line if report.is_for_runner else _plain(line))
         lines += map(Styled, concluded.updates)
-        if display.verbosity > 0 and concluded.folders:
-            folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
-            lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]
-    lines += map(Styled, unused)
     if lines and answer and answer[0].text:
         # It parts the answer from what stands above it.
         lines.append(Styled(""))

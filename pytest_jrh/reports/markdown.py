@@ -68,8 +68,8 @@ _WHOLE = 1_200
 _CONTEXT = 40
 
 
-def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
-    """The report in fewer than `limit` bytes of UTF-8, cut at the end of its fold; empty without a
+def markdown_report(session: Session) -> str:
+    """The report in fewer than `LIMIT` bytes of UTF-8, cut at the end of its fold; empty without a
     suite.
     """
     if not session.results and not session.extents:
@@ -101,7 +101,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         )
     text = "".join(f"{part}\n" for part in open_parts)
     opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
-    room = limit - _RESERVED - _size(text + opening + closing)
+    room = LIMIT - _RESERVED - _size(text + opening + closing)
     fold_parts = []
     left_out = 0
     for part in markdown_parts([*folded, *summary.details]):

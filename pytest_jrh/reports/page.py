@@ -24,7 +24,7 @@ from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
-from pytest_jrh.core.files import encoded, relative_path, replacing
+from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
@@ -268,11 +268,9 @@ class SessionCases:
             for result in contradicting:
                 self._contradicting.add(result.case_id)
         groups = by_made_case(session.results)
-        read_first = list(by_made_case(worst_results(session)))
-        in_order = dict.fromkeys(read_first)
-        in_order |= dict.fromkeys(
-            sorted(groups, key=lambda made_id: self._urgency(groups[made_id]))
-        )
+        read_first = by_made_case(worst_results(session))
+        read_next = sorted(groups, key=lambda made_id: self._urgency(groups[made_id]))
+        in_order = dict.fromkeys([*read_first, *read_next])
         self.groups = {made_id: groups[made_id] for made_id in in_order}
 
     def _urgency(self, results: Sequence[CaseResult]) -> int:
@@ -298,7 +296,7 @@ class SessionCases:
             rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
             position = ""
             if rubric.file:
-                file = Path(rubric.file)
+                file = absolute(Path(rubric.file))
                 if session.folder is not None:
                     file = relative_path(file, session.folder)
                 position = f"{file}:{rubric.line}"
@@ -519,7 +517,6 @@ def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
 
 def _made_turn(case: Case, pair: TurnPair) -> JsonValues:
     before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
-    # In a record that somebody has changed the transcripts may differ in length.
     index = pair.new if pair.new is not None else pair.old or 0
     turn = _turn(after or before, index)
     # Those that made what stands at this position of the made transcript.
@@ -549,7 +546,7 @@ def _words_and_calls(message: Message) -> tuple[str, str]:
 
 
 def _message(messages: Sequence[Message], index: int | None) -> Message:
-    return messages[index] if index is not None and index < len(messages) else {}
+    return {} if index is None else messages[index]
 
 
 def _why(case: Case, position: int | None, edits: Iterable[Edit]) -> Iterator[list[str]]:

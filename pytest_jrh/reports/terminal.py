@@ -384,9 +384,12 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     cases = []
     for case in islice(worst_cases(session), _MOST_NAMED):
         cases.append(one_line(f"{case.name}: {case.done} ({case.mistake}): {case.reason}"))
-    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = _message("\n".join(cases))
-    yield f"::{kind} {written}::{message}"
+    written = []
+    for name, value in properties.items():
+        text = _escaped(one_line(value)).replace(":", "%3A").replace(",", "%2C")
+        written.append(f"{name}={text}")
+    message = _escaped("\n".join(cases))
+    yield f"::{kind} {','.join(written)}::{message}"
 
 
 def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
@@ -403,9 +406,5 @@ def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
     return {}
 
 
-def _message(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(one_line(text)).replace(":", "%3A").replace(",", "%2C")

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import HumanReview
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, SKIPS
@@ -202,9 +201,6 @@ def majority_sentence(panel: Panel) -> str:
     return f"{text}, none in {undecided:,}" if undecided else text
 
 
-_DECISIONS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
-
-
 def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
     """One result of each case, however many judges it had."""
     by_case = {made_case_id(result): result for result in results if not result.spec.derived}
@@ -269,8 +265,8 @@ def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) 
 def review_blocks(session: Session) -> Iterator[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
     reviewed = _made_once(result for result in session.results if result.extra.review)
-    counts = Counter(result.extra.review for result in reviewed)
-    if decided := ", ".join(f"{counts[word]:,} {word}" for word in _DECISIONS if counts[word]):
+    counts = Counter(result.extra.review for result in reviewed if result.extra.review != "void")
+    if decided := ", ".join(f"{counts[word]:,} {word}" for word in sorted(counts)):
         yield Sentence(f"Reviewed by people: {decided}.")
     void = [result for result in reviewed if result.extra.review == "void"]
     if void:
