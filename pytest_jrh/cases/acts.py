@@ -31,6 +31,7 @@ from pytest_jrh.core.transcript import (
     message_text,
     render_tool_calls,
     replace_text,
+    texts_of,
 )
 
 _DEEPEST = 12
@@ -329,18 +330,9 @@ def search_text(message: Message) -> tuple[str, ...]:
     """All that a message says, in parts, with JSON undone: words, reasoning, arguments, a result,
     and what a provider's own tools took and gave.
     """
-    content = message.get("content")
     leaves: list[str] = []
-    if isinstance(content, str):
-        leaves += leaf_texts(result_value(content))
-    else:
-        for block in content or ():
-            for name in ("text", "reasoning", "summary", "arguments", "result"):
-                if isinstance(block.get(name), str):
-                    leaves += leaf_texts(result_value(block[name]))
-    error = message.get("error")
-    if isinstance(error, dict):
-        leaves += leaf_texts(error.get("message"))
+    for text in texts_of(message, ("text", "reasoning", "summary", "arguments", "result")):
+        leaves += leaf_texts(text)
     for call in message.get("tool_calls") or ():
         leaves += leaf_texts(call.get("arguments"))
     return tuple(leaves)

@@ -52,6 +52,17 @@ def message_text(message: Message) -> str:
     )
 
 
+def texts_of(message: Message, of_blocks: Sequence[str]) -> list[str]:
+    """The texts of a turn, each as it is: of its blocks those under these keys, and its error."""
+    content, error = message.get("content"), message.get("error")
+    texts: list[object] = [content]
+    for block in content if isinstance(content, list) else ():
+        texts += [block.get(key) for key in of_blocks]
+    if isinstance(error, Mapping):
+        texts.append(error.get("message"))
+    return [text for text in texts if isinstance(text, str) and text.strip()]
+
+
 def is_role(text: str) -> bool:
     """Whether a text can be a role: one of `ROLES`, or the plain word of another framework."""
     return text in ROLES or _ROLE.fullmatch(text) is not None

@@ -17,7 +17,7 @@ from pytest_jrh.core.diffs import edited_turns, shared_ends
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.runs import Message
-from pytest_jrh.core.transcript import media_in, message_text, render_transcript
+from pytest_jrh.core.transcript import media_in, message_text, render_transcript, texts_of
 from pytest_jrh.recording.exchanges import HttpRequest
 
 # Words that tell what was changed from the same elsewhere.
@@ -28,6 +28,8 @@ _SURE_PIECE = 25
 _SURE_ARGUMENT = 4
 # Characters of the beginning of a transcript that is cut: fewer may stand in a prompt by chance.
 _SURE_CUT = 200
+# Of a block: the agent's reasoning and its calls are no text of a turn.
+_SHOWN = ("text", "arguments", "result")
 # Characters that are searched.
 _MOST_SENT = 1_000_000
 # An image or an archive, or the tokens of a text as numbers: no digest or key is that long.
@@ -146,7 +148,7 @@ def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
     """
     turns: dict[int, Sequence[Message]] = {}
     for index, message in enumerate(messages):
-        holds = _texts(message) or message.get("tool_calls") or media_in([message])
+        holds = texts_of(message, _SHOWN) or message.get("tool_calls") or media_in([message])
         if holds and message.get("role") != "system":
             turns[index] = ()
     return turns
@@ -167,17 +169,6 @@ def _edited_turns(case: Case) -> dict[int, Sequence[Message]]:
             for index in {gap - 1, gap}.intersection(range(len(case.messages))):
                 turns.setdefault(index, ())
     return dict(sorted(turns.items()))
-
-
-def _texts(message: Message) -> list[str]:
-    """The texts of a turn, without its calls and the agent's reasoning."""
-    content, error = message.get("content"), message.get("error")
-    texts: list[object] = [content]
-    for block in content if isinstance(content, list) else ():
-        texts += [block.get(key) for key in ("text", "arguments", "result")]
-    if isinstance(error, Mapping):
-        texts.append(error.get("message"))
-    return [text for text in texts if isinstance(text, str) and text.strip()]
 
 
 def _words(text: str) -> _Words:
@@ -209,7 +200,7 @@ class _Search:
 
     def _parts(self, message: Message) -> list[_Words]:
         """The words of each text of a turn, and of each argument of its calls."""
-        parts = [_words(self._as_sent(text)) for text in _texts(message)]
+        parts = [_words(self._as_sent(text)) for text in texts_of(message, _SHOWN)]
         for call in message.get("tool_calls") or ():
             arguments = call.get("arguments") or call.get("function")
             if not isinstance(arguments, Mapping):
