@@ -111,6 +111,7 @@ class SuiteSession:
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config = config
         self.options = options
+        self.is_worker = hasattr(config, "workerinput")
         self.redactor = Redactor(secrets_of(os.environ))
         folder = config.invocation_params.dir
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
@@ -131,11 +132,6 @@ class SuiteSession:
         self.workers_notices: list[str] = []
         self.refusal = ""
         self._parent = os.getppid()
-
-    @property
-    def is_worker(self) -> bool:
-        """Whether this process is an xdist worker."""
-        return hasattr(self.config, "workerinput")
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -346,6 +342,7 @@ class Reviewing:
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
+        self._is_distributed = session.config.getoption("dist", "no") != "no"
         self._on_page: frozenset[str] = frozenset()
         self._labels: LabelBoard | None = None
         self._server: ReviewServer | None = None
@@ -459,10 +456,6 @@ class Reviewing:
         if not ready.suite.config.rand.review or ready.suite.frozen is not None:
             return False
         return self._session.suites.modes(ready.suite)[0] != "none"
-
-    @property
-    def _is_distributed(self) -> bool:
-        return bool(self._session.config.getoption("dist", "no") != "no")
 
     def _refusal(self) -> str | None:
         if self._is_distributed:

@@ -113,8 +113,14 @@ class Tape:
         self.needs = needs
         self.asked: set[str] = set()
         self._folder = folder
+        self._locks = folder / ".locks"
+        path_digest = digest(path.relative_to(folder).as_posix())
+        self._lock_file = self._locks / f"{path_digest[:32]}.lock"
+        # Says which session has recorded the cassette anew, for the others of its cases that ask
+        # for it.
+        self._mark = self._lock_file.with_suffix(".session")
         self.spending: dict[str, Spending] = {}
-        self.name = f"{path.stem.rpartition('.')[2]} {self._digest[:12]}"
+        self.name = f"{path.stem.rpartition('.')[2]} {path_digest[:12]}"
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
         self._mode = mode
@@ -130,10 +136,6 @@ class Tape:
         self._resources = contextlib.AsyncExitStack()
         self._locking = asyncio.Lock()
         self._locked = False
-
-    @property
-    def _locks(self) -> Path:
-        return self._folder / ".locks"
 
     @property
     def _starts_anew(self) -> bool:
@@ -428,25 +430,10 @@ class Tape:
             self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
 
-    @property
-    def _mark(self) -> Path:
-        """The file that says which session has recorded the cassette anew, for the others of its
-        cases that ask for it.
-        """
-        return self._lock_file.with_suffix(".session")
-
     def _is_marked(self) -> bool:
         """Whether it was this session."""
         mark = self._mark
         return mark.exists() and mark.read_text(encoding="utf-8") == self.recording.session
-
-    @property
-    def _lock_file(self) -> Path:
-        return self._locks / f"{self._digest[:32]}.lock"
-
-    @property
-    def _digest(self) -> str:
-        return digest(self.path.relative_to(self._folder).as_posix())
 
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
