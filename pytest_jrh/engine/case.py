@@ -30,9 +30,7 @@ from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdic
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.transcript import (
-    assistant_indices,
-)
+from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
 from pytest_jrh.engine.suite import ReadySuite

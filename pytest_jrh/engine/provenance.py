@@ -21,12 +21,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.reports.provenance import (
-    BUILT_IN,
-    JudgeOrigin,
-    SessionOrigin,
-    SuiteOrigin,
-)
+from pytest_jrh.reports.provenance import BUILT_IN, JudgeOrigin, SessionOrigin, SuiteOrigin
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import BaselineFile, judge_lines, with_calls
 

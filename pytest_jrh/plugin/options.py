@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.config.options import (
-    ALONE,
-    NUMBERS,
-    OPTIONS,
-    Options,
-    mistakes,
-)
+from pytest_jrh.config.options import ALONE, NUMBERS, OPTIONS, Options, mistakes
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:

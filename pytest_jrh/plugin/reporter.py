@@ -20,13 +20,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.plugin.collect import (
-    DECISION,
-    CaseItem,
-    DecisionItem,
-    SuiteFile,
-    run_decisions,
-)
+from pytest_jrh.plugin.collect import DECISION, CaseItem, DecisionItem, SuiteFile, run_decisions
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
@@ -62,6 +56,7 @@ class Reporter:
         self._config = session.config
         self._folder = session.config.invocation_params.dir
         self._options = session.options
+        self._is_plan = session.options.plan or bool(session.config.option.collectonly)
         self._suites = session.suites
         self._started = time.monotonic()
         self._ledger = LedgerWriter()
@@ -169,10 +164,6 @@ class Reporter:
             return (yield)
         finally:
             self._print_section(terminalreporter)
-
-    @property
-    def _is_plan(self) -> bool:
-        return self._options.plan or bool(self._config.option.collectonly)
 
     @property
     def _last_failed(self) -> Any:
@@ -338,24 +329,18 @@ class Reporter:
         display = Display(
             folder=self._folder, width=terminal._tw.fullwidth, verbosity=terminal.verbosity
         )
-        notices = [*self._notices(display), *self._problems]
+        notices = []
+        for notice in self._session.notices if display.verbosity >= 0 else ():
+            # The reports say it where it belongs.
+            if not is_snapshot_change(notice):
+                notices.append(notice)
+        notices += self._problems
         if not (self._concluded or notices or self._pruned_lines):
             return
         lines = ending_lines(self._concluded, display, first=self._pruned_lines, notices=notices)
         terminal.write_sep("=", "judge reliability")
         for styled in lines:
             terminal.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
-
-    def _notices(self, display: Display) -> list[str]:
-        """What is to be known of the session beside what went wrong; nothing with `-q`."""
-        if display.verbosity < 0:
-            return []
-        notices = []
-        for notice in self._session.notices:
-            # The reports say it where it belongs.
-            if not is_snapshot_change(notice):
-                notices.append(notice)
-        return notices
 
 
 def _unused_of(ready: ReadySuite) -> list[Path]:

@@ -20,14 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    StrictBool,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.calls import Usage

@@ -8,13 +8,7 @@ from itertools import chain
 from random import Random
 from typing import Any
 
-from pytest_jrh.cases.probes.probe import (
-    Base,
-    Derived,
-    Probe,
-    Variant,
-    shipped,
-)
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import render_transcript
