@@ -35,7 +35,6 @@ from pytest_jrh.engine.case import Attempt, Calls
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import price_for
 from pytest_jrh.recording.tapes import Tape
-from pytest_jrh.reports.grounds import shared_model_sentence
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5
@@ -180,11 +179,7 @@ def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) ->
     """What a session of these surveyed cases would ask."""
     modes = {ready.suite.name: suites.modes(ready.suite) for ready in suites}
     runs_code = any(judge.runs_code for ready in suites for judge in ready.judges.values())
-    lines = plan_lines(list(surveys), modes, runs_code=runs_code, width=width)
-    sentences: dict[str, None] = {}
-    for ready in suites:
-        sentences.update(dict.fromkeys(map(shared_model_sentence, ready.grounds.shared_models)))
-    return [*lines, *all_wrapped(sentences, width)]
+    return plan_lines(list(surveys), modes, runs_code=runs_code, width=width)
 
 
 def plan_lines(
@@ -220,10 +215,10 @@ def plan_lines(
         stages = [f"{_whole(calls)} {stage}" for stage, calls in _by_stage(of_suite).items()]
         by_stage = f" ({', '.join(stages)})" if stages else ""
         sentences.append(f"suite {suite}, recording {mode}: {_asked(of_suite)}{by_stage}")
-    sentences.append("")
-    if asks and runs_code:
-        sentences.append(_RUNS_CODE)
     if asks:
+        sentences.append("")
+        if runs_code:
+            sentences.append(_RUNS_CODE)
         sentences.append(_ESTIMATED)
     return all_wrapped(sentences, width)
 
