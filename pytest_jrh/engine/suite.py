@@ -401,9 +401,6 @@ class LoadedSuites:
     def __iter__(self) -> Iterator[ReadySuite]:
         return iter(self._ready.values())
 
-    def __len__(self) -> int:
-        return len(self._ready)
-
     def load(self, path: Path) -> ReadySuite:
         """The suite of a config file, loaded once; raises `InputError` with every problem."""
         path = absolute(path)

@@ -154,7 +154,7 @@ class _SuiteHooks(SuiteSession):
         self.reviewing.open(specs)
         with captured(self.config):
             self.start(specs)
-        self.reviewing.wait(self.progress_line, lambda: self.engine_refusal is not None)
+        self.reviewing.wait()
         return None
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this

@@ -229,7 +229,7 @@ class SuiteSession:
             self.engine.stop()
         self.reviewing.close()
         self.handover.close()
-        if not self.is_worker and len(self.suites):
+        if not self.is_worker and any(self.suites):
             for path in self._locks.glob(f"*-{self._token}*"):
                 path.unlink(missing_ok=True)
 
@@ -245,7 +245,7 @@ class SuiteSession:
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
-                on_case=self._keep if not options.plan else lambda _case: None,
+                on_case=self._keep,
                 record_mode=options.record_mode,
                 judge_record_mode=options.judge_record_mode,
                 complete=self._supplied_client(),
@@ -286,7 +286,8 @@ class SuiteSession:
         return Ledger(path, calls=options.max_calls, cost=options.max_cost)
 
     def _keep(self, case: Case) -> None:
-        self.handover.keep(case, self.suites.named(case.spec.suite).suite)
+        if not self.options.plan:
+            self.handover.keep(case, self.suites.named(case.spec.suite).suite)
 
     def _is_orphan(self) -> bool:
         """Whether the process that started this one, an xdist controller, is gone."""
@@ -425,14 +426,14 @@ class Reviewing:
         page = self._labels or board
         return ReviewDesk(board, page, frozenset(obeying), self._on_page)
 
-    def wait(self, line: ProgressLine | None, is_refused: Callable[[], bool]) -> None:
+    def wait(self) -> None:
         """Wait for the page's end before the first item, so that people's time counts for none."""
         if self._server is None or self.desk is None:
             return
-        board = self.desk.page
+        board, line = self.desk.page, self._session.progress_line
         try:
             while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
-                if board.progress().is_empty or is_refused():
+                if board.progress().is_empty or self._session.engine_refusal is not None:
                     return
                 if line is not None:
                     line.say(board.line())
