@@ -520,13 +520,8 @@ def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[s
 def _with_text(message: Mapping[str, Any], text: str, *, first: bool = False) -> dict[str, Any]:
     """A message with a text after what it says, or before it."""
     content = message["content"]
-    parts: list[Any] = [
-        content,
-        text if isinstance(content, str) else [{"type": "text", "text": text}],
-    ]
-    if first:
-        parts.reverse()
-    return {**message, "content": parts[0] + parts[1]}
+    part: Any = text if isinstance(content, str) else [{"type": "text", "text": text}]
+    return {**message, "content": part + content if first else content + part}
 
 
 def server_of(request: CallRequest) -> Server:
