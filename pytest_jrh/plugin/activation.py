@@ -28,6 +28,7 @@ from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.foreign_code import printing_kept
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import counted
 from pytest_jrh.engine.planning import session_plan
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
@@ -124,10 +125,11 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
 
 
 def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pytest.UsageError:
-    count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
     lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
     # What a module raised while it was imported is among them.
-    return pytest.UsageError(redactor.of_code(f"{role} cannot be used, {count}:\n{lines}"))
+    return pytest.UsageError(
+        redactor.of_code(f"{role} cannot be used, {counted(len(problems), 'problem')}:\n{lines}")
+    )
 
 
 class _SuiteHooks(SuiteSession):

@@ -63,7 +63,7 @@ def test_a_mistake_in_a_named_suite_is_a_usage_error(
     result = pytester.runpytest_inprocess(recorded.scale.option, *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: the suite cannot be used, a problem:", "*rubrics.yml:*score*"]
+        ["ERROR: the suite cannot be used, 1 problem:", "*rubrics.yml:*score*"]
     )
     for stream in (result.stdout, result.stderr):
         stream.no_fnmatch_line("*Traceback*")
