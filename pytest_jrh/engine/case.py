@@ -513,14 +513,14 @@ class Calls:
             attempt.judging = tape
         return tape
 
-    def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
+    def judging(self, tape: Tape, judge: SuiteJudge, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
         return TapedCalls(
             tape,
             repeat,
             self._threads,
             self._code_places,
-            lambda: self._kept(tape, ready.judges[judge]),
+            lambda: self._kept(tape, judge),
         )
 
     def _kept(self, tape: Tape, judge: SuiteJudge) -> KeptRequests:

@@ -300,7 +300,7 @@ class CaseRunner:
         assert case is not None
         judge = ready.judges[spec.judge]
         for repeat in range(1, judge.settings.repeats + 1):
-            calls = self.calls.judging(tape, ready, spec.judge, repeat)
+            calls = self.calls.judging(tape, judge, repeat)
             verdict = await renewing(tape, self._settings, partial(judge, case, calls))
             if not judge.models:
                 # What came from no tape: those take secrets out on its way in.
