@@ -349,7 +349,7 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         pending += ast.iter_child_nodes(node)
         names: list[str] = []

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
@@ -57,6 +57,10 @@ class Judged(NamedTuple):
     verdict: Verdict
 
 
+Work: TypeAlias = Callable[[], Awaitable[Judged]]
+"""Runs a judge's own code on a case."""
+
+
 @frozen
 class KeptRequests:
     """Keeps the requests of a judge's own code on the tape of its case.
@@ -71,7 +75,7 @@ class KeptRequests:
     admit: Callable[[], Halt | None]
     paced: Callable[[], Awaitable[Callable[[], object]]]
 
-    async def verdict(self, code: OwnCode, work: Callable[[], Awaitable[Judged]]) -> Verdict:
+    async def verdict(self, code: OwnCode, work: Work) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
 
         Raises `Unscored` for what work raises, and for what the recording has not and must have.
@@ -90,14 +94,12 @@ class KeptRequests:
             # Where the code does not run, the verdict of another judge or case is none.
             answer = None
         tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer))
-        if tape.recording.planning:
-            # A plan runs nobody's code.
-            if answer is None:
-                raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
-            return self._replayed(code, answer)
-        if code.from_head and answer is not None:
+        if answer is not None and (code.from_head or tape.recording.planning):
             self._note_sent_before(code)
             return self._replayed(code, answer)
+        if tape.recording.planning:
+            # A plan runs nobody's code.
+            raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
         if code.from_head and not live:
             raise self._without_verdict(code, entry)
         return await self._run(code, work, live=live)
@@ -138,9 +140,7 @@ class KeptRequests:
         cause = f"{code.who} answers from its recorded verdict, {why}"
         return self.tape.missing(JUDGE.name, cause, changes)
 
-    async def _run(
-        self, code: OwnCode, work: Callable[[], Awaitable[Judged]], *, live: bool
-    ) -> Verdict:
+    async def _run(self, code: OwnCode, work: Work, *, live: bool) -> Verdict:
         """Run the code: its requests are answered from its entry, and if `live` the others sent."""
         tape = self.tape
         entry = tape.recorded(code.fingerprint, interactions=True)
@@ -156,10 +156,7 @@ class KeptRequests:
             judged = await self._judged(work, exchanges)
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
-                is_same = entry is not None and entry.asked == code.asked
-                raise self._halted(
-                    code.who, exchanges.halt, recorded, error, is_same=is_same
-                ) from error
+                raise self._halted(code, entry, exchanges.halt, error) from error
             if isinstance(error, Unscored) and UNSCORED[error.outcome].final and not error.asked:
                 error.asked = (code.fingerprint,)
             raise
@@ -210,7 +207,7 @@ class KeptRequests:
         )
         return exchanges
 
-    async def _judged(self, work: Callable[[], Awaitable[Judged]], exchanges: Exchanges) -> Judged:
+    async def _judged(self, work: Work, exchanges: Exchanges) -> Judged:
         """What work comes to, as a replay gives it."""
         redactor = self.tape.recording.redactor
         with self.http.judging(exchanges):
@@ -261,9 +258,7 @@ class KeptRequests:
             )
         )
 
-    async def _look_again(
-        self, code: OwnCode, exchanges: Exchanges, work: Callable[[], Awaitable[Judged]]
-    ) -> None:
+    async def _look_again(self, code: OwnCode, exchanges: Exchanges, work: Work) -> None:
         """Say whether code that has just been recorded asks something else when it runs again: then
         the other cases would be paid for, and not replay. Nothing is sent.
         """
@@ -287,17 +282,10 @@ class KeptRequests:
         )
 
     def _halted(
-        self,
-        asker: str,
-        halt: Halt,
-        recorded: Sequence[Mapping[str, Any]],
-        error: BaseException,
-        *,
-        is_same: bool,
+        self, code: OwnCode, entry: RecordedCall | None, halt: Halt, error: BaseException
     ) -> Unscored:
-        """The outcome of a case whose judge was halted; `recorded` were there to answer it, of code
-        and a case that are the same, if `is_same`.
-        """
+        """The outcome of a case whose judge was halted; `entry` was there to answer it."""
+        asker = code.who
         if halt.trouble is not None:
             return halt.trouble
         if halt.why == "room":
@@ -320,10 +308,11 @@ class KeptRequests:
             )
         assert halt.request is not None
         cause = f"{asker} sent {halt.what}, which is not recorded"
-        if not recorded:
+        if entry is None or not entry.exchanges:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
-        changes = change_lines(changes_from(list(map(HttpRequest.of, recorded)), halt.request))
-        if not is_same:
+        recorded = list(map(HttpRequest.of, entry.exchanges))
+        changes = change_lines(changes_from(recorded, halt.request))
+        if entry.asked != code.asked:
             cause = f"{cause}; the nearest recorded request differs."
             return self.tape.missing(JUDGE.name, cause, changes)
         return Unscored(

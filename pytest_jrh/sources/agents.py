@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pytest_jrh.core.documents import (
     DamagedError,
@@ -279,18 +279,6 @@ def is_claude_code(head: Head) -> bool:
     return False
 
 
-class _Message(NamedTuple):
-    """A message, with the line that it stands in."""
-
-    line: Json
-    message: Json
-
-    @property
-    def is_of_subagent(self) -> bool:
-        """Whether a subagent said it, or was told it."""
-        return self.line.get("isSidechain") is True or bool(self.line.get("parent_tool_use_id"))
-
-
 def claude_code(lines: Sequence[Json]) -> Conversation:
     """Read a session of Claude Code, or of one of its subagents.
 
@@ -298,7 +286,10 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     were edited and of answers that were asked for again: the agent did what it did before. Raises
     DamagedError with the index of the line, and the path in it.
     """
-    messages: list[_Message] = []
+    # Messages, each with the line that it stands in.
+    of_agent: list[tuple[Json, Json]] = []
+    of_subagents: list[tuple[Json, Json]] = []
+    of_program = 0
     unknown: dict[str, None] = {}
     by_uuid: dict[Any, Json] = {}
     for index, line in enumerate(lines):
@@ -308,15 +299,16 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
             if message is None or (uuid and by_uuid.get(uuid) == message):
                 continue
             by_uuid[uuid] = message
-            messages.append(_Message(line, message))
-    of_model = [entry for entry in messages if entry.message.get("model") != _NO_MODEL]
-    of_agent = [entry for entry in of_model if not entry.is_of_subagent]
-    # The file of a subagent holds nothing else.
-    chosen = of_agent or of_model
+            if message.get("model") == _NO_MODEL:
+                of_program += 1
+            elif line.get("isSidechain") is True or line.get("parent_tool_use_id"):
+                of_subagents.append((line, message))
+            else:
+                of_agent.append((line, message))
     notices = []
-    if of_subagents := len(of_model) - len(chosen):
-        notices.append(f"{counted(of_subagents, 'line')} of subagents left out")
-    if of_program := len(messages) - len(of_model):
+    if of_agent and of_subagents:
+        notices.append(f"{counted(len(of_subagents), 'line')} of subagents left out")
+    if of_program:
         notices.append(
             f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
             "such as errors of the API"
@@ -324,6 +316,8 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     _note_unknown(unknown, notices)
     metadata: dict[str, str] = {}
     session_id = run_id = None
+    # The file of a subagent holds nothing else.
+    chosen = of_agent or of_subagents
     for line, message in chosen:
         metadata |= texts_in(line, _CLAUDE_METADATA) | texts_in(message, ("model",))
         ids = texts_in(line, ("sessionId", "session_id", "agentId"))
@@ -332,7 +326,7 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
         if not of_agent and ids.get("agentId"):
             run_id = f"agent-{ids['agentId']}"
     return Conversation(
-        messages=_joined_turns(chosen),
+        messages=_joined_turns(message for _, message in chosen),
         id=run_id,
         cluster=session_id,
         metadata=metadata,
@@ -364,11 +358,11 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
     return None
 
 
-def _joined_turns(messages: Sequence[_Message]) -> list[Json]:
+def _joined_turns(messages: Iterable[Json]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
     turns: list[Json] = []
     parts_by_id: dict[str, Json] = {}
-    for _, message in messages:
+    for message in messages:
         content, message_id = message["content"], message.get("id")
         if not isinstance(message_id, str):
             turns.append({"role": message["role"], "content": content})

@@ -294,6 +294,8 @@ def _said(turn: Any) -> Any:
 def _keys(value: Any) -> str:
     if not isinstance(value, dict):
         return f"it is {shown(value)}"
+    if not value:
+        return "it has no keys"
     return f"its keys are {listed(value, 12)}"
 
 
