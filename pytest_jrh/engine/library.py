@@ -220,7 +220,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
                 name,
                 mode=suite.mode,
                 objective=test.objective,
-                prompt_path=Path(model.prompt_path) if model.prompt_path else None,
+                prompt_path=model.prompt_path,
                 override=override_path(suite.custom_prompts_dir, test.name, name),
                 edits=edits,
             )

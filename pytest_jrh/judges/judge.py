@@ -469,9 +469,7 @@ class PromptJudge(SuiteJudge):
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge:
     path = settings.stage.prompt_path
-    template = load_template(
-        JUDGE.name, mode=mode, objective="fail", prompt_path=Path(path) if path else None
-    )
+    template = load_template(JUDGE.name, mode=mode, objective="fail", prompt_path=path)
     return PromptJudge(settings, template, instruction)
 
 

@@ -390,7 +390,7 @@ def load_template(
     *,
     mode: Mode,
     objective: Objective,
-    prompt_path: Path | None = None,
+    prompt_path: str | None = None,
     override: Path | None = None,
     edits: EditsOf = "text",
 ) -> Template:
@@ -401,9 +401,9 @@ def load_template(
     """
     spec = STAGES[stage]
     if override is not None and override.is_file():
-        prompt_path = override
-    if prompt_path is not None:
-        return parse_prompt(read_text(prompt_path, str(prompt_path)), str(prompt_path), stage=stage)
+        prompt_path = str(override)
+    if prompt_path:
+        return parse_prompt(read_text(Path(prompt_path), prompt_path), prompt_path, stage=stage)
     name = built_in_name(stage, mode=mode, objective=objective, edits=edits)
     return built_in(name, allowed=spec.variables, required=spec.required)
 

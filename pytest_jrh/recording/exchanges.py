@@ -347,14 +347,17 @@ class Change(NamedTuple):
         return lines
 
 
-def changes_from(recorded: Sequence[HttpRequest], request: HttpRequest) -> list[Change] | None:
-    """What differs from the recorded request to the same address that is most like it; None
-    where there is no such request.
+def changes_from(
+    recorded: Sequence[Mapping[str, Any]], request: HttpRequest
+) -> list[Change] | None:
+    """What differs from the request to the same address in the recorded exchanges that is most like
+    it; None where there is no such request.
     """
     parts = request.parts
     nearest: dict[str, str] | None = None
     most_in_common = -1
-    for candidate in recorded:
+    for interaction in recorded:
+        candidate = HttpRequest.of(interaction)
         if _address(candidate) == _address(request):
             in_common = len(candidate.parts.items() & parts.items())
             if in_common > most_in_common:

@@ -273,7 +273,7 @@ class KeptRequests:
             await work()
         if replay.halt is None or replay.halt.request is None:
             return
-        changes = changes_from(list(map(HttpRequest.of, recorded)), replay.halt.request)
+        changes = changes_from(recorded, replay.halt.request)
         differs = ", ".join(change.place for change in changes or ()) or replay.halt.what
         tape.recording.tell(
             f"{code.who} asks something else each time it runs ({differs}), so its "
@@ -310,8 +310,7 @@ class KeptRequests:
         cause = f"{asker} sent {halt.what}, which is not recorded"
         if entry is None or not entry.exchanges:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
-        recorded = list(map(HttpRequest.of, entry.exchanges))
-        changes = change_lines(changes_from(recorded, halt.request))
+        changes = change_lines(changes_from(entry.exchanges, halt.request))
         if entry.asked != code.asked:
             cause = f"{cause}; the nearest recorded request differs."
             return self.tape.missing(JUDGE.name, cause, changes)

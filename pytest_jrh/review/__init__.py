@@ -352,12 +352,11 @@ class AgentTemplate:
         `default` what is used without one.
         """
         stage, test = STAGES[self.stage], self.test.name
-        prompt_path = self.suite.stages[self.stage].prompt_path
         text = default = load_template(
             self.stage,
             mode=self.suite.mode,
             objective=self.test.objective,
-            prompt_path=Path(prompt_path) if prompt_path else None,
+            prompt_path=self.suite.stages[self.stage].prompt_path,
             edits=self.suite.config.cases.edits,
         ).source
         is_overridden = exists(self._override)

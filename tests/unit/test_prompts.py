@@ -127,10 +127,10 @@ def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in
 
     load = partial(prompts.load_template, "planner", mode="binary", objective="pass")
     assert load(override=override).origin == "built-in planner.binary.pass"
-    assert load(override=override, prompt_path=path).origin == str(path)
+    assert load(override=override, prompt_path=str(path)).origin == str(path)
     override.parent.mkdir(parents=True)
     override.write_text("override {{ rubric_instructions }} {{ assistant_transcript }}")
-    assert load(override=override, prompt_path=path).origin == str(override)
+    assert load(override=override, prompt_path=str(path)).origin == str(override)
 
 
 @pytest.mark.parametrize("stage", STAGES)
