@@ -6,13 +6,12 @@ Whatever it does, the engine's loop goes on.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -57,7 +56,7 @@ class TapedCalls:
     async def run(self, code: OwnCode) -> Verdict:
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
         code = replace(code, repeat=self.repeat)
-        run = _Run(code, self.threads, contextvars.copy_context())
+        run = _Run(code, self.threads, copy_context())
 
         async def work() -> Judged:
             return _judged(code, await run.value())
@@ -84,7 +83,7 @@ class _Run:
 
     code: OwnCode
     threads: CodeThreads
-    clean: contextvars.Context
+    clean: Context
     trouble: BaseException | None = None
     asking: dict[int, float] = field(default_factory=dict)
     asked_for: float = 0.0
@@ -106,7 +105,6 @@ class _Run:
             excused = self.asked_for + sum(time_now - began_at for began_at in self.asking.values())
             seconds_left = self.code.timeout - (time_now - began - excused)
             if seconds_left <= 0:
-                waiter.cancel()
                 if running.task is not None:
                     running.task.cancel()
                 limit = self.code.timeout
@@ -160,14 +158,12 @@ class Ended(NamedTuple):
     error: BaseException | None = None
 
 
+@dataclass(slots=True)
 class RunningCode:
     """Code in a thread of its own; what it returns is awaited on a shared loop, if it can be."""
 
-    def __init__(self) -> None:
-        self.ended: Future[Ended] = Future()
-        # Whoever stops waiting for it does not cancel it: the code goes on.
-        self.ended.set_running_or_notify_cancel()
-        self.task: Future[None] | None = None
+    ended: Future[Ended] = field(default_factory=Future)
+    task: Future[None] | None = None
 
 
 class CodeThreads:

@@ -352,14 +352,14 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         pending += ast.iter_child_nodes(node)
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
+        base = ""
+        if isinstance(node, ast.ImportFrom) and (package or not node.level):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            names += [f"{base}.{alias.name}" for alias in node.names]
-        for name in names:
+            base += "."
+        elif not isinstance(node, ast.Import):
+            continue
+        for alias in node.names:
             # With the packages that it is in, whose code has run, too.
-            parts = name.split(".")
+            parts = f"{base}{alias.name}".split(".")
             for end in range(1, len(parts) + 1):
                 yield ".".join(parts[:end])

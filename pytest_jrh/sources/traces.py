@@ -389,8 +389,8 @@ def _turns(span: _Span, names: Iterable[str], role: str | None = None) -> list[_
                     # Some have calls in both places.
                     content = [part for part in content if part["type"] != "tool_use"]
             message = {
-                "tool_call_id": _in_order(entry.get("tool_call_id")),
-                "name": _in_order(entry.get("name")),
+                "tool_call_id": entry.get("tool_call_id"),
+                "name": entry.get("name"),
                 "tool_calls": calls,
                 "role": entry.get("role", role),
                 "content": content,

@@ -43,7 +43,6 @@ from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import read_message, read_messages
 from pytest_jrh.sources.source import (
     BOM,
-    LINES,
     Conversation,
     Form,
     Head,
@@ -245,7 +244,8 @@ class Transcripts(Source):
 
     @property
     def _is_list(self) -> bool:
-        return self._file.suffix.lower() not in LINES and Head(self._file).begins_list
+        head = Head(self._file)
+        return head.begins_list and not head.is_lines
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
         """Each item with its bytes.
@@ -291,7 +291,7 @@ class Transcripts(Source):
         """The JSON of an item; of a file that is one conversation in lines, the list of theirs."""
         if not self._is_whole:
             return parsed(data)
-        if self._file.suffix.lower() in LINES:
+        if Head(self._file).is_lines:
             return _values_of_lines(data)
         value = parsed(data)
         check_depth(value)
@@ -312,7 +312,7 @@ class Transcripts(Source):
             line = item.number
         elif not self._is_whole:
             key = ", ".join(filter(None, (f"item {item.number}", key)))
-        elif self._file.suffix.lower() in LINES and path and isinstance(path[0], int):
+        elif Head(self._file).is_lines and path and isinstance(path[0], int):
             line, key = numbered(data)[path[0]][0], dotted(path[1:])
         return Problem(str(error), str(self._file), line, key or None, error.hint)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -106,13 +106,13 @@ class Results:
         columns = set[str]()
         for score in self.scores:
             columns.update(score.fields)
-        by_role: dict[str, list[str]] = {"verdict": [], "label": [], "labelled": []}
+        by_role: defaultdict[str, list[str]] = defaultdict(list)
         for role, name in roles:
             if role == "label" and name in columns:
                 # Rows of verdicts have it.
                 needed = ("verdict",)
             if name in metrics:
-                by_role.setdefault("verdict" if role == "baseline" else role, []).append(name)
+                by_role["verdict" if role == "baseline" else role].append(name)
         verdicts, labels = by_role["verdict"], by_role["label"]
         judged, labelled = self._of("judge", verdicts), self._of("person", labels)
         labelled = [score for score in labelled if score.by == "person"] or labelled
@@ -242,14 +242,13 @@ def _judgement(score: Score) -> tuple[str, ...]:
 
 def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, Json]]:
     """A row for each label, of one person's the latest; two without a name are of two persons."""
-    latest: dict[tuple[object, ...], Score] = {}
+    latest: dict[tuple[str, str, str], Score] = {}
     for score in sorted(scores, key=lambda score: score.time):
         if score.value is not None:
-            scorer: object = score.scorer or score.index
-            latest[score.case, score.metric, scorer] = score
-    for score in latest.values():
-        annotator = score.scorer or f"entry {score.index + 1}"
-        row = _row(score, score.metric) | {"label": score.value, "annotator": annotator}
+            annotator = score.scorer or f"entry {score.index + 1}"
+            latest[score.case, score.metric, annotator] = score
+    for (_, rubric, annotator), score in latest.items():
+        row = _row(score, rubric) | {"label": score.value, "annotator": annotator}
         yield score.index, row
 
 
