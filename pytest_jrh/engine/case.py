@@ -337,17 +337,15 @@ async def recorded_with(
     in_time: Sequence[dict[str, Tool]],
     make: Callable[[dict[str, Tool]], Awaitable[Case]],
 ) -> dict[str, Tool]:
-    """The tools that a case was recorded with, or most of it: a grown log must not ask it again."""
+    """The tools that a case was recorded with: a log that has grown must not ask it again."""
     if len(in_time) == 1 or not tape.has_calls:
         return in_time[0]
-    answered = []
     for tools in in_time:
         with tape.only_replaying() as lookups, contextlib.suppress(NoVerdictCase, Unscored):
             await make(tools)
         if all(lookup.answer is not None for lookup in lookups):
             return tools
-        answered.append(len(lookups))
-    return in_time[answered.index(max(answered))]
+    return in_time[0]
 
 
 async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:

@@ -59,22 +59,11 @@ class TapedCalls:
         run = _Run(code, self.threads, copy_context())
 
         async def work() -> Judged:
-            return _judged(code, await run.value())
+            answer = code_answer(await run.value())
+            return Judged(answer, code.verdict(answer))
 
         async with self.slots:
             return await self.requests().verdict(code, work)
-
-
-def _judged(code: OwnCode, value: object) -> Judged:
-    """The answer that a value is, which may be an object that raises when it is looked at."""
-    try:
-        answer = code_answer(value)
-        return Judged(answer, code.verdict(answer))
-    except Unscored:
-        raise
-    except Exception as error:
-        cause = f"{code.who} gave a value that cannot be read: {error_text(error)}"
-        raise no_verdict("invalid_response", cause, FIX_AND_RUN, error) from error
 
 
 @dataclass(slots=True)

@@ -9,36 +9,12 @@ import pytest
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.engine.own_code import _judged
 from pytest_jrh.judges.inspect_code import answer_of
-from pytest_jrh.judges.judge import CodeAnswer, OwnCode, judged_case
+from pytest_jrh.judges.judge import CodeAnswer, judged_case
 from pytest_jrh.judges.own_code import Scoring
 from tests.support.made_cases import make_case
 
 CASE = judged_case(make_case(), show_reasoning=True)
-
-
-class Mute(str):
-    def __repr__(self) -> str:
-        raise ValueError("no repr")
-
-    def strip(self, chars: str | None = None, /) -> str:
-        raise ValueError("no strip")
-
-
-@pytest.mark.parametrize("score_map", [None, {"1": 1, "true": 1}])
-def test_a_value_that_cannot_be_read_is_an_outcome(score_map: dict[str, int] | None) -> None:
-    scale = Scoring("The judge j", score_map)
-    code = OwnCode(
-        "j",
-        lambda _: None,
-        verdict=lambda said: scale.verdict(said, CASE),
-        timeout=1,
-    )
-    with pytest.raises(Unscored, match="a value that cannot be read: ValueError") as caught:
-        _judged(code, Mute("x"))
-    assert caught.value.outcome == "invalid_response"
-    assert _judged(code, (1, Mute(" why "))).verdict.reasoning == "why"
 
 
 @pytest.mark.parametrize(
