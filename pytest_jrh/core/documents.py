@@ -383,6 +383,8 @@ def inside(*path: str | int) -> Iterator[None]:
         yield
     except DamagedError as error:
         raise DamagedError(str(error), error.hint, (*path, *error.path), error.line) from None
+    except RecursionError:
+        raise DamagedError(_TOO_DEEP, path=path) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = printable(f"{type(error).__name__}: {error}")
         raise DamagedError(f"is of an unknown form ({what})", path=path) from error

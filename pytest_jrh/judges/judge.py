@@ -325,13 +325,10 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
     urls: list[str] = []
 
     def named(block: Any) -> Any:
-        url = block.get("image")
-        if block.get("type") != "image" or not isinstance(url, str):
+        kind = IMAGE_DATA.match(str(block.get("image")))
+        if kind is None or block.get("type") != "image":
             return block
-        kind = IMAGE_DATA.match(url)
-        if kind is None:
-            return block
-        urls.append(url)
+        urls.append(block["image"])
         # Shown as `[image: image 1 (image/png)]`.
         name = f"image {len(urls)} (image/{kind[1]})"
         return {"type": "image", "filename": name}
@@ -340,9 +337,8 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
     for message in messages:
         content = message.get("content")
         if isinstance(content, list):
-            numbered.append({**message, "content": [named(block) for block in content]})
-        else:
-            numbered.append(message)
+            message = {**message, "content": [*map(named, content)]}  # noqa: PLW2901
+        numbered.append(message)
     return numbered, urls
 
 

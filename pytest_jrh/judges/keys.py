@@ -92,8 +92,7 @@ def _modules(error: BaseException) -> list[str]:
 
 def _variable_of(error: BaseException) -> list[str]:
     """The variable that `os.environ[NAME]` has not found."""
-    is_look_up = isinstance(error, KeyError) and _modules(error)[-1:] == ["os"]
-    if is_look_up and isinstance(error.args[0], str):
+    if isinstance(error, KeyError) and _modules(error)[-1:] == ["os"]:
         return [error.args[0]]
     return []
 

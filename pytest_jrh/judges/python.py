@@ -126,10 +126,7 @@ def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
     del mode, instruction
-    section = settings.section
-    assert isinstance(section, PythonKeys)
-    assert section.python is not None
-    path = section.python.strip()
+    path: str = getattr(settings.section, _KEY).strip()
     function = imported(path, key=_IN_CONFIG)
     # Imported before, with its mistakes named.
     module_file = _module(path.rpartition(":")[0]).__file__ or ""
@@ -189,9 +186,7 @@ def _module_of_file(path: Path) -> types.ModuleType:
     name = f"jrh_judge_{path.stem}_{short_digest(str(path), 8)}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     folder = str(path.parent)

@@ -16,7 +16,6 @@ from pytest_jrh.core.documents import (
     DamagedError,
     Json,
     KeyPath,
-    check_depth,
     inside,
     listed,
     received,
@@ -27,6 +26,7 @@ from pytest_jrh.sources.chat import (
     as_text,
     block_of,
     data_url,
+    fields_of,
     listed_parts,
     parts_of,
     provider_call,
@@ -97,7 +97,6 @@ def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
     for value in values:
         # What no chat has: of a known type, and without a role.
         if isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES:
-            check_depth(list(values))
             return turns_of(((*path, index), item) for index, item in enumerate(values))
     return list(values)
 
@@ -188,7 +187,7 @@ def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
         name = item.get("name")
         if name and isinstance(item.get("namespace"), str):
             name = f"{item['namespace']}.{name}"
-    arguments: Any = _fields_of(item, fields)
+    arguments: Any = fields_of(item, fields)
     if kind == "function_call":
         arguments = item.get("arguments")
     elif len(arguments) == 1:
@@ -199,14 +198,9 @@ def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
     return read_call({"id": _id_of(item), "name": name, "arguments": arguments, "type": call_type})
 
 
-def _fields_of(item: Json, keys: Sequence[str]) -> Json:
-    """What an item has under these keys."""
-    return {key: item[key] for key in keys if item.get(key) is not None}
-
-
 def _result(item: Json, fields: Sequence[str]) -> Json:
     """What a tool gave: text, or parts, or JSON as text."""
-    result: Any = _fields_of(item, fields)
+    result: Any = fields_of(item, fields)
     if len(fields) == 1:
         result = item.get(fields[0])
     if isinstance(result, dict) and result.get("type") == "computer_screenshot":
@@ -239,7 +233,7 @@ def _thought(item: Json) -> list[Json]:
 def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:
     arguments = item.get(field)
     if name or not isinstance(arguments, str):
-        arguments = _fields_of(item, (field,))
+        arguments = fields_of(item, (field,))
     error, result = item.get("error"), item.get(result_field)
     if error and result is None:
         result = ""

@@ -8,6 +8,7 @@ Which result belongs to which tool call is known by their ids, else by name and 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -264,6 +265,11 @@ def _file(file: Json) -> Json:
     return block_of(kind, url, **texts_in(file, ("filename",)))
 
 
+def fields_of(item: Json, keys: Iterable[str]) -> Json:
+    """What an item has under these keys."""
+    return {key: item[key] for key in keys if item.get(key) is not None}
+
+
 def data_url(media_type: Any, data: Any) -> str:
     """Write media as a data URL."""
     return f"data:{media_type or 'application/octet-stream'};base64,{data}"
@@ -480,17 +486,13 @@ def read_call(call: Any) -> Json:
 
 def _arguments(arguments: Any) -> tuple[Json, str | None]:
     """The arguments of a call, else none and the whole text of what should have been some."""
+    text = ""
+    if not isinstance(arguments, dict):
+        text = as_text(arguments) or "{}"
+        with contextlib.suppress(DamagedError):
+            arguments = parsed(text)
     if isinstance(arguments, dict):
         return arguments, None
-    if arguments is None or arguments == "":
-        return {}, None
-    text = as_text(arguments)
-    try:
-        read = parsed(text)
-    except DamagedError:
-        read = None
-    if isinstance(read, dict):
-        return read, None
     return {}, f"the arguments are no JSON object: {text}"
 
 

@@ -40,7 +40,7 @@ from pytest_jrh.core.runs import AgentRun, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
-from pytest_jrh.sources.chat import read_message, read_messages
+from pytest_jrh.sources.chat import fields_of, read_message, read_messages
 from pytest_jrh.sources.source import (
     BOM,
     Conversation,
@@ -189,7 +189,7 @@ class Transcripts(Source):
                 elif first is not row:
                     raise self._twice(first, row)
                 # Where that fails, its cases will say what is wrong with a message.
-                with contextlib.suppress(DamagedError, RecursionError), inside():
+                with contextlib.suppress(DamagedError), inside():
                     self._threads[key] = _thread(conversation)
                 self._notices.update(dict.fromkeys(conversation.notices))
             except DamagedError as error:
@@ -318,7 +318,7 @@ class Transcripts(Source):
 
 
 def _thread(conversation: Conversation) -> Thread:
-    """What a conversation repeats; raises DamagedError and RecursionError."""
+    """What a conversation repeats; raises DamagedError."""
     turns = [(message, keys_of(message)) for message in conversation.messages]
     opening = conversation.opening
     if opening is None:
@@ -524,9 +524,7 @@ def trajectory(value: Any) -> Conversation:
             read_messages(turns_of_step)
         turns += turns_of_step
     metadata = {"agent": {key: agent[key] for key in agent if key != "tool_definitions"}}
-    for key in _OF_A_RUN:
-        if value.get(key) is not None:
-            metadata[key] = value[key]
+    metadata |= fields_of(value, _OF_A_RUN)
     run_id = value.get("trajectory_id") or value.get("session_id") or ""
     return Conversation(messages=turns, id=str(run_id) or None, metadata=metadata)
 
@@ -597,10 +595,7 @@ class Trial(Transcripts):
 
     def conversation(self, value: Any) -> Conversation:
         result, rewards = self._result
-        metadata = {}
-        for name in _OF_A_TRIAL:
-            if result.get(name):
-                metadata[name] = result[name]
+        metadata = fields_of(result, _OF_A_TRIAL)
         task = filter(None, (result.get("source"), result.get("task_name")))
         with inside():
             run = trajectory(value)
