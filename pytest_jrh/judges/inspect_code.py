@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
@@ -23,7 +22,7 @@ from pytest_jrh.judges.judge import (
     JudgedCase,
     JudgeKind,
     JudgeSettings,
-    judged_case,
+    Submit,
 )
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
@@ -44,7 +43,7 @@ _LONGEST = 300
 _SCORER = "inspect_scorer"
 _NAMES = "a scorer is named as file.py@name, or package/name of an installed package"
 # Inspect's own words for right and wrong.
-_BINARY_MAP: Mapping[str, int] = {"C": 0, "I": 1}
+_BINARY_MAP = {"C": 0, "I": 1}
 # How Inspect's graders begin the explanation of an answer without a grade.
 _NO_GRADE = "Grade not found"
 
@@ -89,18 +88,19 @@ class ScorerJudge(OwnCodeJudge):
             "target": None,
         }
 
-    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
-        """Score a case; raises `Unscored` where no score on offer comes back."""
-        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scoring = self.scoring(None if judged.levels else _BINARY_MAP, one_passes=True)
+    def scoring(self, judged: JudgedCase) -> Scoring:
+        """How its values become scores: without a map and levels Inspect's own."""
+        section = self.settings.section
+        score_map = section.score_map
+        if not judged.levels:
+            score_map = score_map or _BINARY_MAP
+        return Scoring(f"The judge {self.label}", score_map, section.threshold, one_passes=True)
 
-        async def answer() -> CodeAnswer:
-            return answer_of(await self._score(judged, case), scoring)
-
-        return await self.judged(judged, calls, lambda _submit: answer(), scoring)
-
-    async def _score(self, judged: JudgedCase, case: Case) -> object:
+    async def answer(
+        self, judged: JudgedCase, case: Case, calls: JudgeCalls, submit: Submit
+    ) -> CodeAnswer:
         """What the scorer gives for a case, asking the models that the config names."""
+        del calls, submit
         from inspect_ai.model import GenerateConfig
         from inspect_ai.model._model import init_active_model, init_model_roles
         from inspect_ai.scorer import Target
@@ -114,7 +114,7 @@ class ScorerJudge(OwnCodeJudge):
         init_model_roles({**roles})
         target = Target(judged.rubric.text)
         state = task_state(judged, case, target, stage.model or "none/none")
-        return await self.scorer(state, target)
+        return answer_of(await self.scorer(state, target), self.scoring(judged))
 
 
 def answer_of(score: object, scoring: Scoring) -> CodeAnswer:

@@ -20,6 +20,7 @@ from typing import Any
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import (
     InputError,
     Unscored,
@@ -42,6 +43,7 @@ from pytest_jrh.judges.judge import (
     Submit,
     SuiteJudge,
     json_digest,
+    judged_case,
     key_of,
 )
 from pytest_jrh.judges.keys import advice_on_keys
@@ -106,24 +108,22 @@ class OwnCodeJudge(SuiteJudge):
         """Its requests are recorded as those of code are, and their price is not known."""
         return True
 
-    async def judged(
-        self,
-        case: JudgedCase,
-        calls: JudgeCalls,
-        call: Callable[[Submit], object],
-        scoring: Scoring,
-    ) -> Verdict:
-        """Have `calls` run the code, which is `call`; raises `Unscored` where what it answers is no
-        verdict to `scoring`.
-        """
-        case_parts = asdict(case)
+    @abstractmethod
+    def answer(self, judged: JudgedCase, case: Case, calls: JudgeCalls, submit: Submit) -> object:
+        """What its code answers; it is awaited where it can be."""
+
+    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
+        """Have `calls` run the code; raises `Unscored` where what it answers is no verdict."""
+        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
+        scoring = self.scoring(judged)
+        case_parts = asdict(judged)
         # The place of its recording says which run it is, and its levels which scores there are.
         del case_parts["run_id"], case_parts["epoch"], case_parts["scores"]
         files = f"files {json_digest(self._answer_rests_on(None))[:_DIGEST]}"
         code = OwnCode(
             label=self.label,
-            call=call,
-            verdict=lambda answer: scoring.verdict(answer, case),
+            call=functools.partial(self.answer, judged, case, calls),
+            verdict=lambda answer: scoring.verdict(answer, judged),
             timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
             key={"judge": self.version or files, "case": json_digest(case_parts)[:_DIGEST]},
             files=files,
@@ -131,13 +131,11 @@ class OwnCodeJudge(SuiteJudge):
         )
         return await calls.run(code)
 
-    def scoring(
-        self, default_map: Mapping[str, int] | None = None, *, one_passes: bool = False
-    ) -> Scoring:
-        """How its values become scores; `default_map` is for a section without a `score_map`."""
+    def scoring(self, judged: JudgedCase) -> Scoring:
+        """How its values become scores of a case."""
+        del judged
         section = self.settings.section
-        score_map = section.score_map or default_map
-        return Scoring(f"The judge {self.label}", score_map, section.threshold, one_passes)
+        return Scoring(f"The judge {self.label}", section.score_map, section.threshold)
 
     @property
     def fingerprint(self) -> str:

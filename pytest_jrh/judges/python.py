@@ -18,16 +18,15 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import Takes, Text
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges.judge import (
     JudgeCalls,
+    JudgedCase,
     JudgeKind,
     JudgeSettings,
     Submit,
-    judged_case,
 )
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
@@ -69,16 +68,12 @@ class PythonJudge(OwnCodeJudge):
         """The function, as the config names it."""
         return {"kind": _KEY, "path": self.path}
 
-    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
-        """Run the function on a case; raises `Unscored` where it gives no score on offer."""
-        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-
-        def call(submit: Submit) -> object:
-            if "complete" not in inspect.signature(self.function).parameters:
-                return self.function(judged)
-            return self.function(judged, complete=self._complete(calls, submit))
-
-        return await self.judged(judged, calls, call, self.scoring())
+    def answer(self, judged: JudgedCase, case: Case, calls: JudgeCalls, submit: Submit) -> object:
+        """What the function returns for a case."""
+        del case
+        if "complete" not in inspect.signature(self.function).parameters:
+            return self.function(judged)
+        return self.function(judged, complete=self._complete(calls, submit))
 
     def _complete(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
         """The `complete` of the function, which asks the judge's model, or a named one."""

@@ -1,4 +1,4 @@
-"""What judges' code gives that cannot be read, or is no score of Inspect's, is an outcome."""
+"""What judges' code gives that is no verdict is an outcome."""
 
 from __future__ import annotations
 
