@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_jrh.core.documents import KeyPath, listed
@@ -90,13 +90,12 @@ def judge_entries(
     return entries
 
 
-def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> list[tuple[str, str, str]]:
+def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, str, str]]:
     """The keys without meaning for a judge of this kind, each with a message and a hint."""
-    misplaced: list[tuple[str, str, str]] = []
     kinds = _kinds_of(section)
     if len(kinds) > 1:
         message = f"{listed(kinds)} are set, but a judge is one of them"
-        misplaced.append((kinds[1], message, "leave all but one out"))
+        yield kinds[1], message, "leave all but one out"
     kind_text = "is a prompt" if kind is PROMPT else f"has the key {kind.key}"
     kinds_with: dict[str, list[str]] = {}
     for other_kind in JUDGES.values():
@@ -105,5 +104,4 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> list[tuple[str, str,
     for name in sorted(kinds_with):
         if getattr(section, name, None) is not None:
             message = f"{name} has no meaning for a judge that {kind_text}"
-            misplaced.append((name, message, f"it goes with {listed(kinds_with[name])}"))
-    return misplaced
+            yield name, message, f"it goes with {listed(kinds_with[name])}"

@@ -108,7 +108,7 @@ class PythonJudge(OwnCodeJudge):
 
 
 def _is_async(function: Callable[..., object]) -> bool:
-    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - the method itself
+    call = getattr(function, "__call__", function)  # noqa: B004 - the method itself
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -71,7 +71,6 @@ class KeptRequests:
 
     tape: Tape
     http: HttpRecorder
-    _: KW_ONLY
     admit: Callable[[], Halt | None]
     paced: Callable[[], Awaitable[Callable[[], object]]]
 

@@ -388,10 +388,10 @@ _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
 
 def is_codex(head: Head) -> bool:
     """Whether one of the first lines is of Codex."""
-    for line in head.lines:
-        if line.get("type") in _WITH_PAYLOAD and isinstance(line.get("payload"), dict):
-            return True
-    return False
+    return any(
+        line.get("type") in _WITH_PAYLOAD and isinstance(line.get("payload"), dict)
+        for line in head.lines
+    )
 
 
 def codex(lines: Sequence[Json]) -> Conversation:

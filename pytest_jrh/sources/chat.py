@@ -585,11 +585,12 @@ def _results_in(call: Json) -> list[Json]:
     content = call.get(_FIELDS_OF_RESULTS[state])
     if state == "output-denied":
         content = texts_in(content, ("reason",)).get("reason") or _DENIED
-    result = {
-        "type": "tool-result",
-        "toolCallId": call.get("toolCallId"),
-        "toolName": call.get("toolName"),
-        "result": content,
-        "isError": state in ("output-error", "output-denied"),
-    }
-    return [result]
+    return [
+        {
+            "type": "tool-result",
+            "toolCallId": call.get("toolCallId"),
+            "toolName": call.get("toolName"),
+            "result": content,
+            "isError": state in ("output-error", "output-denied"),
+        }
+    ]
