@@ -96,8 +96,8 @@ class _Run:
             if seconds_left <= 0:
                 if running.task is not None:
                     running.task.cancel()
-                limit = self.code.timeout
-                cause = f"{self.code.who} gave no verdict within {limit:g} s, its `timeout`."
+                code = self.code
+                cause = f"{code.who} gave no verdict within {code.timeout:g} s, its `timeout`."
                 raise no_verdict("model_error", cause, _LATE)
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())

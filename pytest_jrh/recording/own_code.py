@@ -88,10 +88,10 @@ class KeptRequests:
         entry = tape.recorded(code.fingerprint)
         if entry is not None and entry.finish_reason == _UNFINISHED:
             entry = None
-        answer = None if entry is None else entry.text
-        if entry is not None and code.from_head and not code.covers(entry.asked):
-            # Where the code does not run, the verdict of another judge or case is none.
-            answer = None
+        answer = None
+        # Where the code does not run, the verdict of another judge or case is none.
+        if entry is not None and (not code.from_head or code.covers(entry.asked)):
+            answer = entry.text
         tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer))
         if answer is not None and (code.from_head or tape.recording.planning):
             self._note_sent_before(code)

@@ -6,6 +6,7 @@ For a file of another shape, the places of these parts are guessed, for `init` t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from pytest_jrh.sources.source import (
     names_in,
     pointer_to,
 )
-from pytest_jrh.sources.transcripts import Transcripts
+from pytest_jrh.sources.transcripts import Transcripts, keys_of
 
 KEY = "suite.format"
 _ANSWER = "/response/choices/0/message"
@@ -124,7 +125,12 @@ class _Reader:
             raise self._no_messages(messages, pointer)
         messages = with_items_read(messages, tuple(names_in(pointer)))
         answer, logged = self._answer(), at(value, _ANSWER)
-        if answer and [*map(_said, messages[-len(answer) :])] != [*map(_said, answer)]:
+        is_said = not answer
+        # Where that fails, its cases will say what is wrong with a message.
+        with contextlib.suppress(DamagedError), inside():
+            last = messages[-len(answer) :]
+            is_said = is_said or [*map(keys_of, last)] == [*map(keys_of, answer)]
+        if not is_said:
             messages = [*messages, *answer]
         if isinstance(logged, dict) and logged not in messages:
             self.notices[_UNREAD_ANSWER] = None
@@ -273,16 +279,6 @@ def _as_turns(answer: Any) -> list[Any] | None:
         if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
             return None
     return turns
-
-
-def _said(turn: Any) -> Any:
-    """What tells whether two messages say the same: role, text and calls."""
-    if not isinstance(turn, dict):
-        return turn
-    content = turn.get("content")
-    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
-        content = content[0].get("text", content)
-    return turn.get("role"), content, turn.get("tool_calls")
 
 
 def _keys(value: Any) -> str:

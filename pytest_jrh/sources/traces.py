@@ -110,10 +110,7 @@ class _Span:
 
     def first(self, names: Iterable[str]) -> Any:
         """The first of these attributes that says something."""
-        for name in names:
-            if self.fields.get(name):
-                return self.fields[name]
-        return None
+        return next(filter(None, map(self.fields.get, names)), None)
 
 
 def trace(value: Json) -> Conversation:
@@ -371,10 +368,8 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
 
 def _turns(span: _Span, names: Iterable[str], role: str | None = None) -> list[_Turn]:
     """The messages in the first of these attributes that the span has."""
-    for name in names:
-        if span.fields.get(name):
-            break
-    else:
+    name = next(filter(span.fields.get, names), None)
+    if name is None:
         return []
     with inside(name):
         entries = _in_order(_json(span.fields[name]))
