@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -311,6 +312,8 @@ def remote_hint(name: str) -> str | None:
     return "remote files are not supported; copy it to this machine first, and name the copy"
 
 
+# A suite has one config file, and thousands of cases that are named after it.
+@cache
 def argument(path: Path, folder: Path) -> str:
     """Name a path for pytest, which takes `@scope/x.yml` for a file of arguments."""
     relative = os.path.relpath(path, folder)

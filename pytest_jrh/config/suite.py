@@ -7,7 +7,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cache
 from pathlib import Path
 
 from pytest_jrh.cases.probes.probe import ProbeSettings
@@ -111,31 +110,26 @@ class Suite:
         return repeats
 
 
+@frozen
 class Commands:
-    """The commands that run cases of suites again, from the folder that pytest was started in."""
+    """The commands that run cases of suites again, from the folder that pytest was started in.
 
-    def __init__(
-        self,
-        options: Options,
-        folder: Path,
-        suite_named: Callable[[str], Suite],
-        selection: Sequence[str] = (),
-    ) -> None:
-        self._options = options
-        # What selects cases, such as `-k refund`.
-        self._selection = selection
-        self._suite_named = suite_named
-        # A suite has one config file, and thousands of cases that are named after it.
-        self._relative = cache(lambda path: argument(path, folder))
+    `selection` is what selects cases, such as `-k refund`.
+    """
+
+    options: Options
+    folder: Path
+    suite_named: Callable[[str], Suite]
+    selection: Sequence[str] = ()
 
     def node(self, spec: CaseSpec) -> str:
         """The case as an argument of pytest."""
-        path = self._relative(self._suite_named(spec.suite).config_file)
+        path = argument(self.suite_named(spec.suite).config_file, self.folder)
         return "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
 
     def rerun(self, spec: CaseSpec, extra: Sequence[str] = ()) -> str:
         """The command that runs this case again, as it was run here but for `extra` options."""
-        options = self._chosen([self._suite_named(spec.suite)])
+        options = self._chosen([self.suite_named(spec.suite)])
         return shlex.join(["pytest", *options, *extra, self.node(spec)])
 
     def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
@@ -163,15 +157,15 @@ class Commands:
         modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
         limits = []
         for option in OPTIONS:
-            value = getattr(self._options, option.sets)
+            value = getattr(self.options, option.sets)
             if option.sets in ("max_cost", "max_calls") and value is not None:
                 limits.append(f"{option.flag}={value}")
         of_missing = [suite for suite in suites if suite.name in names]
-        return self._of_suites(of_missing, [*modes, *limits, *self._selection])
+        return self._of_suites(of_missing, [*modes, *limits, *self.selection])
 
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
-        return self._of_suites([suite], ["--jrh-update-baseline", *self._selection])
+        return self._of_suites([suite], ["--jrh-update-baseline", *self.selection])
 
     def review(self, suites: Sequence[Suite]) -> str:
         """The command that opens the cases that failed for a decision."""
@@ -179,26 +173,29 @@ class Commands:
 
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
         command = ["pytest", *self._chosen(suites), *extra]
-        baseline = self._options.baseline
+        baseline = self.options.baseline
         if baseline is not None and not exists(baseline):
             # This session was to write it, and did not.
-            command += [f"--jrh-baseline={self._relative(baseline)}", "--jrh-update-baseline"]
+            command += [
+                f"--jrh-baseline={argument(baseline, self.folder)}",
+                "--jrh-update-baseline",
+            ]
         for suite in suites:
             # What `--jrh-config` names is among the options already.
-            if suite.config_file not in self._options.configs:
-                command.append(self._relative(suite.config_file))
+            if suite.config_file not in self.options.configs:
+                command.append(argument(suite.config_file, self.folder))
         return shlex.join(command)
 
     def _chosen(self, suites: Sequence[Suite]) -> list[str]:
         chosen = []
         for suite in suites:
-            if suite.config_file in self._options.configs:
-                chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
-        if self._options.frozen:
+            if suite.config_file in self.options.configs:
+                chosen.append(f"--jrh-config={argument(suite.config_file, self.folder)}")
+        if self.options.frozen:
             chosen.append("--jrh-frozen")
-        baseline = self._options.baseline
+        baseline = self.options.baseline
         if baseline is not None and exists(baseline):
-            chosen.append(f"--jrh-baseline={self._relative(baseline)}")
+            chosen.append(f"--jrh-baseline={argument(baseline, self.folder)}")
         return chosen
 
 
