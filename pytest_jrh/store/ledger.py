@@ -21,7 +21,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
@@ -190,16 +190,18 @@ def case_result(
         rejected=_rejection(rejected) if rejected is not None else None,
         probabilities=tuple(probabilities),
     )
-    digest = ""
     if case is not None:
-        digest, content = case_digest(case), content_digest(case)
+        content = content_digest(case)
         extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
+        result = replace(
+            result,
+            answers=case.scale.line,
+            label=case.expected,
+            labelled_by=labelled_by(case),
+            case_digest=case_digest(case),
+        )
     return replace(
         result,
-        answers="" if case is None else case.scale.line,
-        label=case.expected if case is not None else None,
-        labelled_by=labelled_by(case) if case is not None else None,
-        case_digest=digest,
         judge_digest=judge_digest,
         scores=tuple(verdict.score for verdict in verdicts),
         reasons=tuple(verdict.reasoning for verdict in verdicts),
@@ -350,15 +352,15 @@ _MOST_BYTES = 256 * 2**20
 _MOST_NAMED = 20
 
 
+@dataclass
 class BaselineFile:
     """The file of `--jrh-baseline`, whose `path` is None without one: each process reads it once,
     when first needed. The controller writes it.
     """
 
-    def __init__(self, path: Path | None, folder: Path, *, update: bool) -> None:
-        self.path = path
-        self._folder = folder
-        self._update = update
+    path: Path | None
+    folder: Path
+    update: bool
 
     @cached_property
     def content(self) -> Baseline | None:
@@ -369,19 +371,19 @@ class BaselineFile:
         return self._read()
 
     def _read(self) -> Baseline | None:
-        if self.path is None or (self._update and not exists(self.path)):
+        if self.path is None or (self.update and not exists(self.path)):
             return None
         return load(self.path, file=self.name)
 
     @property
     def updating(self) -> bool:
         """Whether this session updates the file with its verdicts."""
-        return self._update and self.path is not None
+        return self.update and self.path is not None
 
     @property
     def name(self) -> str:
         """The file as messages name it."""
-        return str(self.path and relative_path(self.path, self._folder))
+        return str(self.path and relative_path(self.path, self.folder))
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Why a disagreement does not fail its item, or None where it does."""
@@ -404,7 +406,7 @@ class BaselineFile:
         the file unchanged: a baseline never gets worse by accident. Raises `OSError` if
         the write fails, and `InputError` where the file cannot be used any more.
         """
-        if not self._update or self.path is None:
+        if not self.update or self.path is None:
             return []
         if not finished:
             return [
@@ -452,24 +454,6 @@ def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> s
     return "\n".join([head, *lines[:_MOST_NAMED], *more])
 
 
-def table_bytes(
-    columns: Sequence[str],
-    rows: Iterable[Mapping[str, Any]],
-    as_cell: Callable[[Any], object] | None = None,
-) -> bytes:
-    """A table with a header, as CSV; `as_cell` says how a value is written (default: `cell`)."""
-    as_cell = as_cell or cell
-    buffer = io.StringIO(newline="")
-    lines = [[as_cell(row.get(column)) for column in columns] for row in rows]
-    # The writer itself leaves a carriage return unquoted, which its reader takes for a line's end.
-    has_returns = any("\r" in str(value) for line in lines for value in line)
-    writer = csv.writer(
-        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
-    )
-    writer.writerows([columns, *lines])
-    return encoded(buffer.getvalue())
-
-
 def cell(value: Any) -> str | int | float | bool | None:
     """Give a value as a spreadsheet may hold it: numbers stay numbers, no text is a formula."""
     if value is None or isinstance(value, int):
@@ -480,3 +464,20 @@ def cell(value: Any) -> str | int | float | bool | None:
     if not text.isprintable():
         text = plain(text)
     return guarded(text)
+
+
+def table_bytes(
+    columns: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    as_cell: Callable[[Any], object] = cell,
+) -> bytes:
+    """A table with a header, as CSV; `as_cell` says how a value is written."""
+    buffer = io.StringIO(newline="")
+    lines = [[as_cell(row.get(column)) for column in columns] for row in rows]
+    # The writer itself leaves a carriage return unquoted, which its reader takes for a line's end.
+    has_returns = any("\r" in str(value) for line in lines for value in line)
+    writer = csv.writer(
+        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
+    )
+    writer.writerows([columns, *lines])
+    return encoded(buffer.getvalue())
