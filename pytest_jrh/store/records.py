@@ -219,17 +219,15 @@ def to_record(case: Case) -> dict[str, Any]:
         "format": FORMAT,
         "notes": run.notes,
     }
-    if case.spec.cluster is not None:
-        record["cluster"] = case.spec.cluster
-    if case.label is not None:
-        record["label"] = case.label
-    if outcome.no_case is not None:
-        record["rejected"] = str(outcome.no_case)
-    if case.review is not None:
-        record["review"] = case.review
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
-    if shadowed:
-        record["shadowed_metadata"] = shadowed
+    optional = {
+        "cluster": case.spec.cluster,
+        "label": case.label,
+        "rejected": None if outcome.no_case is None else str(outcome.no_case),
+        "review": case.review,
+        "shadowed_metadata": shadowed or None,
+    }
+    record |= {key: value for key, value in optional.items() if value is not None}
     plain: dict[str, Any] = json_value(record)
     return plain
 
