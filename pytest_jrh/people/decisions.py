@@ -127,8 +127,8 @@ class DecisionStore:
         """The decisions of this moment, by case id."""
         return dict(self._decisions)
 
-    def append(self, decision: Decision) -> Decision:
-        """Put a decision on the disk before it counts; gives it as stored.
+    def append(self, decision: Decision) -> None:
+        """Put a decision on the disk before it counts.
 
         Raises `OSError` as it comes.
         """
@@ -137,7 +137,6 @@ class DecisionStore:
         stored = Decision.model_validate(clean, strict=False)
         self._append(clean)
         self._decisions[stored.case_id] = stored
-        return stored
 
     def withdraw(self, case_id: str) -> None:
         """Take the decision about a case back; nothing is written where there is none."""

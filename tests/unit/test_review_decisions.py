@@ -90,7 +90,8 @@ def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(
 def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
     store = DecisionStore(path, Redactor(["sk-secret"]))
     turns = (TurnEdit(message_index=3, content="key sk-secret \x00\ud800"),)
-    stored = store.append(decision("edited", turns=turns, note="sk-secret"))
+    store.append(decision("edited", turns=turns, note="sk-secret"))
+    [stored] = store.snapshot().values()
     assert (stored.turns[0].content, stored.note) == (
         "key [REDACTED] \N{REPLACEMENT CHARACTER}",
         "[REDACTED]",
