@@ -92,13 +92,7 @@ def _list_of(keys: tuple[str, ...]) -> Any:
 if TYPE_CHECKING:
     Kinds: TypeAlias = tuple[str, ...]
     BaseKinds: TypeAlias = tuple[str, ...]
-    ProbeName: TypeAlias = str
-    JudgeSection = JudgeStage
 else:
-    # What pydantic checks: the probes that are registered, and the keys of every registered kind of
-    # judge.
-    ProbeName = Annotated[Literal[tuple(PROBES)], Takes(f"a probe ({', '.join(PROBES)})")]
-    JudgeSection = with_own_keys(JudgeStage)
     Kinds = _list_of(tuple(BY_KEY))
     BaseKinds = _list_of(tuple(key for key, kind in BY_KEY.items() if not kind.derived))
 
@@ -126,6 +120,20 @@ class GateProbe(ConfigSection):
         float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 of 100)")
     ] = 0.0
     """The share of changed cases whose verdict may turn."""
+
+
+if TYPE_CHECKING:
+    ProbeName: TypeAlias = str
+else:
+    # What pydantic checks: the probes that are registered.
+    ProbeName = Annotated[Literal[tuple(PROBES)], Takes(f"a probe ({', '.join(PROBES)})")]
+
+
+if TYPE_CHECKING:
+    JudgeSection = JudgeStage
+else:
+    # With the keys of every registered kind of judge.
+    JudgeSection = with_own_keys(JudgeStage)
 
 
 class PanelJudge(JudgeSection):
@@ -199,8 +207,7 @@ class CasesSection(ConfigSection):
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
     ] = None
     """A field of the samples' metadata: samples with the same value belong together, as trials of
-    one task do, and are one observation in every interval. /task/id names one further down. A
-    frozen suite has those that its cases were made with."""
+    one task do, and are one observation in every interval. /task/id names one further down."""
 
 
 class EditorSection(StageSection):
@@ -516,7 +523,7 @@ def misfits(
                 message, hint = _unknown_key(root, place, path, name)
             case "missing":
                 message = f"is missing; must be {_says(field) or 'given'}"
-            case "model_type" | "dict_type":
+            case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
                 expected = f"a mapping with the keys {listed(section.model_fields)}"
                 if issubclass(section, StageSection) and isinstance(value, str):
                     hint = f"write {path[-1]}: {{model: {shown(value)}}}"
@@ -606,7 +613,7 @@ def _choices(field: FieldInfo | None) -> list[str]:
     words: list[str] = []
     for part in nested(field and field.annotation):
         if get_origin(part) is Literal:
-            words += get_args(part)
+            words += filter(lambda word: isinstance(word, str), get_args(part))
     return words
 
 

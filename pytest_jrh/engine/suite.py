@@ -50,6 +50,7 @@ from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,
     case_of,
+    clustered,
     made_before,
     misfit_of,
     rejected_results,
@@ -365,10 +366,17 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
-    """Say which runs have no cluster; the cases of a frozen suite have what they were made with."""
+    """Say which runs have no cluster; of a frozen suite take the clusters from its cases."""
     suite = ready.suite
-    runs = ready.runs if suite.frozen is None else ready.specs()
-    clusters = {(run.run_id, run.epoch): run.cluster for run in runs}
+    clusters: dict[object, str | None] = {}
+    if suite.frozen is None:
+        for run in ready.runs:
+            clusters[run.run_id, run.epoch] = run.cluster
+    else:
+        cases = clustered(ready.frozen_cases, suite.name, cluster_key)
+        ready = replace(ready, made=dict.fromkeys(ready.made, cases))
+        for spec in ready.specs():
+            clusters[spec.run_id, spec.epoch] = spec.cluster
     file = suite.key or suite.config_file.name
     return ready.noting(missing_notice(cluster_key, file, clusters.values()))
 

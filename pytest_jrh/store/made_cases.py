@@ -34,6 +34,7 @@ from pytest_jrh.core.runs import Label, Rubric
 from pytest_jrh.core.scales import Mode, Objective
 from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
+from pytest_jrh.sources.source import clusters_by
 from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (
@@ -285,6 +286,26 @@ def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
             for spec in by_rubric.get((test.name, rubric.id), ()):
                 if spec.target_score in test.targets[rubric.id]:
                     yield from (replace(spec, judge=judge) for judge in judges)
+
+
+def clustered(index: RecordIndex, suite: str, cluster_key: str) -> RecordIndex:
+    """The same cases, those of a suite with the clusters that their runs' metadata names.
+
+    Raises `InputError` where none of them has the field.
+    """
+    of_suite = [case for case, entry in index.entries.items() if entry.spec.suite == suite]
+    first_of_run: dict[tuple[str, int], RecordEntry] = {}
+    for case in of_suite:
+        entry = index.entries[case]
+        first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
+    metadata = ((run, entry.case().run.metadata) for run, entry in first_of_run.items())
+    clusters = clusters_by(cluster_key, metadata)
+    entries = dict(index.entries)
+    for case in of_suite:
+        spec = entries[case].spec
+        placed = replace(spec, cluster=clusters[spec.run_id, spec.epoch])
+        entries[case] = entries[case]._replace(spec=placed)
+    return replace(index, entries=entries)
 
 
 def rejected_cases(suite: Suite) -> Iterator[Case]:

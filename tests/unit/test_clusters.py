@@ -125,7 +125,7 @@ def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
     found.encode()
 
 
-def test_a_frozen_suite_has_the_clusters_of_its_records(tmp_path: Path) -> None:
+def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
     def case(run_id: str, **changes: Any) -> dict[str, Any]:
         spec = CaseSpec("tiny", "agent_perturbation", "rubric-1", run_id, 1, **changes)
         record = to_record(make_case(spec, metadata={"task": f"of {run_id[-1]}"}))
@@ -137,5 +137,7 @@ def test_a_frozen_suite_has_the_clusters_of_its_records(tmp_path: Path) -> None:
     overrides = {AGENT: {"cluster_key": "task"}, "cases": {"frozen": "cases.jsonl"}}
     config = write_suite(tmp_path, runs=runs, rubrics=[rubric(1)], overrides=overrides).config
     suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
+    assert [spec.cluster for spec in suite.specs()] == ["of 1", "of 2"]
+    config.write_text(config.read_text().replace("cluster_key: task", "cluster_key: null"))
+    suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
     assert [spec.cluster for spec in suite.specs()] == ["own", None]
-    assert "1 of 2 runs without task in the metadata" in suite.suite.notices[-1]
