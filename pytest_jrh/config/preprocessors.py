@@ -128,7 +128,11 @@ def preprocessor_named(name: str) -> Preprocessor:
 
 def wants_raw_sample(preprocessor: Preprocessor) -> bool:
     """Whether a preprocessor takes `raw_sample` (by that name, or through `**kwargs`)."""
-    for parameter in inspect.signature(preprocessor).parameters.values():
+    try:
+        parameters = inspect.signature(preprocessor).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    for parameter in parameters:
         if parameter.kind is parameter.VAR_KEYWORD:
             return True
         if parameter.name == "raw_sample" and parameter.kind is not parameter.POSITIONAL_ONLY:
