@@ -153,7 +153,9 @@ def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -
     updated = run_pytest(weeks.jobs.folder, *update[1:])
     assert updated.code == 0
     assert "0 calls, 210 replayed" in updated.stdout
-    assert "this update accepts a loss: 6 cases newly wrong" in " ".join(updated.stdout.split())
+    printed = " ".join(updated.stdout.split())
+    assert "this update accepts a loss: 6 cases newly wrong" in printed
+    assert "committed, such as: Update the baseline, accept 6 cases newly wrong" in printed
     assert "6 changed, 0 removed." in updated.stdout
 
 
