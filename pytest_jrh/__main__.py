@@ -114,10 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _documentation() -> str:
     """Where the documentation is: in an installed package, or beside it in a clone."""
     package = Path(__file__).parent
-    for folder in (package / "docs", package.parent / "docs"):
-        if (folder / "index.md").is_file():
-            return f"Documentation: {folder / 'index.md'}"
-    return "Documentation: the folder `docs` of the repository"
+    folder = package / "docs"
+    if not folder.is_dir():
+        folder = package.parent / "docs"
+    return f"Documentation: {folder / 'index.md'}"
 
 
 def _declare_merge(merge: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, numbered
-from pytest_jrh.core.text import nearest, nearest_hint
+from pytest_jrh.core.text import nearest_hint
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."
@@ -100,8 +100,8 @@ def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            misspelled = nearest("rubrics", data)
-            hint = f"rename {misspelled} to rubrics" if misspelled else None
+            lists = [key for key, value in data.items() if isinstance(value, list)]
+            hint = f"rename {lists[0]} to rubrics" if len(lists) == 1 else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
             mistakes.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
