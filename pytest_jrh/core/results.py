@@ -148,11 +148,11 @@ class CaseResult:
     """What a case came to under a judge: a line of the ledger, `results.jsonl`.
 
     `case_id` is that of the spec (`ids.case_id`). `label` is None where there is none to compare a
-    verdict with, and `unconfirmed` where no verifier confirmed what a stage made. `case_digest`
-    says which case was judged and `judge_digest` by which judge; both are empty where there was
-    none. `scores` and `reasons` are those of all repeats, in order; where `why` has a kind, those
-    before the repeat that failed, which are no verdict. `answers` names the scale where the target
-    does not tell it (`Scale.line`).
+    verdict with; `labelled_by` says who gave it, and `unconfirmed` that no verifier has confirmed
+    what a stage made. `case_digest` says which case was judged and `judge_digest` by which judge;
+    both are empty where there was none. `scores` and `reasons` are those of all repeats, in order;
+    where `why` has a kind, those before the repeat that failed, which are no verdict
+    (`complete_scores`). `answers` names the scale where the target does not tell it (`Scale.line`).
     """
 
     case_id: str
@@ -210,12 +210,12 @@ class CaseResult:
     @cached_property
     def score(self) -> int | None:
         """The most frequent score; None in a tie, a disagreement, and without a verdict."""
-        return most_frequent(self.all_scores)
+        return most_frequent(self.complete_scores)
 
     @cached_property
     def reasoning(self) -> str:
         """The reasoning of the first verdict with that score, in a tie of the first of all."""
-        for score, reasoning in zip(self.all_scores, self.reasons, strict=False):
+        for score, reasoning in zip(self.complete_scores, self.reasons, strict=False):
             if self.score in (None, score):
                 return reasoning
         return ""
@@ -258,24 +258,24 @@ class CaseResult:
         return most_frequent(self.base_scores)
 
     @property
-    def all_scores(self) -> tuple[int, ...]:
-        """The scores of all repeats, where each gave one."""
+    def complete_scores(self) -> tuple[int, ...]:
+        """The scores of all repeats; none unless each gave one."""
         return () if self.why.kind else self.scores
 
     @property
     def repeated(self) -> bool:
         """Whether the case was judged more than once."""
-        return len(self.all_scores) > 1
+        return len(self.complete_scores) > 1
 
     @property
     def flickers(self) -> bool:
         """Whether the judge gave the case different scores."""
-        return len(set(self.all_scores)) > 1
+        return len(set(self.complete_scores)) > 1
 
     @property
     def scores_text(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
-        return scores_text(self.score, self.all_scores)
+        return scores_text(self.score, self.complete_scores)
 
 
 @with_config(ConfigDict(strict=True, extra="forbid"))
@@ -283,10 +283,10 @@ class CaseResult:
 class JudgeLine:
     """A judge of a suite: a line of the ledger. `judge` is empty for the only one.
 
-    `models` are those that its config names, `parameters` those that it sets, and whether it sets a
-    system prompt. `asks_model` of a judge of code says whether it has asked anything over the
-    network, now or when it was recorded. `prompt` is empty for code, and `file`, which is no part
-    of the line, also for a prompt that is built in.
+    `models` are those that its config names. `parameters` are those that it sets, and of a system
+    prompt that there is one. `asks_model` of a judge of code says whether it has asked anything
+    over the network, now or when it was recorded. `prompt` is empty for code, and `file`, which is
+    no part of the line, also for a prompt that is built in.
     """
 
     suite: str

@@ -172,12 +172,15 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
 class Why:
     """Why there is no verdict, as facts: reports make sentences of them.
 
-    `detail` is that of a `Skip`. All others are those of an `Unscored`: the `stage` that was at
-    work, what the server or the judge's code said, and what else is known of it.
+    `kind` is empty where nothing is wrong, and `no_case` where a record alone tells that the
+    verifier rejected the case.
     """
 
     kind: Literal["", "no_case", SkipKind, UnscoredKind] = ""
+    # Of a `Skip`:
     detail: str = ""
+    # Of an `Unscored`: the stage that was at work, what the server or the judge's code said, and
+    # what else is known of it.
     stage: str = ""
     cause: str = ""
     advice: str = ""

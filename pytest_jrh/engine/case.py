@@ -58,7 +58,7 @@ class SharedWork(Generic[T]):
 
     attempt: Attempt
     task: asyncio.Task[T]
-    asked_by: set[CaseSpec] = field(default_factory=set)
+    askers: set[CaseSpec] = field(default_factory=set)
 
 
 class SharedWorks(Generic[T]):
@@ -75,17 +75,17 @@ class SharedWorks(Generic[T]):
         begin: Callable[[], Coroutine[Any, Any, T]],
     ) -> SharedWork[T]:
         """The work of a key, which is begun by an attempt where there is none yet."""
-        work, asker = self._works.get(key), attempt.asked_by or attempt.spec
+        work, asker = self._works.get(key), attempt.paid_by or attempt.spec
         has_failed = work is not None and work.task.done() and work.task.exception() is not None
         # A spec that knows so asks again: a rerun is worth another try.
-        if work is None or (has_failed and asker in work.asked_by):
+        if work is None or (has_failed and asker in work.askers):
             work = SharedWork(attempt, asyncio.create_task(begin()))
             self._works[key] = work
             done = [old for old, it in self._works.items() if it.task.done()]
             for old in done[: max(0, len(self._works) - self._keep)]:
                 del self._works[old]
         self._works.move_to_end(key)
-        work.asked_by.add(asker)
+        work.askers.add(asker)
         return work
 
 
@@ -95,9 +95,10 @@ class Attempt:
 
     `verdicts` are those of the repeats so far, and `scores` are there once all have one. Of a case
     of a probe `base` is the attempt at the case that it changes. A case that probes change is
-    attempted once for all of them, and `asked_by` is the spec that asked first: what the case took
-    counts for that one, which also holds the place among the cases at work. `maker` is the attempt
-    at another judge's spec that has made the case of this one.
+    attempted once for all of them, and `paid_by` is the spec that asked first: what the case took
+    counts for that one, and it works in that one's place among the cases at work, which is lent
+    already where that one waits in a review. `maker` is the attempt at another judge's spec that
+    has made the case of this one.
     """
 
     spec: CaseSpec
@@ -109,7 +110,7 @@ class Attempt:
     verdicts: list[Verdict] = field(default_factory=list)
     base: Attempt | None = None
     maker: Attempt | None = None
-    asked_by: CaseSpec | None = None
+    paid_by: CaseSpec | None = None
     scores: tuple[int, ...] = ()
     turns_shown: ShownTurns | None = None
 
@@ -120,7 +121,7 @@ class Attempt:
 
     def spending(self, spec: CaseSpec) -> dict[str, Spending]:
         """What it took, by recording; to a spec that another one pays for, it is a replay."""
-        is_paid_here = self.asked_by in (None, spec)
+        is_paid_here = self.paid_by in (None, spec)
         parts: dict[str, Spending] = {}
         for tape in self.maker.making if self.maker is not None else ():
             parts |= {name: part.replay for name, part in tape.spending.items()}
@@ -149,7 +150,7 @@ class Attempt:
         base, probe = self.base, extra.probe
         if base is not None and probe is not None:
             extra = replace(extra, probe=replace(probe, base_scores=base.scores))
-        if base is not None and base.asked_by == self.spec:
+        if base is not None and base.paid_by == self.spec:
             for name, part in base.spending(self.spec).items():
                 # Each worker replays it, and its own item says so.
                 if part.calls:

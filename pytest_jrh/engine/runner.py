@@ -222,7 +222,7 @@ class CaseRunner:
 
     async def _judged(self, attempt: Attempt, ready: ReadySuite) -> None:
         attempt.case = await self._case_to_judge(attempt, ready)
-        if attempt.asked_by is not None or ready.test(attempt.spec.test).evaluate:
+        if attempt.paid_by is not None or ready.test(attempt.spec.test).evaluate:
             await self._judge(attempt, ready)
 
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> None:
@@ -248,7 +248,7 @@ class CaseRunner:
 
     def _base_verdict(self, base: CaseSpec, asker: CaseSpec) -> SharedWork[None]:
         """The verdict on a case that probes change, which is begun where there is none yet."""
-        attempt, ready = Attempt(base, asked_by=asker), self._suites[base.suite]
+        attempt, ready = Attempt(base, paid_by=asker), self._suites[base.suite]
         return self._bases.work(base, attempt, partial(self._judged, attempt, ready))
 
     async def _awaited(self, verdict: SharedWork[None]) -> None:
@@ -329,7 +329,7 @@ class CaseRunner:
         if review.awaits(case):
             if self._settings.mode(ready, judging=True) == "none":
                 await self._look_ahead(case, ready, review)
-            is_placed = attempt.asked_by is None
+            is_placed = attempt.paid_by is None
             async with self._place_lent() if is_placed else contextlib.nullcontext():
                 await self._until_finalized(review)
         attempt.human_reviewed, decision = review.decision(case)

@@ -182,8 +182,8 @@ class CaseItem(pytest.Item):
             "cost": round(spending.cost, 6),
         }
         if result.repeated:
-            properties["repeats"] = len(result.all_scores)
-            properties["scores"] = " ".join(map(str, result.all_scores))
+            properties["repeats"] = len(result.complete_scores)
+            properties["scores"] = " ".join(map(str, result.complete_scores))
             properties["flickers"] = "true" if result.flickers else "false"
         if result.spec.derived:
             properties["variant"] = result.spec.variant

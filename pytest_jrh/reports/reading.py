@@ -40,7 +40,7 @@ def worst_results(session: Session) -> list[CaseResult]:
             -label_basis(session, result).certainty,
             -distance,
             -judges[made_case_id(result)],
-            result.all_scores.count(result.label or 0),
+            result.complete_scores.count(result.label or 0),
         )
 
     return sorted(wrong, key=order)

@@ -248,7 +248,9 @@ def missing_from(
             missing.add(case)
             kinds[_KINDS.get(reason, "without a case or label")] += 1
     clauses = [f"{number:,} {kind}" for kind, number in kinds.most_common()]
-    fewer = sum(len(now.all_scores) < len(old.all_scores) for old, now in comparison.pairs)
+    fewer = sum(
+        len(now.complete_scores) < len(old.complete_scores) for old, now in comparison.pairs
+    )
     if fewer:
         clauses.append(f"{counted(fewer, 'case')} with fewer repeats")
     runs, groups = set(), set()

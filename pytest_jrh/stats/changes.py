@@ -361,7 +361,7 @@ def _scale(pair: Pair, scales: RubricScales) -> Scale:
 
 def _errors(pair: Pair, scales: RubricScales) -> CaseErrors:
     """How far off each verdict was and is; of unknown scores, by the outcome."""
-    before, now, label = pair.before.all_scores, pair.now.all_scores, pair.now.label
+    before, now, label = pair.before.complete_scores, pair.now.complete_scores, pair.now.label
     if label is None or not before or not now:
         return CaseErrors((float(not pair.was_right),), (float(not pair.is_right),))
     scale = _scale(pair, scales)

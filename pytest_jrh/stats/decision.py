@@ -484,7 +484,8 @@ def _unproven(session: _Session) -> Iterator[Reason]:
     for judge, classes in session.classes.items():
         pairs = pairs_by_judge[judge]
         is_replay = all(
-            pair.same_judge and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
+            pair.same_judge
+            and sorted(pair.before.complete_scores) == sorted(pair.now.complete_scores)
             for pair in pairs
         )
         if is_replay or all(of.bound < max_drop for of in classes):

@@ -126,11 +126,11 @@ def _majority_flip(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> floa
     """How likely a majority is to flip when the judge is asked again; 0 where neither repeats nor
     the same judge's verdicts in the baseline tell.
     """
-    before = {pair.now.case_id: pair.before.all_scores for pair in pairs if pair.same_judge}
+    before = {pair.now.case_id: pair.before.complete_scores for pair in pairs if pair.same_judge}
     flicker = estimate_flicker(
         repeated_case(result, before.get(result.case_id, ())) for result in results
     )
-    repeats = max((len(result.all_scores) for result in results), default=1) or 1
+    repeats = max((len(result.complete_scores) for result in results), default=1) or 1
     return majority_flip(flicker.value or 0.0, repeats)
 
 

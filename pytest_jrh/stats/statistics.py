@@ -45,7 +45,7 @@ _LARGEST_SCORE = 10**12
 
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
-    scores = (*earlier, *result.all_scores)
+    scores = (*earlier, *result.complete_scores)
     return RepeatedCase(result.spec.cluster_id, scores, binary=result.scale.has_two)
 
 

@@ -451,7 +451,7 @@ def earlier_results(
             base = spec.base_case if spec.variant else spec
             base_result = stored.get(case_id(base))
             is_same = (
-                len(result.all_scores) == repeats
+                len(result.complete_scores) == repeats
                 and base_result is not None
                 and _is_same(suite, base_result, made.read(generation_id(base)))
             )

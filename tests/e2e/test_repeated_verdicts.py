@@ -95,7 +95,11 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     server.answer = Saying(1, 7, 7, 7, 1)
     bench = make_bench(overrides=repeating(3))
     unscored = bench.run("once").only
-    assert (unscored.outcome, unscored.score, unscored.all_scores) == ("invalid_response", None, ())
+    assert (unscored.outcome, unscored.score, unscored.complete_scores) == (
+        "invalid_response",
+        None,
+        (),
+    )
     assert unscored.verdicts == (Verdict(1, "It is plainly 1."),)
     text = unscored_text(unscored, command="pytest").whole
     assert "earlier: 1, in 1 of 1 before it, because\n    It is plainly 1." in text
