@@ -156,9 +156,12 @@ class Exchanges:
         if self.live and asks_for_credentials(request.uri):
             # Neither counted nor kept: what comes back is a key.
             return None
-        halt: Halt | None = Halt("missing", str(request), request)
+        halt: Halt | None
         if self.live:
+            # Outside of the lock: room and budget may wait for other processes.
             halt = self._keep_room(request) or self._admit()
+        else:
+            halt = Halt("missing", str(request), request)
         with self._lock:
             if halt is not None:
                 self.halt = halt
