@@ -151,13 +151,10 @@ def check_file(options: argparse.Namespace) -> int:
     written, problems = write_reports(reports, replace(checked.session, about=readings))
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
     display = Display(folder, width=width, verbosity=options.verbose)
-    previous = ""
     first = all_wrapped(map(log_line, readings), display.width)
     concluded = Concluded(checked.session, checked.passed, tuple(written))
-    for line in ending_lines(concluded, display, first=[*first, ""], notices=problems):
-        if line.text or previous:
-            sys.stdout.write(f"{line.text}\n")
-        previous = line.text
+    for line in ending_lines(concluded, display, first=first, notices=problems):
+        sys.stdout.write(f"{line.text}\n")
     return 0 if checked.passed and not problems else 1
 
 

@@ -94,10 +94,12 @@ class _Run:
             excused = self.asked_for + sum(time_now - began_at for began_at in self.asking.values())
             seconds_left = self.code.timeout - (time_now - began - excused)
             if seconds_left <= 0:
+                # Nobody waits for it any more: it may end after the engine's loop.
+                waiter.cancel()
                 if running.task is not None:
                     running.task.cancel()
-                code = self.code
-                cause = f"{code.who} gave no verdict within {code.timeout:g} s, its `timeout`."
+                limit = self.code.timeout
+                cause = f"{self.code.who} gave no verdict within {limit:g} s, its `timeout`."
                 raise no_verdict("model_error", cause, _LATE)
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())
@@ -153,6 +155,10 @@ class RunningCode:
 
     ended: Future[Ended] = field(default_factory=Future)
     task: Future[None] | None = None
+
+    def __post_init__(self) -> None:
+        # Whoever stops waiting for it does not cancel it: the code goes on.
+        self.ended.set_running_or_notify_cancel()
 
 
 class CodeThreads:
