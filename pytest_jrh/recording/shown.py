@@ -28,8 +28,8 @@ _SURE_PIECE = 25
 _SURE_ARGUMENT = 4
 # Characters of the beginning of a transcript that is cut: fewer may stand in a prompt by chance.
 _SURE_CUT = 200
-# Of a block: the agent's reasoning and its calls are no text of a turn.
-_SHOWN = ("text", "arguments", "result")
+# Of a block, the keys of what is text of its turn, unlike the agent's reasoning.
+_BLOCK_TEXTS = ("text", "arguments", "result")
 # Characters that are searched.
 _MOST_SENT = 1_000_000
 # An image or an archive, or the tokens of a text as numbers: no digest or key is that long.
@@ -137,7 +137,9 @@ def _cut_at(transcript: str, texts: Iterable[str]) -> int:
 
 
 def _largest_sent(limit: int, is_sent: Callable[[int], bool]) -> int:
-    """The largest size up to a limit that was sent; of each smaller size something was, too."""
+    """The largest size up to a limit for which `is_sent` holds, as it does for all smaller ones; 0
+    without any.
+    """
     return bisect_left(range(1, limit + 1), 1, key=lambda size: not is_sent(size))
 
 
@@ -148,27 +150,31 @@ def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
     """
     turns: dict[int, Sequence[Message]] = {}
     for index, message in enumerate(messages):
-        holds = texts_of(message, _SHOWN) or message.get("tool_calls") or media_in([message])
+        holds = texts_of(message, _BLOCK_TEXTS) or message.get("tool_calls") or media_in([message])
         if holds and message.get("role") != "system":
             turns[index] = ()
     return turns
 
 
 def _edited_turns(case: Case) -> dict[int, Sequence[Message]]:
-    turns: dict[int, Sequence[Message]] = {}
+    """The turns to look for in an edited case, each with those that it was made from.
+
+    Turns that were left out cannot be looked for: those at either side are instead, and whole.
+    """
+    originals: dict[int, Sequence[Message]] = {}
     for edit in case.outcome.edits:
-        before = edit.before
+        original = edit.before
         if not edit.is_splice:
             edited = case.messages[edit.message_index]
-            before = ({**edited, "content": edit.original_content},)
+            original = ({**edited, "content": edit.original_content},)
         for index in edited_turns([edit]):
-            turns.setdefault(index, before)
+            originals.setdefault(index, original)
         if len(edit.after) < len(edit.before):
-            # What was left out is not there where the turns at either side of it are.
+            # A judge that was shown both sides of the gap has seen that something is gone.
             gap = edit.message_index + len(edit.after)
             for index in {gap - 1, gap}.intersection(range(len(case.messages))):
-                turns.setdefault(index, ())
-    return dict(sorted(turns.items()))
+                originals.setdefault(index, ())
+    return dict(sorted(originals.items()))
 
 
 def _words(text: str) -> _Words:
@@ -200,7 +206,7 @@ class _Search:
 
     def _parts(self, message: Message) -> list[_Words]:
         """The words of each text of a turn, and of each argument of its calls."""
-        parts = [_words(self._as_sent(text)) for text in texts_of(message, _SHOWN)]
+        parts = [_words(self._as_sent(text)) for text in texts_of(message, _BLOCK_TEXTS)]
         for call in message.get("tool_calls") or ():
             arguments = call.get("arguments") or call.get("function")
             if not isinstance(arguments, Mapping):
@@ -234,7 +240,7 @@ class _Search:
         order 17 .": behind that all is as in the original, and before it a few words tell it from
         other orders.
         """
-        # Of the original's text that is most like it.
+        # Held against the text of the original that has most words in common with it.
         same_before, same_after = max(
             (shared_ends(old, words) for old in old_parts), key=sum, default=(0, 0)
         )
@@ -242,13 +248,13 @@ class _Search:
         if end == start:
             # Words were left out: those at either side of the gap stand together.
             end = start + 1 if start else len(words)
-        # Where the sentence goes on, it is another one.
+        # A sentence that goes on behind these words says something else: its end belongs to them.
         while end < len(words) and words[end] in ".!?":
             end += 1
         # A single changed word at the beginning would be found anywhere.
         end = max(end, _CONTEXT // 2)
-        changed = _spaced(words[max(0, start - _CONTEXT) : end])
-        return changed if self._case_text.count(changed) <= 1 else _spaced(words)
+        phrase = _spaced(words[max(0, start - _CONTEXT) : end])
+        return phrase if self._case_text.count(phrase) <= 1 else _spaced(words)
 
     def _state_of_text(self, text: str) -> _State:
         """Whether it was sent as often as it stands in the case, or cut between two requests: of
