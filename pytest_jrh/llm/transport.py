@@ -22,6 +22,7 @@ import math
 import os
 import re
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -177,9 +178,17 @@ class _Bounded:
         import httpx
 
         body = bytearray()
+        # Nothing packed is asked for; gzip or deflate that comes all the same is unpacked for its
+        # size, as a small answer may be a large one.
+        unpacked: Callable[[bytes], bytes] = bytes
+        if httpx.Headers(self._headers).get("content-encoding") in ("gzip", "deflate"):
+            unpacked = zlib.decompressobj(47).decompress
+        size = 0
         async for chunk in self._stream:
             body += chunk
-            if len(body) > LONGEST_ANSWER:
+            with contextlib.suppress(zlib.error):
+                size += len(unpacked(chunk))
+            if size > LONGEST_ANSWER:
                 await self.aclose()
                 raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
             yield chunk

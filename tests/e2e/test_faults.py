@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -235,11 +236,16 @@ def test_a_redirect_to_another_origin_is_not_followed(
         assert other.count() == 0
 
 
+@pytest.mark.parametrize("encoding", ["", "gzip", "deflate"])
 def test_an_answer_without_end_is_not_read(
-    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     monkeypatch.setattr("pytest_jrh.llm.transport.LONGEST_ANSWER", 2**20)
-    fault = Fault("endless", lambda _request, _normal: Reply(body=b" " * 2**22))
+    body = b" " * 2**22
+    bodies = {"": body, "gzip": gzip.compress(body), "deflate": zlib.compress(body)}
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    reply = Reply(body=bodies[encoding], headers=headers)
+    fault = Fault("endless", lambda _request, _normal: reply)
     lasting(bench, server, "judge", broken(fault, "the answer is longer than 1 MB", asked=1))
 
 
