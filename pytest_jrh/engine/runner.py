@@ -302,10 +302,9 @@ class CaseRunner:
         for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, judge, repeat)
             verdict = await renewing(tape, self._settings, partial(judge, case, calls))
-            if not judge.models:
-                # What came from no tape: those take secrets out on its way in.
-                reasoning = self._settings.redactor.of_code(verdict.reasoning)
-                verdict = replace(verdict, reasoning=reasoning)
+            # What a tape takes out of an answer may have been escaped there.
+            reasoning = self._settings.redactor.of_code(verdict.reasoning)
+            verdict = replace(verdict, reasoning=reasoning)
             tape.usable(judge.settings.stage)
             attempt.verdicts.append(verdict)
 

@@ -164,6 +164,19 @@ def test_what_differs_is_shown_without_secrets(make_bench: MakeBench, server: Mo
     assert KEY[:LEAST] not in no_verdict_text(result.why)
 
 
+@pytest.mark.parametrize("place", [0, len(KEY) // 2, len(KEY) - 1])
+def test_no_reasoning_shows_a_key_of_which_a_letter_is_escaped(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, place: int
+) -> None:
+    escaped = f"{KEY[:place]}\\u{ord(KEY[place]):04x}{KEY[place + 1 :]}"
+    answer = f'{{"reasoning": "It tells {escaped}.", "score": 0}}'
+    server.faults.add(stage="judge", fault=Fault.text(answer), times=None)
+    result = pytester.runpytest(suite.option, "--junitxml=results.xml", "-v", *RECORD)
+    shown = str(result.stdout) + (pytester.path / "results.xml").read_text("utf-8")
+    assert "It tells [REDACTED]." in shown
+    assert KEY not in "".join(shown.split())
+
+
 def test_no_log_of_a_library_shows_a_key(
     pytester: pytest.Pytester,
     suite: SuiteFiles,
