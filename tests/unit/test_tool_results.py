@@ -333,6 +333,16 @@ def test_a_page_of_several_says_so(rest: dict[str, Any]) -> None:
     assert not any("page" in one for one in checked("Langfuse", whole).table.notices)
 
 
+@pytest.mark.parametrize("grades", [(True, False), (False, True), (True, True, False)])
+def test_grades_of_people_that_contradict_each_other_are_no_label(grades: Sequence[bool]) -> None:
+    document = promptfoo([(True, True), (False, False), (True, None)])
+    parts = document["results"]["results"][2]["gradingResult"]["componentResults"]
+    parts += [{"assertion": {"type": "human"}, "pass": grade, "score": 1} for grade in grades]
+    table = checked("promptfoo", document)
+    assert counts(table) == {"0 agree": 1, "1 agree": 1, "None unlabelled": 1}
+    assert "grades of people that contradict each other (1)" in " ".join(table.table.notices)
+
+
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
     def outcomes(*, passed: bool, **more: Any) -> dict[str, int]:
         graded = assertion("not-factuality", passed=passed) | more

@@ -73,13 +73,13 @@ def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
     cases = _cases(outputs.values(), results)
     for (index, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
         scores: list[Score] = []
-        grade = None
+        grades = set()
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
             if not isinstance(passed, bool):
                 results.left_out["assertions without a verdict"] += 1
             elif kind == "human":
-                grade = BINARY.words[not passed]
+                grades.add(BINARY.words[not passed])
             else:
                 name = kind
                 if question and (kind, question) in shared:
@@ -89,8 +89,10 @@ def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
                     score = replace(score, by="other", scorer="")
                 scores.append(score)
         judged = [score for score in scores if score.by == "judge"]
-        if grade:
-            label = _label(judged or scores, grade)
+        if len(grades) > 1:
+            results.left_out["grades of people that contradict each other"] += 1
+        elif grades:
+            label = _label(judged or scores, *grades)
             if not label:
                 results.left_out["grades of people beside no verdict on the whole output"] += 1
             scores += label
