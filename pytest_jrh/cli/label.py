@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import shlex
@@ -21,8 +20,8 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists, read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.runs import AgentRun, Message, Rubric
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.runs import AgentRun, Rubric
+from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.values import as_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelTable
@@ -40,11 +39,18 @@ def label_file(path: Path, options: Namespace) -> int:
     if options.out.suffix.lower() != ".csv":
         raise InputError(f"got {options.out}; must end in .csv", key="--out")
     table = _table(path, with_text=bool(options.text))
-    texts: Iterable[TextToLabel]
-    if table is None:
-        texts = itertools.starmap(_text_of_run, messages_of_runs(path))
+    if table is not None:
+        texts, notices = texts_to_label(table, options.text, options.case), table.notices
     else:
-        texts = texts_to_label(table, options.text, options.case)
+        runs, notices = messages_of_runs(path)
+        texts = (
+            TextToLabel(
+                CaseKey(as_text(run_id), "", epoch),
+                messages,
+                short_digest(json.dumps(messages, default=str), 16),
+            )
+            for run_id, epoch, messages in runs
+        )
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
         if items.setdefault(item.key, item).turns != item.turns:
@@ -76,6 +82,7 @@ def label_file(path: Path, options: Namespace) -> int:
     of_others = ""
     if number_of_others := len(labels.rows()) - number:
         of_others = f"; it keeps {number_of_others:,} of other cases or questions"
+    sys.stdout.write(visible("".join(f"{notice}\n" for notice in notices)))
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
         f"without a text: {without_text:,}\n"
@@ -118,11 +125,6 @@ def _table(path: Path, *, with_text: bool) -> Table | None:
             raise
         return None
     return table if is_table or table.results or with_text else None
-
-
-def _text_of_run(run_id: str, epoch: int, messages: Sequence[Message]) -> TextToLabel:
-    digest = short_digest(json.dumps(messages, default=str), 16)
-    return TextToLabel(CaseKey(as_text(run_id), "", epoch), messages, digest)
 
 
 def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case]:

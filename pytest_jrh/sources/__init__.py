@@ -171,14 +171,15 @@ def format_of(files: Sequence[Path]) -> InputFormat | None:
     return None
 
 
-def messages_of_runs(log: Path) -> Iterator[tuple[str, int, Sequence[Message]]]:
+def messages_of_runs(
+    log: Path,
+) -> tuple[list[tuple[str, int, Sequence[Message]]], tuple[str, ...]]:
     """The messages of each run of a file or a folder, none of one that cannot be read, behind its
-    epoch and the name that a label file means it by alone.
+    epoch and the name that a label file means it by alone; and sentences about what was left out.
 
     Raises InputError where no run can be read.
     """
-    causes = []
-    number = 0
+    runs, causes = [], []
     files = files_in(log)
     with open_sources((log,), input_format=format_of(files)) as source:
         unclear_names: set[str] = set()
@@ -194,11 +195,11 @@ def messages_of_runs(log: Path) -> Iterator[tuple[str, int, Sequence[Message]]]:
                 messages = source.read(run.run_id, run.epoch)[0].messages
             except Unscored as error:
                 causes.append(error.cause)
-            number += 1
-            yield clear_names.get(run.run_id, run.run_id), run.epoch, messages
-    if causes and len(causes) == number:
-        hint = "which forms of runs are read stands in docs/suite.md"
-        raise InputError(f"no run can be used. {causes[0]}", str(log), hint=hint)
+            runs.append((clear_names.get(run.run_id, run.run_id), run.epoch, messages))
+        if causes and len(causes) == len(runs):
+            hint = "which forms of runs are read stands in docs/suite.md"
+            raise InputError(f"no run can be used. {causes[0]}", str(log), hint=hint)
+        return runs, source.notices()
 
 
 def load_inspect_eval_runs(
@@ -263,10 +264,7 @@ class Joined(Source):
         self._unclear: dict[str, tuple[str, ...]] = {}
         # The runs that are left out, each with the one that counts for it.
         self._holders: dict[_Origin, _Origin] = {}
-        self.form_name = sources[0].form_name
-        if len(sources) > 1:
-            forms = Counter(source.form_name for source in sources)
-            self.form_name = listed(f"{name} ({number})" for name, number in forms.items())
+        self.form_name = listed(dict.fromkeys(source.form_name for source in sources))
 
     def _source(self, number: int) -> Source:
         with self._lock:

@@ -202,6 +202,22 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture
     assert "no.csv: no such file" in capsys.readouterr().err
 
 
+def test_files_and_results_that_are_left_out_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("runs").mkdir()
+    for name in ("a.jsonl", "cut.jsonl"):
+        write(f"runs/{name}", RUN)
+    write("runs/cut.jsonl", RUN[:-20])
+    write("runs/bad.eval", "no archive")
+    label_here("runs", *POLITE)
+    said = capsys.readouterr().out
+    assert "left out 2 files that cannot be used: bad.eval" in said
+    assert "cut.jsonl" in said
+    label_here(write("p.json", json.dumps(promptfoo([(True, None), (None, None)]))))
+    assert "Not read of promptfoo's results: " in capsys.readouterr().out
+
+
 def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
     drawn = {case.spec.run_id for case in label_here(table(40), *POLITE, "--sample=8")}
     assert len(drawn) == 8
