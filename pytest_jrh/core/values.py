@@ -24,22 +24,28 @@ def as_text(raw: object) -> str:
 
 
 def as_seen(raw: object) -> str:
-    """A value as its reader sees it: one blank between words, and nothing that has no width."""
-    text = _UNSEEN.sub("", as_text(raw))
-    return " ".join(printable(text, _LONGEST_WORD).split())
+    """A value as its reader sees it."""
+    return printable(_words(raw), _LONGEST_WORD)
+
+
+def _words(raw: object) -> str:
+    """A value with one blank between words, and nothing that has no width. A sequence for a
+    terminal stays, as it may hide what makes the value another one.
+    """
+    return " ".join(_UNSEEN.sub("", as_text(raw)).split())
 
 
 def as_word(raw: object) -> str:
     """A value in small letters, and a whole number without a decimal point."""
     number = whole_number(raw)
     if number is None:
-        return as_seen(raw).casefold()
+        return _words(raw).casefold()
     return str(number)
 
 
 def whole_number(raw: object) -> int | None:
     """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
-    number = _WHOLE.fullmatch(as_seen(raw))
+    number = _WHOLE.fullmatch(_words(raw))
     if number is None:
         return None
     return int(number[1])
@@ -47,7 +53,7 @@ def whole_number(raw: object) -> int | None:
 
 def part_of(raw: object) -> tuple[int, int] | None:
     """`7/10` as its score and the end of its scale; None where a value is no such part."""
-    part = _PART.fullmatch(as_seen(raw))
+    part = _PART.fullmatch(_words(raw))
     if part is None:
         return None
     return int(part[1]), int(part[2])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
+    check_depth,
     listed,
     parsed,
     printable,
@@ -26,6 +28,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -112,10 +115,10 @@ def read_table(
         rows = list(_csv_rows(text, file, problems))
     if problems:
         raise InputError(first_problems(problems, file))
-    lines, values = [], []
-    for line, value in rows:
-        lines.append(line)
-        values.append(value)
+    # What people quote of runs may hold keys.
+    redactor = Redactor(secrets_of(os.environ))
+    rows = [(line, redactor.value(row)) for line, row in rows]
+    lines, values = map(list, zip(*rows, strict=True)) if rows else ([], [])
     if is_document or len(values) == 1:
         # The entries of one document are in a list of it.
         lines = []
@@ -147,13 +150,15 @@ def table_of(rows: _Rows, file: str) -> Table:
     lines, clean_rows = [], []
     names: dict[str, None] = {}
     for line, row in rows:
-        clean, _ = storable(dict(row))
+        clean, _ = storable({name.strip(): value for name, value in row.items()})
+        if len(clean) < len(row):
+            raise InputError("has a column twice", file, line)
         names |= dict.fromkeys(clean)
         lines.append(line)
         clean_rows.append(clean)
     columns = {}
     for name in names:
-        columns[name.strip()] = [row.get(name) for row in clean_rows]
+        columns[name] = [row.get(name) for row in clean_rows]
     return Table(file, lines, columns)
 
 
@@ -215,6 +220,7 @@ def _json_rows(
             continue
         try:
             values = parsed(part)
+            check_depth(values)
         except DamagedError as error:
             problems.append(Problem(str(error), file, error.line if is_document else line))
             continue

@@ -380,10 +380,10 @@ class Values:
             return missing
         if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
-        part = part_of(word)
+        part = part_of(text)
         if part is not None:
             return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
-        if whole_number(word) is not None:
+        if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
             return f"say on what scale: --scale LOW-HIGH; {seen}"

@@ -569,6 +569,33 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "nan": (HEAD + "a,1,NaN\n", [], "--map NaN= counts it as missing"),
     "latin_1": (HEAD.encode() + b"\xe9,1,1\n", [], ":2: is not UTF-8"),
     "two_columns_of_a_name": ("case,label,verdict,label\na,1,1,0\n", [], ":1: duplicate column"),
+    "two_keys_of_a_name": (
+        '{"label": 1, "verdict": 1, "verdict ": 0}',
+        [],
+        ":1: has a column twice",
+    ),
+    "two_keys_but_for_a_nul": (
+        '{"label": 1, "verdict": 1, "verdict\\u0000": 0}',
+        [],
+        "column twice",
+    ),
+    "two_keys_below": (
+        '{"label": 1, "verdict": 1}\n{"label": 1, " label": 0, "verdict": 1}',
+        [],
+        ":2: has a column twice",
+    ),
+    "too_deep": ('{"label": 1, "verdict": 1, "x": %s}' % ("[" * 500 + "]" * 500), [], "nested"),
+    "word_that_a_sequence_ends": (
+        HEAD + "a,pass,pass\x1b] - no: it fails\n",
+        [],
+        ":2: verdict: got",
+    ),
+    "label_that_a_sequence_ends": (HEAD + "a,1\x1b]0,1\n", [], ":2: label: got"),
+    "word_behind_sequences": (
+        HEAD + "a,pass,pass" + 999 * "\x1b[0m" + " not\n",
+        [],
+        ":2: verdict: got",
+    ),
     "case_twice": (HEAD + "a,1,1\na,1,0\n", [], ":3: case: the case"),
     "too_many_cells": (HEAD + "a,1,1,1\n", [], ":2: has 4 cells"),
     "json_array_cell": ('{"label": 1, "verdict": [1]}', [], ':1: verdict: got "[1]"'),
@@ -623,6 +650,22 @@ def test_a_broken_table_is_refused_with_its_line(run: Run, name: str) -> None:
     assert message in text
     assert len(text) < 10_000
     assert_is_plain(text)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json"])
+def test_keys_of_the_environment_are_not_shown(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key := "sk-test-abcdefghijklmnop0123")
+    # In JSON a letter of it may be escaped.
+    row = f'{{"case": "{key.replace("a", chr(92) + "u0061")}", "label": 1, "verdict": 0}}'
+    rows = {"t.csv": f"{HEAD}{key},1,0\n", "t.jsonl": row, "t.json": f"[{row}]"}
+    reports = [f"r.{suffix}" for suffix in ("html", "md", "json")]
+    code, text = run(written(rows[name], name), "-v", *(f"--report={path}" for path in reports))
+    assert code == 0
+    assert "[REDACTED]" in text
+    for shown in (text, *(Path(path).read_text("utf-8") for path in reports)):
+        assert key not in shown
 
 
 def test_a_cell_with_a_nul_is_no_verdict(run: Run) -> None:
