@@ -60,7 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns 0 where all is well, 1 where the merged suite is not green, 4 for a user's mistake.
     """
-    parser = _Parser(prog="python -m pytest_jrh", description=__doc__, epilog=_documentation())
+    parser = _Parser(
+        prog="python -m pytest_jrh",
+        description=__doc__,
+        epilog="Documentation: the folder docs, of the repository and of the installed package",
+    )
     parser.add_argument("--version", action="version", version=f"pytest-jrh {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     _declare_merge(
@@ -109,15 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
-
-
-def _documentation() -> str:
-    """Where the documentation is: in an installed package, or beside it in a clone."""
-    package = Path(__file__).parent
-    folder = package / "docs"
-    if not folder.is_dir():
-        folder = package.parent / "docs"
-    return f"Documentation: {folder / 'index.md'}"
 
 
 def _declare_merge(merge: argparse.ArgumentParser) -> None:

@@ -151,7 +151,7 @@ def check_file(options: argparse.Namespace) -> int:
     written, problems = write_reports(reports, replace(checked.session, about=readings))
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
     display = Display(folder, width=width, verbosity=options.verbose)
-    first = all_wrapped(map(log_line, readings), display.width)
+    first = all_wrapped(map(log_line, readings), width)
     concluded = Concluded(checked.session, checked.passed, tuple(written))
     for line in ending_lines(concluded, display, first=first, notices=problems):
         sys.stdout.write(f"{line.text}\n")

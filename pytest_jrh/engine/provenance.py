@@ -26,11 +26,6 @@ from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import BaselineFile, judge_lines, with_calls
 
 
-def commit_of(folder: Path) -> str:
-    """The first digits of the commit that is checked out; empty if there is none."""
-    return (git_output(folder, "rev-parse", "--short=12", "HEAD") or "").strip()
-
-
 def day_of(folder: Path) -> str:
     """The day of the last commit that changed a folder, as `2026-11-22`; empty if not known."""
     if (git_output(folder, "rev-parse", "--is-shallow-repository") or "").strip() == "true":
@@ -116,7 +111,8 @@ def session_origin(runs: Iterable[SuiteRun], folder: Path) -> SessionOrigin:
     return SessionOrigin(
         suites=tuple(run.origin for run in runs),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        commit=commit_of(folder),
+        # Of a folder without one there is none.
+        commit=(git_output(folder, "rev-parse", "--short=12", "HEAD") or "").strip(),
         versions=versions(),
     )
 

@@ -419,7 +419,8 @@ class LoadedSuites:
                 rootdir=self.rootdir,
                 frozen=self.options.frozen,
                 judge=self.judge_of(path.stem),
-                records=self._records_judging,
+                # A plan asks nobody.
+                records=lambda suite: not self.options.plan and self.modes(suite)[1] != "none",
             )
             self._refuse_shared_places(ready)
             if has_decisions(ready.suite):
@@ -448,10 +449,6 @@ class LoadedSuites:
     def asks(self, ready: ReadySuite) -> bool:
         """Whether models may be asked about a suite's cases in this session."""
         return self.modes(ready.suite) != ("none", "none")
-
-    def _records_judging(self, suite: Suite) -> bool:
-        """Whether the judges of a suite that is being loaded may be asked in this session."""
-        return not self.options.plan and self.modes(suite)[1] != "none"
 
     @property
     def notices(self) -> tuple[str, ...]:

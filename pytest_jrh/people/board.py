@@ -202,7 +202,7 @@ def _reviewed(entry: ReviewCase, last: Decision | None) -> Reviewed:
     """A case with the last decision about any version of it."""
     if entry.rejected or last is None:
         return Reviewed(entry, None, None)
-    if last.is_about(entry.digest):
+    if entry.digest in (last.case_digest, *last.edited_digests):
         return Reviewed(entry, last, None)
     return Reviewed(entry, None, last)
 

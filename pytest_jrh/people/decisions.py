@@ -89,10 +89,6 @@ class Decision(StrictModel):
         """Whether the transcript or the label differs from what was made."""
         return bool(self.turns) or self.expected is not None
 
-    def is_about(self, digest: str) -> bool:
-        """Whether it was taken about the case with this digest; else it is void."""
-        return digest in (self.case_digest, *self.edited_digests)
-
 
 class _Withdrawn(StrictModel):
     """The line that takes a decision back."""

@@ -584,7 +584,10 @@ class LabelTable:
             if rows:
                 header = ("case_id", *_COLUMNS[1:])
                 lines = [{"case_id": row.run_id, **asdict(row)} for row in rows]
-                atomic_write(self._path, table_bytes(header, lines, _as_cell))
+                atomic_write(
+                    self._path,
+                    table_bytes(header, lines, lambda value: tables.guarded(as_text(value))),
+                )
             else:
                 self._path.unlink(missing_ok=True)
 
@@ -618,7 +621,3 @@ def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:
         digest=case.run.metadata["digest"],
         rubric_digest=question_digest(case.rubric),
     )
-
-
-def _as_cell(value: Any) -> str:
-    return tables.guarded(as_text(value))

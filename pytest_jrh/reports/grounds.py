@@ -48,7 +48,13 @@ def label_sentences(session: Session) -> list[str]:
         for sentence in _people_sentences(results, grounds):
             sentences.append(f"{of_suite}{sentence}")
         shared_models += grounds.shared_models
-    return [*sentences, *dict.fromkeys(map(shared_model_sentence, shared_models))]
+    for shared in dict.fromkeys(shared_models):
+        judge = f"Judge {shared.judge}".rstrip()
+        sentences.append(
+            f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
+            f"right, so that accuracy may be too high; {_ADVICE}."
+        )
+    return sentences
 
 
 def violation_sentences(session: Session, suite: str) -> Iterator[str]:
@@ -125,15 +131,6 @@ def _agreement_text(annotators: Agreement, unit: str) -> str:
     if annotators.alpha is not None:
         text += f", Krippendorff's alpha {decimal(annotators.alpha)}"
     return text
-
-
-def shared_model_sentence(shared: SharedModel) -> str:
-    """That a judge's model is the verifier's."""
-    judge = f"Judge {shared.judge}".rstrip()
-    return (
-        f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
-        f"right, so that accuracy may be too high; {_ADVICE}."
-    )
 
 
 def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:

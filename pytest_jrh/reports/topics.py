@@ -28,7 +28,7 @@ from pytest_jrh.reports.blocks import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
-from pytest_jrh.stats.changes import LEVEL, SetChange
+from pytest_jrh.stats.changes import LEVEL
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import decimal, range_text
 from pytest_jrh.stats.limits import limit_text
@@ -64,19 +64,17 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost.sort(key=lambda change: (change.adjusted, change.p_value))
     for change in lost[:_MOST_SETS]:
         before, now = change.before, change.now
+        name = one_line(change.name) if change.name else f"{change.kind} cases"
+        if change.judge:
+            name += f" by {one_line(change.judge)}"
         yield (
-            f"{_set_name(change)}: {len(change.lost):,} lost and {len(change.won):,} won of "
+            f"{name}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
             f"before, in {now.wrong:,} of {now.verdicts:,} now: p = {change.p_value:.3g}, "
             f"{change.adjusted:.3g} adjusted."
         )
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
-
-
-def _set_name(change: SetChange) -> str:
-    name = one_line(change.name) if change.name else f"{change.kind} cases"
-    return f"{name} by {one_line(change.judge)}" if change.judge else name
 
 
 def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[Cases]]:

@@ -484,8 +484,11 @@ def about_sets(sets: Sequence[SetChange], rules: GateRules) -> Iterator[str]:
     if failed:
         worst = min(failed, key=lambda of: of.adjusted)
         unit = f" ({counted(worst.runs, 'run')} exchanged)" if worst.by_runs else ""
-        others = [_no_loss(of) for of in classes if of not in failed and of.drop <= 0]
-        yield "; ".join([*filter(None, others), f"{chance_text(worst.adjusted)}{unit}"])
+        clauses = []
+        for of in classes:
+            if of.of_class is not None and of.drop <= 0 and not of.lost:
+                clauses.append(of.of_class.none_wrong(0, of.right_before))
+        yield "; ".join([*filter(None, clauses), f"{chance_text(worst.adjusted)}{unit}"])
     won = sum(len(of.won) for of in classes)
     lost = sum(len(of.lost) for of in classes)
     if won and lost:
@@ -493,12 +496,6 @@ def about_sets(sets: Sequence[SetChange], rules: GateRules) -> Iterator[str]:
         more = f"{net:,} {'more' if lost > won else 'fewer'} {'is' if net == 1 else 'are'}"
         change = more if net else "as many are"
         yield f"{won:,} the other way; of all {cases} {change} wrong"
-
-
-def _no_loss(change: SetChange) -> str:
-    if change.lost or change.of_class is None:
-        return ""
-    return change.of_class.none_wrong(0, change.right_before)
 
 
 def _bound_text(change: SetChange) -> str:

@@ -116,12 +116,6 @@ def range_text(estimate: Estimate, kind: FigureKind = "share", digits: int = 1) 
     return f"{100 * lower:.{digits}f}-{100 * upper:.{digits}f}"
 
 
-def ranged(text: str, estimate: Estimate, kind: FigureKind) -> str:
-    """The text of a figure, with the interval in parentheses where there is one."""
-    interval = range_text(estimate, kind)
-    return text if NONE in (interval, text) else f"{text} ({interval})"
-
-
 def decimal(value: float | None) -> str:
     """A number as text."""
     # Rounding makes "-0.00" of what is a little below 0.
@@ -423,7 +417,9 @@ def one_class(statistics: Statistics) -> str:
 def figure_text(name: str, estimate: Estimate) -> str:
     """A figure and its interval as the tables show them, with what is missing of it."""
     [kind] = [column.kind for column in COLUMNS if column.key == name and column.kind in FIGURES]
-    text = ranged(value_text(estimate, kind), estimate, kind)
+    text, interval = value_text(estimate, kind), range_text(estimate, kind)
+    if NONE not in (text, interval):
+        text = f"{text} ({interval})"
     return f"{text} ({estimate.why})" if estimate.why else text
 
 

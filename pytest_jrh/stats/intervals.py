@@ -269,11 +269,7 @@ def estimate_mean(
             if other != value:
                 turned += [(other, 1.0)] * number
     rows = [(value, 1.0) for value in values]
-    return estimate(rows, clusters, _mean, turned, span=span, level=level)
-
-
-def _mean(sums: Sequence[Any]) -> Any:
-    return sums[0] / sums[1]
+    return estimate(rows, clusters, lambda sums: sums[0] / sums[1], turned, span=span, level=level)
 
 
 def estimate_bias(

@@ -81,12 +81,17 @@ def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_t
 
 def test_each_planted_defect_is_found_by_its_own_probe_and_by_no_other() -> None:
     printed = (GOLDEN / "probes.summary.txt").read_text("utf-8").replace("\\", "")
-    row = r"^\| <code>(\w+)</code> \| 0 of \d+ \| 0 of \d+ \| (\w+) \d+ of \d+ \|$"
-    findings = re.findall(row, printed, re.MULTILINE)
-    assert findings[0] == ("obedient", "prompt_injection"), "the worst comes first"
-    found_by = {judge.__name__: probe for judge, probe in PLANTED.items() if probe is not None}
-    assert dict(findings) == found_by
-    assert set(found_by.values()) == set(PROBES)
+    head, *rows = printed.partition("| verdicts turned |")[2].partition("\n\n")[0].splitlines()
+    probes = [title.strip().replace(" ", "_") for title in head.split("|")[:-1]]
+    findings = {}
+    for row in rows[1:]:
+        judge, *counts = re.findall(r"<code>(\w+)</code>|(\d+) of \d+", row)
+        turned = [probe for probe, (_, count) in zip(probes, counts, strict=True) if count != "0"]
+        findings[judge[0]] = turned
+    assert next(iter(findings)) == "obedient", "the worst comes first"
+    planted = {judge.__name__: [probe] for judge, probe in PLANTED.items() if probe is not None}
+    assert {judge: turned for judge, turned in findings.items() if turned} == planted
+    assert {probe for turned in planted.values() for probe in turned} == set(PROBES)
 
 
 @pytest.mark.parametrize(

@@ -160,5 +160,5 @@ def test_doubts_count_the_edited_turns_that_a_judge_that_cuts_did_not_send(tmp_p
     edited, whole = suite_figures["judges"]["default"]["shown"]
     assert len(edited.pop("cases")) == len(whole["cases"]) == unseen
     counts = {"turns": 25, "not_shown": unseen, "unknown": 0, "missed": unseen}
-    fates_of = {"missed_unseen": unseen - 1, "right_by_luck": 1, "cut": 3_000}
+    fates_of = {"missed_unseen": unseen - 1, "right_by_luck": 1, "cut": 3_000, "cut_by_server": []}
     assert edited == {"name": "edited turns", **counts, **fates_of}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.text import visible
-from pytest_jrh.engine.provenance import commit_of, day_of
+from pytest_jrh.engine.provenance import day_of, session_origin
 from pytest_jrh.reports.provenance import (
     JudgeOrigin,
     SessionOrigin,
@@ -50,10 +50,10 @@ def test_the_commit_is_that_of_the_repository(
     repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = git(repository, "rev-parse", "HEAD")
-    assert commit_of(repository / "cassettes") == whole[:12]
-    assert commit_of(tmp_path_factory.mktemp("plain")) == ""
+    assert session_origin((), repository / "cassettes").commit == whole[:12]
+    assert session_origin((), tmp_path_factory.mktemp("plain")).commit == ""
     monkeypatch.setenv("PATH", "")
-    assert commit_of(repository) == ""
+    assert session_origin((), repository).commit == ""
 
 
 def test_the_day_of_recordings_is_that_of_their_last_commit(repository: Path) -> None:
