@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from examples.scripted_model.script import LENIENT, load_script
 from examples.scripted_model.script import Request as Scripted
 from pytest_jrh.reports.for_programs import decision_data
 from tests.plugin.recorded import run_pytest
-from tests.plugin.workflow_jobs import Jobs, Ran, github, needs_shell
+from tests.plugin.workflow_scripts import RUN, Ran, Shell, needs_shell, step_named
 from tests.support.exchange import AnswerFunction, Reply, envelope, reply_with
 from tests.support.model_server import ModelServer, Request
 from tests.unit.test_decision import FAIL, UNCLEAR, Row, decided
@@ -29,42 +29,52 @@ ASKED = 54
 OPENED, ADDED = ["issue", "create"], ["issue", "comment"]
 NOT_DECIDED = "::error title=Judge drift is not decided::"
 DRIFTED = {"drifted": "true"}
-NOT_DRIFTED = {"drifted": ""}
+NOT_DRIFTED: dict[str, str] = {}
 
 MARKER = "<!-- pytest-jrh: judge drift -->"
 
 pytestmark = needs_shell
 
 
+WORKFLOW = "judge-drift.yml"
+
+
 @pytest.fixture
-def jobs(tmp_path: Path) -> Jobs:
-    return made_jobs(tmp_path)
+def shell(tmp_path: Path) -> Shell:
+    return made_shell(tmp_path)
 
 
-def made_jobs(folder: Path) -> Jobs:
-    """The jobs of an empty checkout; an issue is open that somebody else has written."""
-    jobs = Jobs("judge-drift.yml", folder / "checkout")
-    jobs.install(f"{MARKER} me first")
-    return jobs
+def made_shell(folder: Path) -> Shell:
+    """The shell of an empty checkout; an issue is open that somebody else has written."""
+    shell = Shell(folder / "checkout")
+    shell.install(f"{MARKER} me first")
+    return shell
 
 
-def ask(jobs: Jobs, values: Mapping[str, str | None]) -> Ran:
-    """Run the first job, in the folder of the week before."""
-    shutil.rmtree(jobs.artifacts, ignore_errors=True)
-    return jobs.run("ask", github("schedule"), values)
+def ask(shell: Shell, values: Mapping[str, str | None]) -> Ran:
+    """Ask the judge again in the folder of the week before, and decide whether that is drift."""
+    for file in ("judge-drift.json", "judge-summary.md"):
+        (shell.folder / file).unlink(missing_ok=True)
+    (shell.folder / "judge-drift.begun").touch()
+    asked = shell.test_suite(step_named(WORKFLOW, "judge"), **values)
+    outcome = "failure" if asked.code else "success"
+    decided = shell.run(WORKFLOW, "decided", ASKED=outcome)
+    return replace(decided, printed=asked.printed + decided.printed)
 
 
-def report(jobs: Jobs, asked: Ran) -> tuple[list[list[str]], str]:
+def report(shell: Shell) -> tuple[list[list[str]], str]:
     """Run the job that writes an issue, in a folder of its own; gives its calls of `gh`, and the
     text of the issue or comment.
     """
-    calls = jobs.tools / "calls.jsonl"
+    calls = shell.tools / "calls.jsonl"
     calls.unlink(missing_ok=True)
-    folder = jobs.folder.parent / "job"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    done = jobs.run("issue", github("schedule"), needs={"ask": asked}, folder=folder)
-    assert done.result == "success", done.printed
+    job = Shell(shell.folder.parent / "job")
+    shutil.rmtree(job.folder, ignore_errors=True)
+    (job.folder / "results").mkdir(parents=True)
+    shutil.copy(shell.folder / "judge-summary.md", job.folder / "results")
+    name = "Open an issue, or add to the one that is open"
+    done = job.run(WORKFLOW, name, GH_REPO="o/r", RUN=RUN)
+    assert done.code == 0, done.printed
     lines = [json.loads(line) for line in calls.read_text("utf-8").splitlines()]
     return [line["words"] for line in lines], lines[-1]["text"]
 
@@ -101,41 +111,39 @@ def versioned(model: str, answer: AnswerFunction) -> Callable[[Request], Reply]:
 class Weeks:
     """Two weeks in one checkout: the judge flickers in the first, and is another in the second."""
 
-    jobs: Jobs
+    shell: Shell
     first: Ran
     second: Ran
 
 
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> Weeks:
-    jobs = made_jobs(tmp_path_factory.mktemp("drift"))
-    shutil.copytree(ROOT / "inputs", jobs.folder / "inputs")
+    shell = made_shell(tmp_path_factory.mktemp("drift"))
+    shutil.copytree(ROOT / "inputs", shell.folder / "inputs")
     judges = (versioned("gpt-4.1-mini", flickering), versioned("gpt-4.1-mini-2025-09-09", lenient))
     asked = []
     for judge in judges:
         with ModelServer(judge) as server:
-            asked.append(ask(jobs, server.environment))
+            asked.append(ask(shell, server.environment))
             # Nothing of the week before is replayed, in the same folder too.
             assert server.count() == server.count("judge") == ASKED
-    return Weeks(jobs, *asked)
+    return Weeks(shell, *asked)
 
 
 def test_a_week_of_flicker_is_green(weeks: Weeks) -> None:
-    assert (weeks.first.result, weeks.first.outputs) == ("success", NOT_DRIFTED)
-    issue = weeks.jobs.run("issue", github("schedule"), needs={"ask": weeks.first})
-    assert issue.result == "skipped"
+    assert (weeks.first.code, weeks.first.outputs) == (0, NOT_DRIFTED)
     assert "answered as" not in weeks.first.printed
     assert "PASS  the judge is not shown to be worse than before: " in weeks.first.printed
 
 
 def test_a_judge_that_got_worse_opens_an_issue(weeks: Weeks) -> None:
     assert (weeks.second.code, weeks.second.outputs) == (1, DRIFTED)
-    calls, text = report(weeks.jobs, weeks.second)
+    calls, text = report(weeks.shell)
     assert [call[:2] for call in calls] == [["api", "--paginate"], OPENED]
     assert text.startswith(f"{MARKER}\nhttps://github.com/o/r/actions/runs/7")
     assert "## ❌ FAIL: the judge misses 6 of 25 violations that it found before" in text
     # A later week adds to the issue that is open.
-    calls, added = report(weeks.jobs, weeks.second)
+    calls, added = report(weeks.shell)
     assert [call[:2] for call in calls] == [["api", "--paginate"], ADDED]
     assert (calls[1][2], added) == ("2", text)
 
@@ -150,7 +158,7 @@ def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -
     download, replay, update = map(shlex.split, commands.splitlines())
     assert download[:3] == ["gh", "run", "download"]
     assert update == [*replay, "--jrh-update-baseline"]
-    updated = run_pytest(weeks.jobs.folder, *update[1:])
+    updated = run_pytest(weeks.shell.folder, *update[1:])
     assert updated.code == 0
     assert "0 calls, 210 replayed" in updated.stdout
     printed = " ".join(updated.stdout.split())
@@ -173,34 +181,34 @@ ROWS = {row.name: row for row in (*FAIL, *UNCLEAR)}
     ],
 )
 def test_what_verdicts_say_is_drift_and_all_else_an_error(
-    jobs: Jobs, name: str, outputs: dict[str, str]
+    shell: Shell, name: str, outputs: dict[str, str]
 ) -> None:
     """Without a name: a week that is green, in which nothing was asked."""
-    jobs.command("pytest", "exit 0 #")
+    shell.command("pytest", "exit 0 #")
     if name:
         row = ROWS[name]
-        write_decision(jobs, row)
-        jobs.command("pytest", "cp decided judge-drift.json; exit 1 #")
-    (jobs.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
-    week = ask(jobs, {})
+        write_decision(shell, row)
+        shell.command("pytest", "cp decided judge-drift.json; exit 1 #")
+    (shell.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
+    week = ask(shell, {})
     assert (week.code, week.outputs) == (1, outputs), week.printed
     assert (NOT_DECIDED in week.printed) is (outputs != DRIFTED)
 
 
-def write_decision(jobs: Jobs, row: Row) -> None:
+def write_decision(shell: Shell, row: Row) -> None:
     gate = decision_data(decided(row.now, row.before, row.rules, **row.held))
     data = {"decision": gate, "suites": [{"gate": gate}]}
-    (jobs.folder / "decided").write_text(json.dumps(data), "utf-8")
+    (shell.folder / "decided").write_text(json.dumps(data), "utf-8")
 
 
-def test_what_is_unclear_is_a_notice(jobs: Jobs) -> None:
-    write_decision(jobs, ROWS["what both have alone"])
-    folder = jobs.folder / "inputs/cassettes/refund_agent"
+def test_what_is_unclear_is_a_notice(shell: Shell) -> None:
+    write_decision(shell, ROWS["what both have alone"])
+    folder = shell.folder / "inputs/cassettes/refund_agent"
     folder.mkdir(parents=True)
     asked = (
         f"sleep 0.01; touch {folder}/case.judge-default.yaml; cp decided judge-drift.json; exit 1 #"
     )
-    jobs.command("pytest", asked)
-    week = ask(jobs, {})
-    assert (week.result, week.outputs) == ("success", NOT_DRIFTED), week.printed
+    shell.command("pytest", asked)
+    week = ask(shell, {})
+    assert (week.code, week.outputs) == (0, NOT_DRIFTED), week.printed
     assert "::notice title=Judge drift is UNCLEAR::" in week.printed

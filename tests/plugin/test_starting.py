@@ -24,7 +24,7 @@ from pytest_jrh.llm.calls import load_template, messages
 from pytest_jrh.sources import open_sources
 from tests.plugin.recorded import run_pytest
 from tests.plugin.test_graded_judge import SCORER
-from tests.plugin.workflow_jobs import Jobs, github
+from tests.plugin.workflow_scripts import Shell
 from tests.support.model_server import ModelServer
 from tests.support.sessions import as_claude_code, as_text
 from tests.support.suites import built_log, run
@@ -314,9 +314,6 @@ def test_a_suite_begins_with_a_scorer_of_inspect(project: Path, log: Path, init:
     assert make_ready(project / CONFIG, cwd=project, rootdir=project).judges
 
 
-NO_KEY = {"OPENAI_API_KEY": None}
-
-
 def printed_commands(said: str) -> list[str]:
     return [line.strip() for line in said.splitlines() if line.startswith(" " * 7)]
 
@@ -356,7 +353,9 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
     clone = project / "clone"
     subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
-    jobs = Jobs(str(clone / GATE[1]), clone)
-    jobs.install()
-    replay = jobs.run("replay", github("push"), NO_KEY)
-    assert replay.result == "success", replay.printed
+    shell = Shell(clone)
+    shell.install()
+    replay_steps = read_yaml(clone / GATE[1])["jobs"]["replay"]["steps"]
+    # Without a key but what the workflow itself sets.
+    replay = shell.test_suite(replay_steps[-1])
+    assert replay.code == 0, replay.printed

@@ -82,6 +82,23 @@ def test_actions_are_pinned_and_no_value_of_an_event_or_name_that_is_free_is_run
             assert not re.search("pip install|pytest-jrh", step.get("run", "").replace(NAMED, ""))
 
 
+def test_a_fork_starts_nothing_that_has_a_key_and_no_comment() -> None:
+    of_this_repository = "github.event.pull_request.head.repo.full_name == github.repository"
+    rejudge = " ".join(read("judge-gate.yml")["jobs"]["rejudge"]["if"].split())
+    assert rejudge == (
+        "!cancelled() && (github.event_name == 'workflow_dispatch' || "
+        "(github.event_name == 'pull_request' && github.event.action == 'labeled' && "
+        f"github.event.label.name == 'rejudge' && {of_this_repository}))"
+    )
+    comment = steps(ACTION)[-1]
+    assert " ".join(comment["if"].split()) == (
+        "${{ !cancelled() && inputs.comment && github.event_name == 'pull_request' && "
+        f"{of_this_repository} }}}}"
+    )
+    drift = read("judge-drift.yml")["jobs"]["issue"]["if"]
+    assert drift == "${{ !cancelled() && needs.ask.outputs.drifted == 'true' }}"
+
+
 def test_jobs_with_a_comment_wait_for_each_other_in_one_workflow_and_branch() -> None:
     gate, check = read("judge-gate.yml")["jobs"], read("judge-check.yml")["jobs"]
     assert gate["rejudge"]["needs"] == "replay"
