@@ -118,7 +118,7 @@ def read_table(
     # What people quote of runs may hold keys.
     redactor = Redactor(secrets_of(os.environ))
     rows = [(line, redactor.value(row)) for line, row in rows]
-    lines, values = map(list, zip(*rows, strict=True)) if rows else ([], [])
+    lines, values = [line for line, _ in rows], [row for _, row in rows]
     if is_document or len(values) == 1:
         # The entries of one document are in a list of it.
         lines = []
