@@ -182,13 +182,13 @@ class _Bounded:
         # size, as a small answer may be a large one.
         unpacked: Callable[[bytes], bytes] = bytes
         if httpx.Headers(self._headers).get("content-encoding") in ("gzip", "deflate"):
-            unpacked = zlib.decompressobj(47).decompress
+            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
         size = 0
         async for chunk in self._stream:
             body += chunk
             with contextlib.suppress(zlib.error):
                 size += len(unpacked(chunk))
-            if size > LONGEST_ANSWER:
+            if max(size, len(body)) > LONGEST_ANSWER:
                 await self.aclose()
                 raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
             yield chunk
