@@ -302,9 +302,10 @@ class CaseRunner:
         for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, judge, repeat)
             verdict = await renewing(tape, self._settings, partial(judge, case, calls))
-            # What a tape takes out of an answer may have been escaped there.
-            reasoning = self._settings.redactor.of_code(verdict.reasoning)
-            verdict = replace(verdict, reasoning=reasoning)
+            # The tape has looked for secrets in the model's answer, where one may be escaped.
+            redactor = self._settings.redactor
+            redact = redactor.text if judge.models else redactor.of_code
+            verdict = replace(verdict, reasoning=redact(verdict.reasoning))
             tape.usable(judge.settings.stage)
             attempt.verdicts.append(verdict)
 
