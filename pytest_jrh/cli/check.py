@@ -149,10 +149,10 @@ def check_file(options: argparse.Namespace) -> int:
         raise InputError(f"{message}: {count}", options.table)
     readings = [*_readings(checked, options.baseline)]
     written, problems = write_reports(reports, replace(checked.session, about=readings))
-    folder, width = Path.cwd(), shutil.get_terminal_size().columns
-    display = Display(folder, width=width, verbosity=options.verbose)
+    width = shutil.get_terminal_size().columns
+    display = Display(Path.cwd(), width=width, verbosity=options.verbose)
+    concluded = Concluded(checked.session, checked.passed, written)
     first = all_wrapped(map(log_line, readings), width)
-    concluded = Concluded(checked.session, checked.passed, tuple(written))
     for line in ending_lines(concluded, display, first=first, notices=problems):
         sys.stdout.write(f"{line.text}\n")
     return 0 if checked.passed and not problems else 1

@@ -64,12 +64,11 @@ def label_file(path: Path, options: Namespace) -> int:
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
     labels = LabelTable(options.out, cases, "drawn" if options.sample else "")
-    redact = Redactor(secrets_of(os.environ)).text
     board = LabelBoard(
         {"": BlindSection(sample=options.sample or len(cases), overlap=1.0)},
         labels.people(),
         labels.write,
-        redact=redact,
+        redact=Redactor(secrets_of(os.environ)).text,
         reviewer=options.reviewer or None,
     )
     for case in cases:
@@ -79,9 +78,8 @@ def label_file(path: Path, options: Namespace) -> int:
     board.end("")
     server = serve(Labelling(board))
     number = len(labels.people())
-    of_others = ""
-    if number_of_others := len(labels.rows()) - number:
-        of_others = f"; it keeps {number_of_others:,} of other cases or questions"
+    others = len(labels.rows()) - number
+    of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
     sys.stdout.write(visible("".join(f"{notice}\n" for notice in notices)))
     sys.stdout.write(
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "

@@ -419,7 +419,7 @@ class LoadedSuites:
                 rootdir=self.rootdir,
                 frozen=self.options.frozen,
                 judge=self.judge_of(path.stem),
-                # A plan asks nobody.
+                # `--jrh-plan` never calls a judge.
                 records=lambda suite: not self.options.plan and self.modes(suite)[1] != "none",
             )
             self._refuse_shared_places(ready)

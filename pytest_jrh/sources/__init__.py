@@ -182,9 +182,7 @@ def messages_of_runs(
     runs, causes = [], []
     files = files_in(log)
     with open_sources((log,), input_format=format_of(files)) as source:
-        unclear_names: set[str] = set()
-        for names in source.unclear_names().values():
-            unclear_names.update(names)
+        unclear_names = set[str]().union(*source.unclear_names().values())
         clear_names = {}
         for alias, (run_id, _) in source.aliases().items():
             if alias in unclear_names:
