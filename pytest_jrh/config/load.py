@@ -238,7 +238,10 @@ def _judges(
             # A server is that of a model, and a map that of the values of a kind of judge.
             tied = set() if section.model is None else {"model", "api_base", "rate_limit"}
             tied |= set() if entry.is_of_base_kind else {"score_map", "threshold"}
-            section = _filled(section, entry.base, JudgeStage.model_fields.keys() - tied)
+            names = JudgeStage.model_fields.keys() - tied
+            if kind.keys is not None:
+                names.add("random")
+            section = _filled(section, entry.base, names)
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": config.rand.judge_model})

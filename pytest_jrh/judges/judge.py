@@ -186,6 +186,11 @@ class JudgeSettings:
         return self.section.repeats or 1
 
     @property
+    def is_random(self) -> bool:
+        """Whether its section says of its code that what it answers may be chance."""
+        return bool(getattr(self.section, "random", None))
+
+    @property
     def label(self) -> str:
         """What reports call it: its model, else its kind."""
         return self.stage.model or self.kind

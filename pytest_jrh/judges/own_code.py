@@ -31,7 +31,7 @@ from pytest_jrh.core.errors import (
 )
 from pytest_jrh.core.files import same_text
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.sections import ConfigSection, Text
+from pytest_jrh.core.sections import ConfigSection, Flag, Text
 from pytest_jrh.core.skips import UnscoredKind
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import shortened
@@ -64,6 +64,10 @@ class OwnCodeKeys(ConfigSection):
     """The version of the judge. While it is the same, recorded verdicts are replayed without
     running the judge; a new version judges anew. Left out: the judge runs on replay, and its
     requests are answered from the recording."""
+    random: Flag | None = None
+    """true: the judge draws at random, or asks a model by a call that is not recorded, so what it
+    loses may be chance. Left out: code without a recorded call always answers alike, and what it
+    loses against a baseline is lost."""
 
 
 @frozen

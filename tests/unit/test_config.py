@@ -235,6 +235,21 @@ def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: F
         assert message in problem.message
 
 
+def test_code_of_a_panel_is_as_random_as_the_section_judge_says(folder: Folder) -> None:
+    (folder.root / "judges.py").write_text("def strict(case):\n    return 0\n", encoding="utf-8")
+    code = {"python": "judges.py:strict"}
+    data = minimal()
+    [judge] = folder.load({**data, "judge": code}).judges
+    assert not judge.is_random
+    data["judge"] = {"random": True}
+    data["admin"]["evaluation_config"]["judges"] = [
+        {"name": "asks", "model": "m"},
+        {"name": "draws", **code},
+        {"name": "counts", **code, "random": False},
+    ]
+    assert [judge.is_random for judge in folder.load(data).judges] == [False, True, False]
+
+
 def test_only_the_targeted_rubrics_are_kept(folder: Folder) -> None:
     suite = folder.load(changed(f"{AGENT}.target_rubric_ids", ["safe"]))
     assert [rubric.id for rubric in suite.rubrics] == ["safe"]

@@ -78,6 +78,8 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("judge", {**GRADED, "threshold": 2}, "must be a number from 0 to 1", None),
         ("judge", {"model": "m", "threshold": 0.5}, "is for code that judges a binary suite", None),
         ("judge", {**GRADED, "threshold": 0.5, "score_map": {"a": 1}}, "without score_map", None),
+        ("judge", {"random": True}, "no meaning for a judge that is a prompt", "goes with python"),
+        ("judge", {**GRADED, "random": "yes"}, "must be true or false", None),
         ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
     ],
 )
