@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.documents import printable
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
@@ -177,12 +178,16 @@ class _Bounded:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         import httpx
 
+        # Nothing packed is asked for. Gzip that comes all the same is unpacked for its size, as a
+        # small answer may be a large one; what is packed otherwise, or twice, cannot be measured.
+        packing = httpx.Headers(self._headers).get("content-encoding", "identity")
+        if packing not in ("identity", "gzip"):
+            await self.aclose()
+            raise UnusableAnswer(f"it is packed ({printable(packing)}), which was not asked for")
         body = bytearray()
-        # Nothing packed is asked for; gzip or deflate that comes all the same is unpacked for its
-        # size, as a small answer may be a large one.
         unpacked: Callable[[bytes], bytes] = bytes
-        if httpx.Headers(self._headers).get("content-encoding") in ("gzip", "deflate"):
-            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
+        if packing == "gzip":
+            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress
         size = 0
         async for chunk in self._stream:
             body += chunk
