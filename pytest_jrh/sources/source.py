@@ -402,7 +402,8 @@ _LONGEST_LOOKED_AT = 2**20
 BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
 _COMMA = re.compile(rb"\s*+,\s*+")
 _BLANK = re.compile(rb"\s*+")
-_INSPECT = re.compile(r'"version"\s*+:.*"eval"\s*+:\s*+\{', re.DOTALL)
+# The first "version" is the only one that is tried, or a hostile head would take seconds.
+_INSPECT = re.compile(r'\{(?>.*?"version"\s*+:).*"eval"\s*+:\s*+\{', re.DOTALL)
 
 
 class Head:
@@ -464,7 +465,7 @@ class Head:
     @property
     def is_inspect_log(self) -> bool:
         """Whether it is a log of Inspect's in JSON."""
-        return self.text.startswith("{") and _INSPECT.search(self.text) is not None
+        return _INSPECT.match(self.text) is not None
 
 
 def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,5 @@
 import shutil
+import time
 import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from pytest_jrh.config.probes import sample as sample_ids
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.source import Head
 from tests.support.logs import (
     IMAGE,
     assistant,
@@ -165,6 +167,17 @@ def test_a_file_that_is_no_log_is_refused(content: bytes, said: str, tmp_path: P
     refused = refusal(tmp_path / "log.eval")
     assert "is not an Inspect log, or a damaged one: " in refused
     assert said in refused
+
+
+def test_a_head_that_repeats_the_first_half_of_its_mark_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    for head in ('"version":' * 6_000, '"eval":' * 8_000, '"version":"eval":' * 3_000):
+        path.write_text("{" + head)
+        before = time.process_time()
+        assert not Head(path).is_inspect_log
+        assert time.process_time() - before < 1
+    path.write_text('{"status": 1, "version": 2, "version": 2, "eval" : {')
+    assert Head(path).is_inspect_log
 
 
 def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
