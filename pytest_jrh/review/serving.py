@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.documents import DamagedError, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS
 
@@ -57,7 +58,10 @@ class PageRequest:
     body: bytes = b""
 
     def read(self, model: type[BodyT]) -> BodyT:
-        """What the request brings; raises `ValidationError` where it is anything else."""
+        """What the request brings; raises `ValidationError` where it is anything else, and
+        `DamagedError` where it says a thing twice.
+        """
+        parsed(self.body)
         return model.model_validate_json(self.body)
 
 
@@ -143,6 +147,7 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
 
 
 MAX_BODY = 4 * 1024 * 1024
+_LONGEST_PATH = 1_000
 _READING = frozenset({"GET", "HEAD"})
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -180,6 +185,9 @@ class Guard:
         answer: Response | None = None
         if refused := self._refused(request):
             answer = PlainTextResponse(refused, HTTPStatus.FORBIDDEN)
+        elif len(scope["path"]) > _LONGEST_PATH:
+            # Python makes no number of thousands of digits.
+            answer = PlainTextResponse("not found", HTTPStatus.NOT_FOUND)
         elif (request.method, scope["path"]) == ("GET", "/") and self._is_token(
             request.query_params.get("token", "")
         ):
@@ -268,6 +276,8 @@ def reply(answer: Answer, request: PageRequest) -> tuple[HTTPStatus, Any]:
             for problem in error.problems
         ]
         return HTTPStatus.CONFLICT, {"error": str(error), "problems": problems}
+    except DamagedError as error:
+        reason, status = str(error), HTTPStatus.UNPROCESSABLE_ENTITY
     except LookupError:
         reason, status = "not found in this session", HTTPStatus.NOT_FOUND
     except OSError as error:

@@ -113,6 +113,27 @@ def test_a_request_of_50_mb_is_refused_and_the_page_lives_on(page: Page) -> None
     assert not page.board.finalized
 
 
+@pytest.mark.parametrize(
+    "body",
+    ['{"digest": "x", "expected": 0, "expected": 1}', "{", "[" * 100_000, '{"expected": NaN}'],
+)
+def test_a_request_that_says_a_thing_twice_or_nothing_changes_nothing(
+    page: Page, body: str
+) -> None:
+    [row] = page.rows
+    body = body.replace('"x"', f'"{row["digest"]}"')
+    answer = page.client.post(f"/cases/{row['key']}/label", content=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]
+    assert page.rows == [row]
+
+
+@pytest.mark.parametrize("digits", [5_000, 900])
+def test_a_turn_of_a_number_without_end_is_not_found(page: Page, digits: int) -> None:
+    [row] = page.rows
+    assert page.client.get(f"/cases/{row['key']}/turns/{'9' * digits}").status_code == 404
+
+
 def test_every_answer_has_the_policy(page: Page) -> None:
     with stranger(page) as client:
         answers = [page.client.get("/"), page.client.get("/cases/none"), client.get("/")]
