@@ -122,7 +122,7 @@ def read_table(
     if is_document or len(values) == 1:
         # The entries of one document are in a list of it.
         lines = []
-    results = read_results(values, lines)
+    results = read_results(values, lines, file)
     if results is None:
         if not values:
             raise InputError("has no row below the names of the columns", file)

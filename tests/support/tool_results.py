@@ -133,6 +133,7 @@ def langsmith(said: Sequence[Said]) -> list[Json]:
     entries = []
     for number, (verdict, label) in enumerate(said):
         about = {"run_id": f"run-{number}", "modified_at": TIME, "key": "polite", "value": None}
+        about["id"] = f"model-{number}"
         model: Json = {"type": "model", "metadata": {}, "user_id": None}
         entry: Json = {**about, "comment": "Because.", "correction": None, "feedback_source": model}
         entry["score"] = float(verdict is not False)
@@ -143,6 +144,7 @@ def langsmith(said: Sequence[Said]) -> list[Json]:
         elif label is not None:
             source = {"type": "app", "metadata": {}, "user_id": "ann"}
             person = {**entry, "score": float(label), "comment": None, "extra": None}
+            person["id"] = f"app-{number}"
             entries.append({**person, "feedback_source": source})
     return entries
 

@@ -292,7 +292,7 @@ def at_time(entries: Sequence[Any], time: str) -> list[Any]:
     """The same at another time."""
     times = ("timestamp", "created_at", "create_time")
     entries = everywhere(entries, lambda name, inner: time if name in times else inner)
-    return [{**entry, "created_at": time} for entry in entries]
+    return [{**entry, "created_at": time, "id": f"{entry.get('id')} {time}"} for entry in entries]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -331,6 +331,37 @@ def test_a_page_of_several_says_so(rest: dict[str, Any]) -> None:
     whole = {**document, "nextCursor": None, "meta": {"page": 1, "totalPages": 1}}
     whole["next_page_token"] = ""
     assert not any("page" in one for one in checked("Langfuse", whole).table.notices)
+
+
+@pytest.mark.parametrize("page", [1, "1\n::error::x", {"a": "\x1b[2J"}, None])
+def test_what_a_service_says_of_its_pages_is_one_line(page: Any) -> None:
+    document = {"data": langfuse([(True, True)]), "meta": {"page": page, "totalPages": 3}}
+    notices = checked("Langfuse", document).table.notices
+    [notice] = [notice for notice in notices if " of 3" in notice]
+    assert notice.isprintable()
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("tool", ["Langfuse", "Langfuse v3", "LangSmith", "MLflow", "MLflow rows"])
+def test_an_entry_that_is_there_twice_is_refused_and_no_repeat(tool: str, again: bool) -> None:
+    """Two exports, one behind the other; the later one may say another thing."""
+    document = FILES[tool]([(True, True), (False, False)])
+    entries = document["data"] if isinstance(document, dict) else document
+    later = FILES[tool]([(again, again), (False, False)])
+    entries.append((later["data"] if isinstance(later, dict) else later)[0])
+    with pytest.raises(InputError, match=r"has \S+ twice\n    keep one of them"):
+        checked(tool, document)
+    entries.pop()
+    assert counts(checked(tool, document)) == {"0 agree": 1, "1 agree": 1}
+
+
+@pytest.mark.parametrize(("value", "word"), [(1, "False"), (0, "True"), (True, "false")])
+def test_a_score_of_langfuse_that_contradicts_itself_is_none(value: object, word: str) -> None:
+    document = langfuse([(True, True), (False, False), (True, True)])
+    document[4] |= {"value": value, "stringValue": word}
+    table = checked("Langfuse", document)
+    assert counts(table) == {"0 agree": 1, "1 agree": 1}
+    assert "scores without a value, or with two that differ (1)" in " ".join(table.table.notices)
 
 
 @pytest.mark.parametrize("grades", [(True, False), (False, True), (True, True, False)])
@@ -396,7 +427,8 @@ def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_befor
 def scored(name: str, source: str, values: Sequence[bool]) -> list[Any]:
     """Scores of Langfuse of one name and source."""
     document = langfuse([(value, None) for value in values])[:-1]
-    return [{**one, "id": name, "name": name, "source": source} for one in document]
+    about = {"name": name, "source": source}
+    return [{**one, "id": f"{name}-{one['id']}", **about} for one in document]
 
 
 def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> None:
@@ -413,7 +445,8 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
     held = checked("", results, verdict="tone", label="reviewed", baseline="tone-2")
     assert held.judge_names == ("tone",)
     # Two judges of one metric are no repeats of one.
-    results += [{**one, "authorUserName": "b"} for one in results if one["name"] == "tone-2"]
+    of_b = [{**one, "authorUserName": "b"} for one in results if one["name"] == "tone-2"]
+    results += [{**one, "id": f"b-{one['id']}"} for one in of_b]
     table = checked("", results, verdict="tone-2", label="reviewed")
     assert table.judge_names == ("tone-2, Langfuse", "tone-2, b")
     with pytest.raises(InputError, match='has no column "tune"'):

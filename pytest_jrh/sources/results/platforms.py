@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_jrh.core.values import as_word
 from pytest_jrh.sources.results.scores import (
     UNKNOWN,
     By,
@@ -61,7 +62,7 @@ def read_langfuse(entries: Sequence[Entry], results: Results) -> None:
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
             results.left_out["texts and corrections"] += 1
         elif value is None:
-            results.left_out["scores without a value"] += 1
+            results.left_out["scores without a value, or with two that differ"] += 1
         else:
             score = Score(
                 index=index,
@@ -90,8 +91,11 @@ def _score_value(entry: Entry) -> Any:
     word, value = text_in(entry, "stringValue"), entry.get("value")
     if entry.get("dataType") == "CATEGORICAL":
         return word or text(value) or None
-    if entry.get("dataType") == "BOOLEAN":
-        value = word or value
+    if entry.get("dataType") == "BOOLEAN" and word:
+        is_one = as_word(value) in ("1", "true")
+        if is_plain(value) and is_one != (as_word(word) == "true"):
+            return None
+        value = word
     if not is_plain(value):
         return None
     # A text is of CSV.
