@@ -38,6 +38,7 @@ from pytest_jrh.sources.results.scores import Results
 
 _Rows: TypeAlias = Iterable[tuple[int, Fields]]
 _MOST_BYTES = 128 * 2**20
+_MOST_COUNTED = 1_000
 _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _GUARDED = re.compile(f"'{_FORMULA.pattern}")
@@ -170,6 +171,13 @@ def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
     return [*problems[:MOST_PROBLEMS], Problem(f"and {counted(left_out, 'more problem')}", file)]
 
 
+def _refuse_many(problems: Sequence[Problem], file: str) -> None:
+    """Read no further where nearly every line is a problem: a large file has millions of them."""
+    if len(problems) >= _MOST_COUNTED:
+        unread = Problem("what follows was not read", file)
+        raise InputError([*first_problems(problems, file), unread])
+
+
 def _csv_rows(
     text: str, file: str, problems: list[Problem]
 ) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -180,6 +188,7 @@ def _csv_rows(
     line = 1
     try:
         for cells in reader:
+            _refuse_many(problems, file)
             if not names:
                 names = [cell.strip() for cell in cells]
                 for name, count in Counter(filter(None, names)).items():
@@ -216,6 +225,7 @@ def _json_rows(
     """The objects of JSON lines with their lines, or those of a document, numbered."""
     parts = [text] if is_document else text.split("\n")
     for line, part in enumerate(parts, 1):
+        _refuse_many(problems, file)
         if not part.strip():
             continue
         try:

@@ -626,6 +626,20 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
 }
 
 
+@pytest.mark.parametrize("line", ["1", "{", "[]", '{"a": NaN}', "1,,,"])
+def test_of_a_file_without_a_good_line_the_first_thousand_are_read(
+    tmp_path: Path, line: str
+) -> None:
+    path = tmp_path / "t"
+    first = "a,b" if "," in line else '{"a": 1}'
+    for count, last in ((30_000, "what follows was not read"), (30, "and 20 more problems")):
+        path.write_text(f"{first}\n" + f"{line}\n" * count)
+        with pytest.raises(InputError) as refused:
+            read_table(path, "t", ())
+        assert len(refused.value.problems) <= 12
+        assert refused.value.problems[-1].message == last
+
+
 def assert_is_plain(text: str) -> None:
     odd = [char for char in text if not char.isprintable() and char not in "\n"]
     assert not odd, odd[:5]
