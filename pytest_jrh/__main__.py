@@ -105,13 +105,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         sys.stderr.write(escape_commands(visible(f"{error}\n")))
         return 4
-    except PermissionError as error:
-        sys.stderr.write(visible(f"{error.filename}: cannot be opened: {error.strerror}\n"))
-        return 4
     except BrokenPipeError:
         # The reader, such as `head`, has closed the pipe; at exit Python would write to it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        name = error.filename or "standard output"
+        sys.stderr.write(visible(f"{name}: cannot be opened: {error.strerror}\n"))
+        return 4
+    except KeyboardInterrupt:
+        return 130
     return code
 
 
@@ -214,7 +217,7 @@ def _init(options: argparse.Namespace) -> int:
         judge=options.judge,
         ci=options.ci,
     )
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(visible("\n".join(lines) + "\n"))
     return 0
 
 
@@ -253,7 +256,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
     display = Display(folder, width=width, verbosity=arguments.verbose)
-    config = (folder / arguments.jrh_config).resolve()
+    config = Path(os.path.realpath(folder / arguments.jrh_config))
     judge = imported(arguments.judge, key="--judge") if arguments.judge else None
     ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
     lines, passed = merge(ready, arguments.folders, options, display, arguments.judge or "")

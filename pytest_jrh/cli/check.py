@@ -5,6 +5,7 @@ reports.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -227,12 +228,12 @@ def _share(text: str) -> float:
 def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     """The files of --report; none of them may be one of the inputs."""
     paths = [Path(name) for name in dict.fromkeys(names)]
-    input_paths = {Path(name).resolve() for name in inputs if name}
+    input_paths = {os.path.realpath(name) for name in inputs if name}
     for path in paths:
         if path.suffix.lower() not in REPORT_SUFFIXES:
             message = f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}"
             raise InputError(message, key="--report")
-        if path.resolve() in input_paths:
+        if os.path.realpath(path) in input_paths:
             message = f"got {shown(str(path))}, which is the table itself"
             raise InputError(message, key="--report")
     return paths

@@ -144,7 +144,7 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
 
     A log that is already under `inputs/` stays where it is.
     """
-    real, root = log.resolve(), folder.resolve()
+    real, root = log.resolve(), Path(os.path.realpath(folder))
     inside = real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
     if sum(file.stat().st_size for file in files) > LARGEST_LOG:
         return LogPlace(inside or Path(os.path.relpath(real, root)).as_posix(), committed=False)
@@ -346,7 +346,10 @@ def start_suite(
     kept_files = [file for file in CI[ci] if _is_kept(folder / file, texts[file], force=force)]
     for file in kept_files:
         del texts[file]
-    copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
+    copies = {}
+    for to, source in sources.items():
+        if os.path.realpath(folder / to) != os.path.realpath(source):
+            copies[to] = source
     if not force:
         _refuse_existing(folder, [*texts, *copies], {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes})
     contents: dict[str, bytes | str] = {**texts}

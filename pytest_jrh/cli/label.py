@@ -80,14 +80,15 @@ def label_file(path: Path, options: Namespace) -> int:
     number = len(labels.people())
     others = len(labels.rows()) - number
     of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
-    sys.stdout.write(visible("".join(f"{notice}\n" for notice in notices)))
-    sys.stdout.write(
+    lines = "".join(f"{notice}\n" for notice in notices)
+    lines += (
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
         f"without a text: {without_text:,}\n"
         f"label them at {server.url}\n"
         f"Each label is written to {options.out} at once ({number:,} so far{of_others}). "
         "Ctrl-C stops, and the same command goes on.\n"
     )
+    sys.stdout.write(visible(lines))
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         board.wait_finalized()
@@ -101,9 +102,8 @@ def label_file(path: Path, options: Namespace) -> int:
                 command += ["--rubric", f"{rubric_id}: {text}"]
         elif options.case:
             command += ["--case", options.case]
-        sys.stdout.write(
-            f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
-        )
+        line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
+        sys.stdout.write(visible(line))
     return 0
 
 

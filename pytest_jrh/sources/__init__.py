@@ -550,17 +550,17 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
     left out, and links to folders are not followed. Raises InputError for a folder without
     transcripts, or with too many.
     """
-    files: dict[Path, Path] = {}
+    files: dict[str, Path] = {}
     notices = []
     for path in paths:
         if not path.is_dir() or form_of(path) is TRIAL:
-            files.setdefault(path.resolve(), path)
+            files.setdefault(os.path.realpath(path), path)
             continue
         inside = _inside(path)
         left_out = []
         for file in inside:
             if file.is_dir() or _has_transcripts(file):
-                files[file.resolve()] = file
+                files[os.path.realpath(file)] = file
             else:
                 left_out.append(str(file.relative_to(path)))
         if left_out:
@@ -598,7 +598,8 @@ def _inside(folder: Path) -> list[Path]:
             is_harbors = has_trials and name in HARBORS_FILES
             if name.startswith(".") or is_harbors or file.suffix.lower() not in suffixes():
                 continue
-            if file.is_file():
+            # A link that leads nowhere is a log that is missing.
+            if file.is_file() or not file.exists():
                 transcripts.append(file)
         if len(transcripts) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files with transcripts"

@@ -6,6 +6,7 @@ A discovered suite in a collection error.
 from __future__ import annotations
 
 import errno
+import json
 import math
 import os
 from pathlib import Path
@@ -199,6 +200,36 @@ def test_a_hook_that_gives_no_function_as_a_judge_is_a_usage_error(
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*the hook pytest_jrh_judge returned str, no function*"])
+
+
+@pytest.mark.parametrize("name", ["loop.csv", "loop.csv/t.csv", f"{'a' * 5_000}.csv"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check"],
+        ["check", "t.csv", "--one=passed", "--baseline"],
+        ["check", "t.csv", "--one=passed", "--labels"],
+        ["label"],
+        ["init", "tiny", "--log"],
+        ["init", "tiny", "--log=t.jsonl", "--folder"],
+        ["merge", "folder", "--jrh-config"],
+    ],
+    ids=" ".join,
+)
+def test_a_path_that_the_system_refuses_is_no_traceback(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    name: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop.csv").symlink_to("loop.csv")
+    Path("t.csv").write_text("id,label,verdict\n1,1,1\n2,0,0\n")
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    Path("t.jsonl").write_text(json.dumps({"id": "a", "messages": messages}))
+    assert main([*arguments, name]) == 4
+    assert name.partition("/")[0][:40] in capsys.readouterr().err
 
 
 def test_a_command_says_which_file_it_may_not_open(

@@ -118,6 +118,18 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     assert named == {file.name for file in folder.iterdir()} - {"empty.json"}
 
 
+@pytest.mark.parametrize("target", ["nowhere.jsonl", "link.jsonl", "nowhere/runs.jsonl"])
+def test_a_link_that_leads_nowhere_is_a_log_that_is_missing(tmp_path: Path, target: str) -> None:
+    write_lines(tmp_path / "whole.jsonl", "a")
+    (tmp_path / "link.jsonl").symlink_to(target)
+    (tmp_path / "link.json").symlink_to(target)
+    source = opened(tmp_path)
+    assert [name for name, _, _ in keys(source)] == ["a"]
+    not_one, unusable = source.notices()
+    assert not_one.endswith("1 file without transcripts: link.json")
+    assert unusable.startswith("left out 1 file that cannot be used: link.jsonl: ")
+
+
 def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> None:
     audio = {"type": "audio", "audio": "QUJD", "format": "mp3"}
     write_log(tmp_path / "a.eval", [sample("1", messages=[user([audio, audio])])])

@@ -188,6 +188,15 @@ def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
     assert [Path(name).read_text("utf-8"), Path("other.csv").read_text("utf-8")] == [text, other]
 
 
+def test_a_name_is_no_more_than_text_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = write("t\x1b[2J\u202e.jsonl", RUN)
+    label_here(name, *POLITE)
+    assert main(["init", "polite", f"--log={name}", "--folder=project", "--rubric=polite"]) == 0
+    printed = capsys.readouterr().out
+    assert "t\\x1b[2J\\u202e.jsonl" in printed
+    assert all(line.isprintable() for line in printed.splitlines())
+
+
 def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     label_here(write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\n"), *POLITE)
     said = capsys.readouterr().out
@@ -355,6 +364,22 @@ def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
             row = next(row for row in ann.rows if row["value"] == value)
             assert ann.client.post(f"{ann.base}/{row['key']}/withdraw", json={}).status_code == 200
         assert not Path("labels.csv").exists()
+
+
+def test_a_command_that_is_stopped_twice_ends_without_a_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    def serve(page: Page) -> Any:
+        assert isinstance(page.board, LabelBoard)
+        patch.object(page.board, "wait_finalized", stop).start()
+        return SimpleNamespace(url="http://127.0.0.1/", stop=stop)
+
+    with patch.object(label, "serve", serve):
+        assert main(["label", table(5), *POLITE]) == 130
+    assert "5 of 5 cases to label" in capsys.readouterr().out
 
 
 def test_no_label_is_lost_where_several_commands_write() -> None:
