@@ -125,6 +125,14 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     )
     scale = "the scores of an ordinal scale, such as 1-5"
     numbers.add_argument("--scale", metavar="LOW-HIGH", type=_scale, help=scale)
+    check.add_argument(
+        "--within",
+        metavar="N",
+        type=_levels,
+        default=argparse.SUPPRESS,
+        help="with --scale: how many levels off the label is still right (default: 0 on up to 10 "
+        "levels, else a fiftieth of the scale)",
+    )
 
 
 def check_file(options: argparse.Namespace) -> int:
@@ -165,12 +173,16 @@ def _settings(options: argparse.Namespace) -> Json:
 
     values = vars(options)
     of_baseline = ("max_drop", *_OF_BASELINE)
-    for name, needed in {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold"}.items():
+    needs = {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold", "within": "scale"}
+    for name, needed in needs.items():
         if name in values and values[needed] in ("", None):
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"has no meaning without --{needed}", key=flag)
     if options.one and options.scale:
         raise InputError("has no meaning with --scale", key="--one")
+    if "within" in values and options.within >= (width := options.scale[1] - options.scale[0]):
+        message = f"got {options.within}, and any score would be right; must be below {width}"
+        raise InputError(message, key="--within")
     meanings: dict[str, Json] = {}
     for name in ("map", "one"):
         meanings[name] = {}
@@ -212,6 +224,12 @@ def _scale(text: str) -> tuple[int, int]:
         message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
         raise argparse.ArgumentTypeError(message)
     return low, high
+
+
+def _levels(text: str) -> int:
+    if not re.fullmatch(r"\d{1,3}", text.strip(), re.ASCII):
+        raise argparse.ArgumentTypeError(f"got {shown(text)}; must be a number of levels")
+    return int(text)
 
 
 def _share(text: str) -> float:

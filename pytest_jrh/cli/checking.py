@@ -57,7 +57,8 @@ class CheckSettings:
     The first name columns, `verdict` one or several. `labels` is the file with what people said,
     where that is another one. `map` gives scores for words, `one` says what 1 means (`ONES`), of
     all columns or by their names, whatever these say, and `scale` is the lowest and the highest
-    score of levels, None without any. From a `threshold` on a verdict, a number from
+    score of levels, None without any, of which `within` so many a verdict may be off and is still
+    right. From a `threshold` on a verdict, a number from
     0 to 1, is a 1; `error` is how much may be wrong of what a judge decides alone. `baseline` is a
     column, a judge of a table in long form, or a file; empty for none, and then the others decide
     nothing. What is UNCLEAR passes or fails as `unclear` says; where it says nothing, what is
@@ -76,6 +77,7 @@ class CheckSettings:
     map: Fields = field(default_factory=dict)
     one: str | Mapping[str, str] = ""
     scale: tuple[int, int] | None = None
+    within: int | None = None
     threshold: float | None = None
     error: float = ERROR
     baseline: str = ""
@@ -179,7 +181,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         baseline = ""
     _refuse_missing(how, [*filter(None, (table, labels, earlier))], labels)
     # Rows become cases.
-    scale = BINARY if how.scale is None else numbered(*how.scale)
+    scale = BINARY if how.scale is None else numbered(*how.scale, how.within)
     values = Values(how.map, scale, how.ones, how.threshold)
     checked = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
     labelled = before = None
@@ -407,6 +409,7 @@ class _TableSuite:
         return replace(
             empty_result(spec),
             answers=self.table.values.scale.line,
+            within=self.table.values.scale.within,
             label=label,
             labelled_by=None if label is None else by,
             # What changes with a case: of a table, its label is all that is known of it.

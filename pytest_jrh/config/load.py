@@ -159,7 +159,11 @@ def load_suite(
         with collecting(of_rubrics):
             rubric_document = read_document(files[RUBRICS], file=places.name(files[RUBRICS]))
     mode, rubrics, rubric_ids, problems_of_rubrics = suite_rubrics(
-        rubric_document, str(files.get(RUBRICS)), config.cases.rubrics, config.rand.scale
+        rubric_document,
+        str(files.get(RUBRICS)),
+        config.cases.rubrics,
+        config.rand.scale,
+        config.suite.within,
     )
     of_rubrics += problems_of_rubrics
     probes = resolve_probes(config, mode, converted)
@@ -364,8 +368,18 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if not kinds:
         names = " and ".join(map(converted.kind, KINDS))
         yield Mistake(KINDS_KEY, f"no test is to be run; must be a list of {names}")
+    within = config.suite.within
+    if within is not None and mode == "binary":
+        message = "is about ordinal judges, and this suite is binary"
+        yield Mistake(("suite", "within"), message, "leave it out")
     for rubric in suite.rubrics if mode == "ordinal" else ():
         offered = rubric.scale.scores
+        if rubric.score_levels and within is not None and within >= rubric.scale.width:
+            message = (
+                f"got {within}; the scores of the rubric {shown(rubric.id)} go from {offered[0]} "
+                f"to {offered[-1]}, so that each would be right"
+            )
+            yield Mistake(("suite", "within"), message)
         outside = [str(score) for score in config.cases.scores if score not in offered]
         if rubric.score_levels and outside:
             message = (

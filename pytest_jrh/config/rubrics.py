@@ -18,7 +18,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, numbered
+from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, numbered, scale_of
 from pytest_jrh.core.text import nearest_hint
 
 # How every text begins that `init` leaves for the user to write.
@@ -60,11 +60,13 @@ def suite_rubrics(
     path: str,
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
+    within: int | None = None,
 ) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
     """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
     without `target_ids` all rubrics of the file. `Rubric.file` is the path as given.
 
-    The mode is that of RAND's `scale`, else that of the rubrics.
+    The mode is that of RAND's `scale`, else that of the rubrics. Scores that are at most `within`
+    levels off are right.
     """
     rubrics, problems = _rubrics_of(document, path) if document is not None else ([], [])
     ids = {target_id.strip() for target_id in target_ids}
@@ -81,8 +83,9 @@ def suite_rubrics(
                 targeted[index] = replace(rubric, answers=BINARY)
             continue
         if not rubric.score_levels:
-            targeted[index] = replace(rubric, score_levels=levels)
-        count = len(targeted[index].score_levels)
+            rubric = replace(rubric, score_levels=levels)  # noqa: PLW2901
+        targeted[index] = replace(rubric, answers=scale_of(rubric.score_levels, within))
+        count = len(rubric.score_levels)
         if count > 1:
             continue
         message, hint = "has a scale with a single score", "give at least two levels"

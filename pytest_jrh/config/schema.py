@@ -162,6 +162,9 @@ class SuiteSection(ConfigSection):
     ] = InputFormat.model_construct()
     """Where the parts of a conversation are, where it is not {id, messages, ...}: messages, answer,
     system, id, epoch, cluster, metadata, input, target."""
+    within: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
+    """Ordinal: how many levels off the label a score may be and is still right. Left out: 0 on
+    scales of up to 10 levels, else a fiftieth of the scale (2 of 0 to 100)."""
 
 
 class CasesSection(ConfigSection):

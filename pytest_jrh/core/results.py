@@ -152,7 +152,8 @@ class CaseResult:
     what a stage made. `case_digest` says which case was judged and `judge_digest` by which judge;
     both are empty where there was none. `scores` and `reasons` are those of all repeats, in order;
     where `why` has a kind, those before the repeat that failed, which are no verdict
-    (`complete_scores`). `answers` names the scale where the target does not tell it (`Scale.line`).
+    (`complete_scores`). `answers` names the scale where the target does not tell it (`Scale.line`),
+    and `within` says how many levels off is right.
     """
 
     case_id: str
@@ -174,6 +175,7 @@ class CaseResult:
     spending: CaseSpending = CaseSpending()
     extra: Extra = Extra()
     answers: str = ""
+    within: int = 0
     format: Literal[3] = 3
 
     @cached_property
@@ -205,7 +207,7 @@ class CaseResult:
             return "generated"
         if self.label is None:
             return "unlabelled"
-        return "agree" if self.score == self.label else "disagree"
+        return "agree" if self.scale.accepts(self.score, self.label) else "disagree"
 
     @cached_property
     def score(self) -> int | None:
@@ -223,7 +225,7 @@ class CaseResult:
     @property
     def scale(self) -> Scale:
         """The answers on offer; of levels a line does not have the labels."""
-        return scale_of_line(self.answers, self.target)
+        return scale_of_line(self.answers, self.target, self.within)
 
     @property
     def case_class(self) -> CaseClass | None:

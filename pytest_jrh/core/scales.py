@@ -22,6 +22,8 @@ Clause: TypeAlias = Callable[[int, int], str]
 """Says how many verdicts are wrong, of how many cases."""
 LONGEST_SCALE = 1000
 """How many scores a scale has at most."""
+# The part of its width that a score may be off where nothing else is said.
+_TOLERATED_PART = 50
 _LONGEST_LABEL = 50
 
 
@@ -88,7 +90,8 @@ class Scale:
     reports tell of them. `label_words` stand for answers in files of labels, whatever their case; C
     and I are Inspect's. `levels` are the answers of an ordered scale, ascending; empty where they
     are not known, as of a line of a ledger, which knows the scale by its `line`, or where that is
-    empty by whether the case has a target score.
+    empty by whether the case has a target score. A score that is at most `within` levels off is
+    right.
     """
 
     name: Mode
@@ -97,6 +100,7 @@ class Scale:
     label_words: Mapping[str, int] = field(default_factory=dict, compare=False)
     levels: tuple[ScoreLevel, ...] = ()
     line: str = ""
+    within: int = 0
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -161,6 +165,10 @@ class Scale:
     def word(self, score: int) -> str:
         """A score in a word: `violated`, of a level `2 (good)`."""
         return self.meant(score) if self.is_ordered else self.words.get(score, str(score))
+
+    def accepts(self, score: int | None, label: int | None) -> bool:
+        """Whether a score is right for a label."""
+        return score is not None and label is not None and abs(score - label) <= self.within
 
     def error(self, score: int, label: int) -> float:
         """How far off a score is: 0 or 1, of levels the share of the scale."""
@@ -248,8 +256,8 @@ ORDINAL = Scale(
             wrong=lambda wrong, cases: (
                 f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
             ),
-            tally=lambda wrong, cases: f"{wrong:,} of {cases:,} given another level",
-            figure="exact",
+            tally=lambda wrong, cases: f"{wrong:,} of {cases:,} given a wrong level",
+            figure="accuracy",
             unseen="wrong levels",
         ),
     ),
@@ -265,19 +273,31 @@ RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
 
 
 @lru_cache(maxsize=256)
-def scale_of(levels: tuple[ScoreLevel, ...]) -> Scale:
+def scale_of(levels: tuple[ScoreLevel, ...], within: int | None = None) -> Scale:
     """The scale of a rubric, whose answers are its levels where it has some."""
-    return replace(ORDINAL, levels=levels) if levels else BINARY
+    if not levels:
+        return BINARY
+    if within is None:
+        within = (levels[-1].score - levels[0].score) // _TOLERATED_PART
+    return replace(ORDINAL, levels=levels, within=within)
 
 
-def numbered(lowest: int, highest: int) -> Scale:
+def numbered(lowest: int, highest: int, within: int | None = None) -> Scale:
     """An ordered scale whose levels are numbers alone."""
-    return scale_of(tuple(ScoreLevel(score, "") for score in range(lowest, highest + 1)))
+    scores = range(lowest, highest + 1)
+    return scale_of(tuple(ScoreLevel(score, "") for score in scores), within)
 
 
-def scale_of_line(line: str, target: int | None) -> Scale:
+@lru_cache(maxsize=LONGEST_SCALE)
+def _tolerant(within: int) -> Scale:
+    return replace(ORDINAL, within=within)
+
+
+def scale_of_line(line: str, target: int | None, within: int = 0) -> Scale:
     """The scale of a line of a ledger, which names it or has a target score."""
     for scale in SCALES:
         if line and scale.line == line:
             return scale
-    return BINARY if target is None else ORDINAL
+    if target is None:
+        return BINARY
+    return _tolerant(within) if within else ORDINAL

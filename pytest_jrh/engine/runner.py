@@ -240,7 +240,7 @@ class CaseRunner:
         case, scores = attempt.base.case, attempt.base.scores
         assert case is not None
         score = most_frequent(scores)
-        if score != case.expected:
+        if not case.scale.accepts(score, case.expected):
             gave = scores_text(score, scores)
             raise NoVerdictCase("wrong_on_base", f"{gave} for {case.expected}")
         attempt.case = await self._maker.derived(attempt, ready, case)

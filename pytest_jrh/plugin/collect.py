@@ -162,7 +162,7 @@ class CaseItem(pytest.Item):
         result = self.result
         assert result is not None
         self._tell(result)
-        if result.score == result.label or result.outcome in UNCOMPARED:
+        if result.outcome in ("agree", *UNCOMPARED):
             return
         reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)
         if reason is not None:

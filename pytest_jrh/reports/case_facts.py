@@ -134,7 +134,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
 
     def add_score(speaker: str, score: int | None, reasoning: str, by: str = "") -> None:
         word = score_name(session, results[0], score)
-        wrong = label is not None and score != label
+        wrong = label is not None and not results[0].scale.accepts(score, label)
         add(speaker, word, reason_text(reasoning), by, wrong=wrong)
 
     if label is not None:

@@ -213,7 +213,10 @@ def _scale_data(statistics: Statistics, scale: Scale) -> dict[str, Any] | None:
         intervals[column.key] = bounds_data(estimate)
     counts = [list(row) for row in matrix.counts]
     confusion = {"labels": list(matrix.labels), "counts": counts}
-    return {"confusion_matrix": confusion, **figures, "intervals": intervals}
+    of_scale: dict[str, Any] = {"confusion_matrix": confusion, **figures, "intervals": intervals}
+    if scale.is_ordered:
+        of_scale["within"] = statistics.scale.within
+    return of_scale
 
 
 def bounds_data(estimate: Estimate) -> dict[str, Any]:

@@ -156,6 +156,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         yield headline
         if suite == next(iter(headlines)):
             yield from _interrupted(session)
+        yield from _tolerance(session, suite)
         yield from wrong_labels(session, suite)
         decision = session.decisions.get(suite)
         if decision is not None:
@@ -165,6 +166,19 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
             if change.now.suite == suite:
                 yield _prompt(change)
     yield from _probability_table(session)
+
+
+def _tolerance(session: Session, suite: str) -> Iterator[Sentence]:
+    """What a right score is, where another level than the label is one, too."""
+    of_rubrics = set()
+    for (of_suite, _), rubric in session.rubrics.items():
+        if of_suite == suite:
+            of_rubrics.add(rubric.scale.within)
+    if any(of_rubrics):
+        within = counted(max(of_rubrics), "level")
+        if len(of_rubrics) > 1:
+            within = f"{min(of_rubrics):,} to {within}, by the rubric"
+        yield Sentence(f"right means within {within} of the label")
 
 
 def _steps(session: Session) -> Iterator[ReadFirst | Line]:

@@ -142,7 +142,7 @@ class Pair(NamedTuple):
     @property
     def was_right(self) -> bool:
         """Whether the majority of its verdicts was right: the label is that of now."""
-        return self.before.score == self.now.label
+        return self.now.scale.accepts(self.before.score, self.now.label)
 
     @property
     def is_right(self) -> bool:

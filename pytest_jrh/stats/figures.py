@@ -67,8 +67,10 @@ class Column:
 
     def shown(self, total: Statistics) -> bool:
         """Whether it is shown of a judge with these figures over all its cases: nothing is said of
-        its flicker where no case was judged twice.
+        its flicker where no case was judged twice, and of its accuracy where that is `exact`.
         """
+        if self.key == "accuracy" and self.kind == "rate":
+            return total.figures.get("exact") != total.accuracy
         return self.key != "flicker" or total.flicker.n > 0
 
     def cell(self, statistics: Statistics) -> Cell:
@@ -81,7 +83,8 @@ class Column:
         if self.kind == "bounds":
             return Cell(range_text(estimate), "", estimate.interval_reason or "")
         text = value_text(estimate, self.kind)
-        if estimate.value is None or self.key in _APART:
+        is_apart = self.key in _APART and estimate == statistics.accuracy
+        if estimate.value is None or is_apart:
             return Cell(text, "", estimate.reason or "")
         interval = "" if estimate.lower is None else range_text(estimate, self.kind)
         return Cell(text, interval, estimate.interval_reason or "")
@@ -138,18 +141,18 @@ def _tests_in(figure: str) -> str:
 COLUMNS = (
     Column("n", "count", "n", "How many cases have a verdict."),
     Column(
-        "accuracy",
-        "rate",
-        "accuracy",
-        "The share of verdicts that are the label.",
-        ordered=False,
-    ),
-    Column(
         "exact",
         "share",
         "exact",
         "The share of verdicts that give exactly the target score.",
         ordered=True,
+    ),
+    Column(
+        "accuracy",
+        "rate",
+        "accuracy",
+        "The share of verdicts that are right: the label, or on a wide scale near it "
+        "(`suite.within`).",
     ),
     Column(
         "accuracy",

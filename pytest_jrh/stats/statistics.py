@@ -368,7 +368,7 @@ def _level_figures(
     if one_scale:
         kappa = kappa_of(judged)
     return {
-        "exact": accuracy_of(judged),
+        "exact": share_of(judged, lambda result: result.score == result.label),
         "within_one": share_of(judged, lambda result: result.case_id in near),
         "mean_absolute_error": estimate_mean(
             errors, clusters_of(known), (0.0, _farthest(matrix.labels))

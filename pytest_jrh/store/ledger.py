@@ -196,6 +196,7 @@ def case_result(
         result = replace(
             result,
             answers=case.scale.line,
+            within=case.scale.within,
             label=case.expected,
             labelled_by=labelled_by(case),
             case_digest=case_digest(case),

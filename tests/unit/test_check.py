@@ -535,6 +535,34 @@ def test_an_ordinal_row_without_a_label_is_no_case_on_either_side(run: Run) -> N
     )
 
 
+def test_on_a_wide_scale_right_is_near_the_label_and_exact_is_told_apart(run: Run) -> None:
+    table = written(HEAD + "".join(f"c{case},{5 * case},{6 * case}\n" for case in range(12)))
+    for within, (options, right) in {
+        0: (["--within=0"], 1),
+        2: ([], 3),
+        5: (["--within=5"], 6),
+    }.items():
+        code, printed = run(table, "--scale=0-100", "-v", "--report=r.json", *options)
+        said = f"right means within {within} levels of the label"
+        assert (code, said in printed, "accuracy" in printed) == (0, bool(within), bool(within))
+        figures = json.loads(Path("r.json").read_text("utf-8"))
+        overall = figures["suites"]["verdicts"]["judges"]["default"]["overall"]
+        assert (overall["agree"], overall["accuracy"]["value"]) == (right, right / 12)
+        assert overall["ordinal"]["exact"]["value"] == 1 / 12
+        assert overall["ordinal"]["within"] == within
+
+
+def test_a_baseline_is_read_by_the_same_tolerance(run: Run) -> None:
+    rows = [f"c{case},{case},{case},{case + 2 if case < 9 else case}\n" for case in range(20)]
+    table = written("case,label,old,verdict\n" + "".join(rows))
+    options = ("--scale=0-100", "--baseline=old", "--verdict=verdict", "--label=label")
+    assert "0 of 20 given a wrong level" in run(table, *options)[1]
+    assert "read 9 cases" in run(table, *options, "--within=1")[1]
+    back = ("--scale=0-100", "--baseline=verdict", "--verdict=old", "--label=label")
+    assert "fixes" not in run(table, *back)[1]
+    assert "fixes (9)" in run(table, *back, "--within=1")[1]
+
+
 @pytest.mark.parametrize("scale", [(), ("--scale=0-1",)])
 def test_labels_of_other_texts_leave_the_comparison(run: Run, scale: tuple[str, ...]) -> None:
     """The judge is wrong on the answers that have changed, and on no other."""
@@ -620,6 +648,9 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "word_beside_shares": (f"{HEAD}a,1,maybe\nb,1,0.2\n", ["--threshold=0.5"], "--map maybe=0 (sa"),
     "words_for_shares": (HEAD + "a,pass,fail\n", ["--threshold=0.5"], "COL; or leave it out"),
     "threshold_above_1": (HEAD + "a,1,1\n", ["--threshold=1.5"], "must be a number from 0"),
+    "within_two_answers": (HEAD + "a,1,1\n", ["--within=1"], "no meaning without --scale"),
+    "within_the_scale": (HEAD + "a,1,1\n", ["--scale=1-5", "--within=4"], "must be below 4"),
+    "within_nothing": (HEAD + "a,1,1\n", ["--scale=1-5", "--within=-1"], "a number of levels"),
     "threshold_of_a_scale": (HEAD + "a,1,1\n", ["--threshold=0.5", "--scale=1-5"], "not allowed"),
     "error_of_no_threshold": (HEAD + "a,1,1\n", ["--error=0.05"], "meaning without --threshold"),
     "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),

@@ -284,6 +284,20 @@ def test_a_score_target_outside_the_scale_names_the_range(folder: Folder) -> Non
     assert problem.message == 'got 7; the scores of the rubric "kind" go from 0 to 3'
 
 
+def test_how_far_off_is_right_is_the_configs_else_the_scales(folder: Folder) -> None:
+    data = minimal()
+    del data["admin"]["evaluation_config"]["template"]
+    data["rand"] = {"scale": [0, 100]}
+    assert [rubric.scale.within for rubric in folder.load(data).rubrics] == [2, 2]
+    for within in (0, 5):
+        data["suite"] = {"within": within}
+        assert [rubric.scale.within for rubric in folder.load(data).rubrics] == [within, within]
+    data["suite"] = {"within": 100}
+    problem = folder.problems(data)[0]
+    assert (problem.key, problem.line) == ("suite.within", 21)
+    assert problem.message.endswith('"kind" go from 0 to 100, so that each would be right')
+
+
 @pytest.mark.parametrize(
     ("own", "general"),
     [

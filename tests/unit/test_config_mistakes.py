@@ -80,6 +80,8 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("judge", {**GRADED, "threshold": 0.5, "score_map": {"a": 1}}, "without score_map", None),
         ("judge", {"random": True}, "no meaning for a judge that is a prompt", "goes with python"),
         ("judge", {**GRADED, "random": "yes"}, "must be true or false", None),
+        ("suite.within", 1, "is about ordinal judges, and this suite is binary", "leave it out"),
+        ("suite.within", -1, "got -1; must be an integer >= 0", None),
         ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
     ],
 )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_jrh.core.scales import (
@@ -12,6 +14,9 @@ from pytest_jrh.core.scales import (
     scale_of,
     scale_of_line,
 )
+from pytest_jrh.stats.baseline import Pair
+from pytest_jrh.store.ledger import ledger_line, result_from
+from tests.support.made_cases import make_result
 
 LEVELS = (ScoreLevel(1, "poor"), ScoreLevel(2, ""), ScoreLevel(3, "good"))
 
@@ -92,6 +97,29 @@ def test_words_of_labels_oppose_each_other() -> None:
     assert {score for _, score in words[::2]} == {0}
     assert {score for _, score in words[1::2]} == {1}
     assert not ORDINAL.label_words
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "within"),
+    [(1, 5, 0), (1, 10, 0), (0, 49, 0), (0, 50, 1), (0, 100, 2), (-500, 499, 19)],
+)
+def test_on_a_wide_scale_a_fiftieth_off_is_right(lowest: int, highest: int, within: int) -> None:
+    scale = numbered(lowest, highest)
+    assert scale.within == within
+    assert [scale.accepts(1 + off, 1) for off in (within, -within, within + 1)] == [1, 1, 0]
+    assert [scale.accepts(None, 1), scale.accepts(1, None)] == [False, False]
+    assert numbered(lowest, highest, 0).within == 0
+
+
+def test_a_line_keeps_how_far_off_is_right_and_says_nothing_where_that_is_nothing() -> None:
+    exact = replace(make_result(), target=60, label=60, scores=(61, 63, 63))
+    assert (exact.outcome, "within" in ledger_line(exact)) == ("disagree", False)
+    near = replace(exact, within=3)
+    assert (near.outcome, result_from(ledger_line(near))) == ("agree", near)
+    assert near.scale == replace(ORDINAL, within=3)
+    # What was right before is told by the tolerance of now.
+    assert Pair(exact, near).was_right
+    assert not Pair(near, exact).was_right
 
 
 def test_a_line_of_a_ledger_tells_its_scale() -> None:
