@@ -128,7 +128,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--within",
         metavar="N",
-        type=_levels,
+        type=int,
         default=argparse.SUPPRESS,
         help="with --scale: how many levels off the label is still right (default: 0 on up to 10 "
         "levels, else a fiftieth of the scale)",
@@ -180,9 +180,11 @@ def _settings(options: argparse.Namespace) -> Json:
             raise InputError(f"has no meaning without --{needed}", key=flag)
     if options.one and options.scale:
         raise InputError("has no meaning with --scale", key="--one")
-    if "within" in values and options.within >= (width := options.scale[1] - options.scale[0]):
-        message = f"got {options.within}, and any score would be right; must be below {width}"
-        raise InputError(message, key="--within")
+    if "within" in values:
+        width = options.scale[1] - options.scale[0]
+        if not 0 <= options.within < width:
+            message = f"got {options.within}; must be from 0 to below {width}, the scale's width"
+            raise InputError(message, key="--within")
     meanings: dict[str, Json] = {}
     for name in ("map", "one"):
         meanings[name] = {}
@@ -224,12 +226,6 @@ def _scale(text: str) -> tuple[int, int]:
         message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
         raise argparse.ArgumentTypeError(message)
     return low, high
-
-
-def _levels(text: str) -> int:
-    if not re.fullmatch(r"\d{1,3}", text.strip(), re.ASCII):
-        raise argparse.ArgumentTypeError(f"got {shown(text)}; must be a number of levels")
-    return int(text)
 
 
 def _share(text: str) -> float:

@@ -649,8 +649,16 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "words_for_shares": (HEAD + "a,pass,fail\n", ["--threshold=0.5"], "COL; or leave it out"),
     "threshold_above_1": (HEAD + "a,1,1\n", ["--threshold=1.5"], "must be a number from 0"),
     "within_two_answers": (HEAD + "a,1,1\n", ["--within=1"], "no meaning without --scale"),
-    "within_the_scale": (HEAD + "a,1,1\n", ["--scale=1-5", "--within=4"], "must be below 4"),
-    "within_nothing": (HEAD + "a,1,1\n", ["--scale=1-5", "--within=-1"], "a number of levels"),
+    "within_the_scale": (
+        HEAD + "a,1,1\n",
+        ["--scale=1-5", "--within=4"],
+        "must be from 0 to below 4",
+    ),
+    "within_nothing": (
+        HEAD + "a,1,1\n",
+        ["--scale=1-5", "--within=-1"],
+        "got -1; must be from 0 to",
+    ),
     "threshold_of_a_scale": (HEAD + "a,1,1\n", ["--threshold=0.5", "--scale=1-5"], "not allowed"),
     "error_of_no_threshold": (HEAD + "a,1,1\n", ["--error=0.05"], "meaning without --threshold"),
     "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),
