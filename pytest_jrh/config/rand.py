@@ -242,7 +242,8 @@ def _keys_of_kinds(path: KeyPath, names: Any, converted: Converted) -> Any:
         return None
     keys = []
     for index, name in enumerate(names):
-        if name in KINDS:
+        # Equal to a name: what YAML has there may be a list, which is no key of a mapping.
+        if name in list(KINDS):
             keys.append(KINDS[name].key)
         else:
             converted.unknown_kinds[*path, index] = name

@@ -104,6 +104,16 @@ def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:
     assert problem.hint == "add agent_positives to admin.perturbation_config.tests_to_run"
 
 
+@pytest.mark.parametrize("name", [[], ["agent_positives"], {"a": 1}, None, 7])
+@pytest.mark.parametrize(
+    "key", ["perturbation_config.tests_to_run", "evaluation_config.tests_to_evaluate"]
+)
+def test_a_test_that_is_no_name_is_a_mistake(folder: Folder, key: str, name: object) -> None:
+    problem = folder.problem(changed(f"admin.{key}", [name]))
+    assert problem.key == f"admin.{key}[0]"
+    assert "must be agent_perturbation or" in problem.message
+
+
 def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(folder: Folder) -> None:
     folder.rubrics([{"id": "a"}])
     data = minimal()
