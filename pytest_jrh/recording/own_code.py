@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.errors import InputError, Unscored, error_places
-from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import JUDGE
@@ -165,10 +164,6 @@ class KeptRequests:
             is_new = judged is not None and (code.from_head or not has_verdict)
             if live and (exchanges.sent or is_new):
                 self._keep(code, exchanges, sequence, judged)
-        looked_again = self.http.looked_again
-        if live and exchanges.sent and code.label not in looked_again:
-            looked_again.add(code.label)
-            await self._look_again(code, exchanges, work)
         return judged.verdict
 
     def _exchanges(
@@ -255,29 +250,6 @@ class KeptRequests:
                 exchanges=to_keep,
                 **asdict(answer),
             )
-        )
-
-    async def _look_again(self, code: OwnCode, exchanges: Exchanges, work: Work) -> None:
-        """Say whether code that has just been recorded asks something else when it runs again: then
-        the other cases would be paid for, and not replay. Nothing is sent.
-        """
-        tape = self.tape
-        recorded = exchanges.kept(judged=True)
-        replay = Exchanges(recorded, live=False, redactor=tape.recording.redactor)
-        with (
-            contextlib.suppress(Unscored, Halted),
-            Printed(str).keeping(),
-            self.http.judging(replay),
-        ):
-            await work()
-        if replay.halt is None or replay.halt.request is None:
-            return
-        changes = changes_from(recorded, replay.halt.request)
-        differs = ", ".join(change.place for change in changes or ()) or replay.halt.what
-        tape.recording.tell(
-            f"{code.who} asks something else each time it runs ({differs}), so its "
-            "recordings will not replay. Set `version` on the judge: it then answers from its "
-            "recorded verdicts."
         )
 
     def _halted(

@@ -46,8 +46,6 @@ class HttpRecorder:
         self._redactor = redactor
         self._patches = contextlib.ExitStack()
         self._routes_code = False
-        self.looked_again: set[str] = set()
-        """The judges whose recordings were tried once in this session."""
 
     def install(self) -> None:
         """Patch the HTTP libraries that litellm uses; undone by `remove`."""
