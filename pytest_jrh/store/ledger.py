@@ -23,7 +23,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +39,6 @@ from pytest_jrh.core.files import (
     atomic_write,
     encoded,
     exists,
-    lines_of,
     relative_path,
 )
 from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
@@ -58,9 +56,7 @@ from pytest_jrh.stats.decision import tolerated
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
 _FORMAT = 3
-_OF_EARLIER_FORM = re.compile(rb'\{"format": ?[12],')
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
-_ANEW = "run the session, or the shard, again"
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
 
@@ -113,11 +109,6 @@ def _line_from(data: bytes) -> CaseResult | JudgeLine:
     return judge
 
 
-def _refuse_earlier_form(first_line: bytes, name: str, remedy: str) -> None:
-    if _OF_EARLIER_FORM.match(first_line):
-        raise InputError(f"has an earlier form, which is not read: {remedy}", name, 1)
-
-
 class StoredResult(NamedTuple):
     """A result, and the file and line that it was read from."""
 
@@ -133,8 +124,6 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     Raises `InputError` with file and line for the first line that is none of a ledger.
     """
     results: dict[str, StoredResult] = {}
-    for first_line in islice(lines_of(path, hint=_AGAIN), 1):
-        _refuse_earlier_form(first_line.data, str(path), _ANEW)
     lines = parsed_lines(path, _line_from, "not a case result", _AGAIN, blank=True)
     for number, line in lines:
         if isinstance(line, CaseResult):
@@ -243,7 +232,7 @@ def _rejection(case: Case) -> Rejection:
 
 LONGEST_REASONING = 2_000
 LONGEST_PROMPT = 60_000
-_RESTORE = "restore it from git"
+_RESTORE = "restore it from git; or remove it, and run with --jrh-update-baseline"
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
 _NOT_ASCII = re.compile("[^ -~]")
@@ -281,8 +270,6 @@ def parsed(text: str, name: str) -> Baseline:
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             raise InputError("contains a merge conflict", name, number, hint=_BOTH)
-    remedy = f"remove it, and run with --jrh-baseline={name} --jrh-update-baseline"
-    _refuse_earlier_form(encoded(lines[0]), name, remedy)
     cases: dict[str, CaseResult] = {}
     judges = []
     for number, line in enumerate(lines, 1):

@@ -111,7 +111,7 @@ def test_what_is_saved_is_what_is_loaded(
     ("text", "line", "message"),
     [
         ("[]", 1, "is no line of a baseline: "),
-        ('{"format": 1, "cases": []}', 1, "has an earlier form, which is not read: "),
+        ('{"format": 1, "cases": []}', 1, "is no line of a baseline: "),
         (f"{LINE}<<<<<<< HEAD\n", 2, "contains a merge conflict"),
         (f"{LINE}{LINE}", 2, "duplicate case "),
         (f"{LINE}[]\n", 2, "is no line of a baseline"),

@@ -117,20 +117,18 @@ def test_a_changed_prompt_changes_the_line_of_its_judge_alone() -> None:
     assert "Be kinder." in changed[1]
 
 
-def test_a_file_of_an_earlier_form_is_refused_in_one_line_with_what_to_run(
-    tmp_path: Path,
-) -> None:
+def test_a_file_of_another_form_is_refused_with_its_line_and_what_to_run(tmp_path: Path) -> None:
     path = tmp_path / "base.json"
-    path.write_text('{"format": 2, "suite": "refunds", "judge_digest": "a", "prompt": [""]}\n')
+    path.write_text('{"format":2,"case_id":"refunds::x"}\n')
     with pytest.raises(InputError) as caught:
         load(path, file="base.json")
     assert str(caught.value) == (
-        "base.json:1: has an earlier form, which is not read: remove it, and run with "
-        "--jrh-baseline=base.json --jrh-update-baseline"
+        "base.json:1: format: is no line of a baseline: input should be 3\n"
+        "    restore it from git; or remove it, and run with --jrh-update-baseline"
     )
-    path.write_text('{"format":2,"case_id":"refunds::x"}\n')
     with pytest.raises(InputError) as caught:
         read_ledger(path)
     assert str(caught.value) == (
-        f"{path}:1: has an earlier form, which is not read: run the session, or the shard, again"
+        f"{path}:1: format: not a case result: input should be 3\n"
+        "    Run the shard again; a truncated or edited file is not used."
     )
