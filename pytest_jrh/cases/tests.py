@@ -6,13 +6,13 @@ A probe is a kind of test whose cases are those of others, changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import UNNAMED_BASE
-from pytest_jrh.core.runs import AgentRun, Label, Message
+from pytest_jrh.core.runs import Label
 from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.stages import MAKING
@@ -31,8 +31,7 @@ class Kind:
     that people or a program gave the run; or `base`, that of the case which a probe changes.
 
     `stages` make its cases, and each of them needs a model. Where no stage does, a case is a run as
-    it is, or with the messages that `change` gives, which raises `NoVerdictCase` where there is no
-    case. `figures` are the keys of the figures of single answers in which its cases count.
+    it is. `figures` are the keys of the figures of single answers in which its cases count.
     """
 
     name: str
@@ -41,7 +40,6 @@ class Kind:
     marker: str
     answer: Literal["wanted", "best", "label", "base"]
     stages: tuple[str, ...] = ()
-    change: Callable[[AgentRun], tuple[Message, ...]] | None = None
     figures: tuple[str, ...] = ()
 
     @property
@@ -51,15 +49,10 @@ class Kind:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether its cases have the labels of their runs: no verifier confirms these, and what was
-        made of a run before is not kept.
+        """Whether its cases are runs as they are, with their labels: no verifier confirms these,
+        and what was made of a run before is not kept.
         """
         return self.answer == "label"
-
-    @property
-    def is_unedited(self) -> bool:
-        """Whether its cases are runs as they are."""
-        return self.is_labelled and self.change is None
 
     @property
     def is_made(self) -> bool:

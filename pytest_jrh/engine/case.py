@@ -282,21 +282,17 @@ class CaseMaker:
 
 
 def labelled_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
-    """The run as it is, or as the kind of test changes it, with its label as the expected answer;
-    raises `NoVerdictCase`.
-    """
+    """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
     label = ready.label(spec)
     if label is not None and label.value is None:
         raise NoVerdictCase("disputed_label", label.dispute or "")
-    change = KINDS[spec.test].change
-    messages = run.messages if change is None else change(run)
-    if not assistant_indices(messages):
+    if not assistant_indices(run.messages):
         raise NoVerdictCase("no_assistant_turn")
     return Case(
         spec=spec,
         rubric=ready.rubric(spec.rubric_id),
         run=run,
-        outcome=PerturbationOutcome(messages, confirmed=label is not None),
+        outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
         expected=None if label is None else label.value,
         verified=label is not None,
         objective=ready.test(spec.test).objective,
@@ -326,7 +322,7 @@ def held_to_label(case: Case, ready: ReadySuite) -> Case:
     if label.value is None:
         raise NoVerdictCase("disputed_label", label.dispute or "")
     if label.value != case.expected:
-        word = str(label.value) if case.scale.is_ordered else case.scale.word(label.value)
+        word = case.scale.word(label.value)
         places = listed((source.place for source in label.sources), 3)
         text = f"not confirmed: nothing was edited, and the run's label is {word} ({places})"
         raise NoVerdictCase("not_confirmed", text)

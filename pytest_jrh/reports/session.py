@@ -352,7 +352,7 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     level = "" if spec.target_score is None else f" → level {spec.target_score}"
     rubric = shortened(one_line(spec.rubric_id), _RUBRIC_ROOM)
     run = cut_in_the_middle(run_title(result), _RUN_ROOM)
-    if KINDS[spec.test].is_unedited:
+    if KINDS[spec.test].is_labelled:
         # Nothing was done to any case of this kind.
         return f"{rubric}{level} ({run})"
     room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
@@ -374,7 +374,7 @@ def what_was_done(result: CaseResult) -> str:
     spec = result.spec
     if spec.derived:
         return one_line(f"{spec.test} {spec.variant}")
-    if KINDS[spec.test].is_unedited:
+    if KINDS[spec.test].is_labelled:
         return UNEDITED
     # Editors say behind it what they have kept.
     note, _, _ = one_line(result.extra.edit).partition("; ")

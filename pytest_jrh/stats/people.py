@@ -347,7 +347,7 @@ def violation_rates(
         # A tie of repeats is no verdict on a run without a label, and so on none here.
         judged = []
         for result in of_rubric:
-            is_unedited = KINDS[result.test].is_unedited and not result.scale.is_ordered
+            is_unedited = KINDS[result.test].is_labelled and not result.scale.is_ordered
             if is_unedited and result.score is not None:
                 judged.append(result)
         if not any(result.outcome == "unlabelled" for result in judged):
