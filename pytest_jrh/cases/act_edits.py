@@ -28,7 +28,6 @@ from pytest_jrh.cases.acts import (
     mentioned,
     result_value,
     search_text,
-    splice,
     tools_of,
     values_of_acts,
     with_arguments,
@@ -464,7 +463,8 @@ class _Making:
             after=tuple(after),
             follows=follows,
         )
-        self.work.messages = splice(self.work.messages, edit)
+        messages, end = self.work.messages, position + len(before)
+        self.work.messages = (*messages[:position], *after, *messages[end:])
         self.work.add(edit)
 
     def take_out(self, edit: Edit) -> None:

@@ -1,4 +1,4 @@
-"""Edits that are acts, without a model: splices and how they are undone, what the tools of a log
+"""Edits that are acts, without a model: what splices are made of, what the tools of a log
 take and give, and where other turns still say what an edit of a call took out.
 
 A splice replaces messages that stand side by side by others (`Edit.before`, `Edit.after`). A call
@@ -22,7 +22,6 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Edit
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import (
@@ -51,18 +50,6 @@ MOST_EXAMPLES = 3
 LONGEST_EXAMPLE = 3_000
 """How many real results of a tool the editor is shown, and how many characters one may have, as may
 the arguments of its call, and a result that is an error."""
-
-
-def splice(messages: Sequence[Message], edit: Edit) -> tuple[Message, ...]:
-    """The messages with `after` of an edit where its `before` stood, from `message_index` on.
-
-    Raises `ValueError` where `before` does not stand there.
-    """
-    start = edit.message_index
-    end = start + len(edit.before)
-    if not 0 <= start <= len(messages) or list(messages[start:end]) != list(edit.before):
-        raise ValueError(f"the messages of the edit do not stand at {start}")
-    return (*messages[:start], *edit.after, *messages[end:])
 
 
 def acts_text(messages: Iterable[Message]) -> str:

@@ -6,6 +6,7 @@ and checked as a whole. What is wrong is gathered on the way, and raised at the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -103,7 +104,8 @@ def fit(document: Document) -> tuple[Config, Converted]:
 
 def _as_written(document: Document) -> Json:
     """Copy the data, so that names and time stamps are text even where YAML reads a number."""
-    data: Json = _copied(document.data)
+    # Without shared parts: YAML's aliases give one object in several places.
+    data: Json = json.loads(json.dumps(document.data, default=str))
     for path, text in document.texts.items():
         if any(path[: len(prefix)] == prefix for prefix in _AS_WRITTEN):
             parent: Any = data
@@ -111,13 +113,6 @@ def _as_written(document: Document) -> Json:
                 parent = parent[part]
             parent[path[-1]] = text
     return data
-
-
-def _copied(value: Any) -> Any:
-    """A copy without shared parts: YAML's aliases give one object in several places."""
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def load_suite(
@@ -446,19 +441,19 @@ def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tup
     kinds, key_of_kinds = config.cases.kinds, converted.name(KINDS_KEY)
     sentences = []
     if converted.unused:
-        unused = ", ".join(map(dotted, converted.unused))
-        sentences.append(f"not used by agentic tests: {unused}")
+        sentences.append(f"not used by agentic tests: {', '.join(map(dotted, converted.unused))}")
     for probe in config.probes:
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
     if mode == "binary" and config.cases.scores:
-        scores = converted.name(("cases", "scores"))
-        sentences.append(f"{scores} has no effect in a binary suite")
+        sentences.append(f"{converted.name(('cases', 'scores'))} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
         sentences.append("labels.unlabelled has no effect in an ordinal suite")
     if config.rand.table == "xlsx":
-        table = converted.name(("rand", "table"))
-        sentences.append(f"{table} is xlsx; tables are CSV, which spreadsheets open, too")
+        sentences.append(
+            f"{converted.name(('rand', 'table'))} is xlsx; tables are CSV, which spreadsheets "
+            "open, too"
+        )
     metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
         sentences.append(

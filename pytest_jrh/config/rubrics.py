@@ -103,11 +103,9 @@ def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            lists = [key for key, value in data.items() if isinstance(value, list)]
-            hint = f"rename {lists[0]} to rubrics" if len(lists) == 1 else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
-            mistakes.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
+            mistakes.add((), f"got a mapping of keys{found_keys}; must be {expected}")
             return [], prefix
         data = data["rubrics"]
     if not isinstance(data, list):

@@ -433,7 +433,8 @@ def check_depth(value: Any) -> None:
     raise DamagedError(_TOO_DEEP)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs; raises `ValueError` for a duplicate key."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
@@ -449,7 +450,7 @@ def _number(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_number, parse_constant=no_constant
+    object_pairs_hook=unique_keys, parse_float=_number, parse_constant=no_constant
 )
 
 

@@ -18,6 +18,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.keys import asks_for_credentials
+from pytest_jrh.sources.source import pointer_to
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)
@@ -398,7 +399,6 @@ def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         entries += enumerate(value)
     for key, entry in entries:
-        name = str(key).replace("~", "~0").replace("/", "~1")
-        yield from _leaves(entry, f"{pointer}/{name}")
+        yield from _leaves(entry, pointer + pointer_to(str(key)))
     if not entries:
         yield pointer or "body", value if isinstance(value, str) else json.dumps(value)

@@ -24,7 +24,7 @@ from pytest_jrh.cases.probes.probe import (
     with_ids,
     with_texts,
 )
-from pytest_jrh.core.documents import no_constant
+from pytest_jrh.core.documents import no_constant, unique_keys
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message
 
@@ -61,7 +61,7 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
             parse_int=_marked,
             parse_float=_marked,
             parse_constant=no_constant,
-            object_pairs_hook=_object,
+            object_pairs_hook=unique_keys,
         )
     except (ValueError, RecursionError):
         return None
@@ -102,13 +102,6 @@ def keys_moved(value: Any, random: Random) -> Any:
         return {name: keys_moved(value[name], random) for name in names}
     if isinstance(value, list):
         return [keys_moved(inner, random) for inner in value]
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("duplicate key")
     return value
 
 
