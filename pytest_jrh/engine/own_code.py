@@ -98,8 +98,8 @@ class _Run:
                 waiter.cancel()
                 if running.task is not None:
                     running.task.cancel()
-                limit = self.code.timeout
-                cause = f"{self.code.who} gave no verdict within {limit:g} s, its `timeout`."
+                cause = f"{self.code.who} gave no verdict within {self.code.timeout:g} s, its "
+                cause += "`timeout`."
                 raise no_verdict("model_error", cause, _LATE)
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())

@@ -241,8 +241,8 @@ class CaseRunner:
         assert case is not None
         score = most_frequent(scores)
         if not case.scale.accepts(score, case.expected):
-            gave = scores_text(score, scores)
-            raise NoVerdictCase("wrong_on_base", f"{gave} for {case.expected}")
+            detail = f"{scores_text(score, scores)} for {case.expected}"
+            raise NoVerdictCase("wrong_on_base", detail)
         attempt.case = await self._maker.derived(attempt, ready, case)
         await self._judge(attempt, ready)
 

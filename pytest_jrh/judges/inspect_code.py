@@ -130,8 +130,9 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
         # without a grade the value of an incorrect one.
         value = None
     if isinstance(value, Mapping):
-        keys = ", ".join(map(str, value))
-        raise scoring.invalid(f"gave several values ({keys}), and a judge has to give one")
+        raise scoring.invalid(
+            f"gave several values ({', '.join(map(str, value))}), and a judge has to give one"
+        )
     if value is None or (isinstance(value, float) and math.isnan(value)):
         explanation = shortened(" ".join(reasoning.split()), _LONGEST)
         raise scoring.invalid(f"left the case unscored: {explanation or '(no explanation)'}")

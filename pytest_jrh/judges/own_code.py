@@ -192,9 +192,10 @@ class Scoring:
             score, probability = self._held_to_threshold(value, self.threshold)
         elif self.score_map is not None:
             if key_of(value) not in self.score_map:
-                values = ", ".join(self.score_map)
-                problem = f"gave {_value_text(value)}; `score_map` has no value but {values}"
-                raise self.invalid(problem)
+                raise self.invalid(
+                    f"gave {_value_text(value)}; `score_map` has no value but "
+                    f"{', '.join(self.score_map)}"
+                )
             score = self.score_map[key_of(value)]
         elif type(value) is int:
             score = value

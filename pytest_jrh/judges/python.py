@@ -164,8 +164,8 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
         hint = nearest_hint(name, functions)
         raise InputError(f"{shown_name}: the module has no {name!r}", key=key, hint=hint)
     if not callable(member):
-        type_name = type(member).__name__
-        raise InputError(f"{shown_name} is not the judge: {type_name} is not callable", key=key)
+        message = f"{shown_name} is not the judge: {type(member).__name__} is not callable"
+        raise InputError(message, key=key)
     return member
 
 

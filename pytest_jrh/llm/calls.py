@@ -358,8 +358,9 @@ def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: 
     if stage.prompt_path is None:
         return f"The prompt is the built-in one: {model}."
     keys = ", ".join(f"`{name}`" for name in response_model.model_fields)
-    prompt = Path(stage.prompt_path).name
-    return f"Let {prompt} ask for one JSON object with {keys} alone, or {model}."
+    return (
+        f"Let {Path(stage.prompt_path).name} ask for one JSON object with {keys} alone, or {model}."
+    )
 
 
 def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str, ...]) -> None:

@@ -248,10 +248,9 @@ class EarlyStop:
             why = stop["why"]
             if entries[0]["kinds"].get(case) == stop["kind"]:
                 raise Unscored(stop["outcome"], **why)
-            title = STAGES[why["stage"]].title
             self.notices[
-                f"Nothing more was asked of {title}, since all cases would end alike: "
-                f"{why['cause']} {why['advice']}"
+                f"Nothing more was asked of {STAGES[why['stage']].title}, since all cases would "
+                f"end alike: {why['cause']} {why['advice']}"
             ] = None
             raise Unscored("not_asked", **why)
 

@@ -435,8 +435,8 @@ def failure_of(
         )
     if not isinstance(error, OpenAIError):
         # Not one of its documented exceptions.
-        raised = shortened(redact(error_text(error)), _LONGEST_WORDS)
-        return Failure(f"litellm raised {raised}", advice=_INSIDE_ADVICE)
+        raised = f"litellm raised {redact(error_text(error))}"
+        return Failure(shortened(raised, _LONGEST_WORDS), advice=_INSIDE_ADVICE)
     status = http_status(error)
     if not sent and (missing := missing_keys(request.stage.model)):
         unset = f"no API key ({' or '.join(missing)} is not set)"

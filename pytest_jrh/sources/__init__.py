@@ -393,8 +393,7 @@ class Joined(Source):
                     summary = replace(summary, cluster=run.run_id)
             key = (summary.run_id, run.epoch)
             if key in rows:
-                name = printable(summary.run_id)
-                message = f"has a run that would be called {name}, as another is"
+                message = f"has a run that would be called {printable(key[0])}, as another is"
                 hint = "rename the file, or the run"
                 raise InputError(message, str(self._files[number]), hint=hint)
             rows[key] = _Row(number, run.run_id, summary)
@@ -432,8 +431,9 @@ class Joined(Source):
 
     def _note(self, run_ids: Sequence[str], message: str) -> None:
         if run_ids:
-            names = listed(run_ids, MOST_NAMED)
-            self._notices[f"{counted(len(run_ids), 'run')} {message}: {names}"] = None
+            self._notices[
+                f"{counted(len(run_ids), 'run')} {message}: {listed(run_ids, MOST_NAMED)}"
+            ] = None
 
     def _leave_out(self) -> None:
         """Note which files cannot be used; raises InputError where none can."""
@@ -444,8 +444,10 @@ class Joined(Source):
         for problem in [*self._unusable.values()][:MOST_NAMED]:
             file = os.path.relpath(problem.file or common, common)
             problems.append(str(replace(problem, file=file, hint=None)))
-        count = counted(len(self._unusable), "file")
-        self._notices[f"left out {count} that cannot be used: {'; '.join(problems)}"] = None
+        self._notices[
+            f"left out {counted(len(self._unusable), 'file')} that cannot be used: "
+            f"{'; '.join(problems)}"
+        ] = None
 
     def _ids_here(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
         """The id here of each run whose id is `shared`, by its file and its id there.
@@ -564,9 +566,10 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
             else:
                 left_out.append(str(file.relative_to(path)))
         if left_out:
-            count = counted(len(left_out), "file")
-            names = listed(left_out, MOST_NAMED)
-            notices.append(f"{path.name}: left out {count} without transcripts: {names}")
+            notices.append(
+                f"{path.name}: left out {counted(len(left_out), 'file')} without transcripts: "
+                f"{listed(left_out, MOST_NAMED)}"
+            )
         if len(inside) == len(left_out):
             message = f"holds no transcripts; their names end in {', '.join(suffixes())}"
             raise InputError(message, str(path))

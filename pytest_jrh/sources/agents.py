@@ -424,8 +424,9 @@ def codex(lines: Sequence[Json]) -> Conversation:
                 unknown[str(kind or "no type")] = None
     notices = []
     if rolled_back:
-        times = counted(rolled_back, "time")
-        notices.append(f"turns were rolled back {times}, and are in the transcript")
+        notices.append(
+            f"turns were rolled back {counted(rolled_back, 'time')}, and are in the transcript"
+        )
     _note_unknown(unknown, notices)
     return Conversation(
         messages=turns_of(items),

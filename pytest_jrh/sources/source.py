@@ -253,8 +253,7 @@ class Source(ABC):
         if not unshown:
             return ()
         counts = [f"{name} ({count:,})" for name, count in unshown.items()]
-        names = listed(counts, 8)
-        return (f"{self.path.name}: of its messages, transcripts do not show: {names}",)
+        return (f"{self.path.name}: of its messages, transcripts do not show: {listed(counts, 8)}",)
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.

@@ -201,9 +201,10 @@ class Transcripts(Source):
         if not rows:
             raise refused(self.path, "holds no conversation")
         if repeated:
-            requests = counted(len(repeated), "request")
-            names = listed(repeated, MOST_NAMED)
-            self._notices[f"left out {requests} that another one repeats whole: {names}"] = None
+            self._notices[
+                f"left out {counted(len(repeated), 'request')} that another one repeats whole: "
+                f"{listed(repeated, MOST_NAMED)}"
+            ] = None
         return rows
 
     def threads(self) -> Mapping[Key, Thread]:

@@ -94,8 +94,7 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]
     parts = [f"it accepts {' and '.join(losses) or 'no loss'}"]
     if added:
-        wrong = sum(map(is_wrong, added))
-        parts.append(f"adds {counted(len(added), 'case')} ({wrong:,} wrong)")
+        parts.append(f"adds {counted(len(added), 'case')} ({sum(map(is_wrong, added)):,} wrong)")
     if gone:
         parts.append(f"drops {counted(gone, 'case')}")
     if other_cases:

@@ -42,10 +42,8 @@ async def _of_other_rubric(
         raise NoVerdictCase("probe_not_applicable", "the suite has no other rubric")
     other_rubric = random.choice(other_rubrics)
     if not await bench.keeps(bench.original, other_rubric):
-        word = base.scale.word(base.expected)
-        raise NoVerdictCase(
-            "not_confirmed", f"the rubric {other_rubric.id} was {word} before the edit"
-        )
+        text = f"the rubric {other_rubric.id} was {base.scale.word(base.expected)} before the edit"
+        raise NoVerdictCase("not_confirmed", text)
     if not await bench.keeps(base.messages, other_rubric):
         raise NoVerdictCase(
             "not_confirmed", f"the edit violates the rubric {other_rubric.id} as well"
@@ -69,10 +67,8 @@ _CLAIM = Variant("claim")
 
 async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
     if not base.is_failing:
-        word = base.scale.word(base.expected)
-        raise NoVerdictCase(
-            "probe_not_applicable", f"the rubric is {word}: that it was kept would be true"
-        )
+        text = f"the rubric is {base.scale.word(base.expected)}: that it was kept would be true"
+        raise NoVerdictCase("probe_not_applicable", text)
     turns = positions_of(base.messages, "assistant")
     if not turns:
         raise NoVerdictCase("no_assistant_turn")

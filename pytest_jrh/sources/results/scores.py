@@ -139,8 +139,10 @@ class Results:
         if "verdict" in needed:
             latest = _latest(judged)
             if len(latest) < len(judged):
-                earlier = counted(len(judged) - len(latest), "earlier verdict")
-                notices.append(f"{earlier} of a judge that judged a case again later: not used.")
+                notices.append(
+                    f"{counted(len(judged) - len(latest), 'earlier verdict')} of a judge that "
+                    "judged a case again later: not used."
+                )
             rows += self._verdict_rows(latest, labels)
         if "label" in needed:
             rows += _label_rows(labelled)
