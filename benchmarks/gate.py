@@ -17,7 +17,7 @@ from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Baseline, Scope
-from pytest_jrh.stats.changes import is_better
+from pytest_jrh.stats.changes import Asked, is_better
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.store.ledger import case_result
 
@@ -198,8 +198,8 @@ class Session:
 
     def decide(self, *, other: bool = False, **rules: Any) -> Decision:
         """The decision, from results and a baseline as a session has them."""
-        others = ("",) if other else ()
-        held = Held(self.baseline, Scope.of(self.made.ids), others=others)
+        asked = {"": Asked("another")} if other else {}
+        held = Held(self.baseline, Scope.of(self.made.ids), asked=asked)
         return decide(self.results, GateRules(**rules), held)
 
 

@@ -42,6 +42,7 @@ from pytest_jrh.sources.verdicts import (
     refuse_strangers,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.changes import Asked
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.intervals import grouped, grouped_by
@@ -259,13 +260,13 @@ def _session(
     suite = _TableSuite(table, len(judges) + len(gone) > 1, "" if is_known else columns.label)
     results, nodes = suite.results(judges)
     lines: dict[str, CaseResult] = {}
-    others: set[str] = set()
+    asked: dict[str, Asked] = {}
     for judge in (*judges, *gone) if settings.baseline else ():
         its_judge = baseline or judge
         if not baseline and len(earlier.judges) == 1:
             [its_judge] = earlier.judges
-        if its_judge != judge:
-            others.add(judge if suite.has_judges else "")
+        if its_judge != judge and not settings.same_judge:
+            asked[judge if suite.has_judges else ""] = Asked("another")
         before = suite.earlier(earlier, judge, its_judge, results)
         lines |= update(Baseline(), before, Scope.of(())).baseline.cases
     rubrics = {}
@@ -286,7 +287,7 @@ def _session(
             Baseline(lines),
             Scope.of(selected),
             {key: rubric.scale for key, rubric in rubrics.items()},
-            set() if settings.same_judge else others,
+            asked,
             common=settings.common,
             turning=turning,
         )

@@ -50,7 +50,7 @@ class CaseClass:
     decides; empty where that makes for right verdicts.
 
     Of wrong verdicts `wrong` is a clause about a judge and `tally` one without a subject;
-    `newly_wrong` and `none_wrong` compare with a baseline, and `loss` is what chance may hide.
+    `newly_wrong` compares with a baseline, and `loss` is what chance may hide.
 
     To make such a case is the `objective` of a config, and `verdict` is what a verifier says of
     one. `not_planned` says why there is no case where the planner finds nothing to edit; where it
@@ -68,7 +68,6 @@ class CaseClass:
     wrong: Clause
     tally: Clause
     newly_wrong: Clause = _says_nothing
-    none_wrong: Clause = _says_nothing
     loss: str = ""
     noun: str = ""
     figure: str = ""
@@ -204,9 +203,6 @@ BINARY = Scale(
             newly_wrong=lambda wrong, cases: (
                 f"misses {wrong:,} of {counted(cases, 'violation')} that it found before"
             ),
-            none_wrong=lambda _, cases: (
-                f"misses none of {counted(cases, 'violation')} that it found before"
-            ),
             loss="less recall",
             noun="violation",
             figure="recall",
@@ -231,7 +227,6 @@ BINARY = Scale(
                 f"raises {counted(wrong, 'new false alarm')} on {counted(cases, 'case')} that it "
                 "passed before"
             ),
-            none_wrong=lambda _, cases: f"no new false alarms (0 of {cases:,})",
             loss="more false alarms",
             figure="false_positive_rate",
             objective="pass",

@@ -29,6 +29,7 @@ from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
 from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, compare
+from pytest_jrh.stats.changes import how_asked
 from pytest_jrh.stats.decision import Decision, Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.stats.statistics import by_made_case
@@ -226,22 +227,24 @@ def _decide(
         selected &= {result.case_id for result in run.results}
     scope = Scope.of(run.cases.specs, selected)
     changes: Sequence[PromptChange] = ()
+    asked = {}
     if content is not None:
-        changes = content.changes(compare(content, run.results, scope), run.judges)
-    other_models = set()
+        comparison = compare(content, run.results, scope)
+        changes = content.changes(comparison, run.judges)
+        random = {judge.name or "" for judge in suite.judges if judge.is_random}
+        for line in run.judges:
+            is_random = line.judge in random
+            asked[line.judge] = how_asked(line, comparison.all_pairs, content, is_random=is_random)
     subjects = {}
     for change in changes:
         judge = change.now.judge
-        if change.before == change.now.prompt:
-            # The prompt is the same: the model is another one.
-            other_models.add(judge)
-        elif change.before is not None:
+        if change.is_reworded:
             subjects[judge] = f"the new prompt of judge {judge}" if judge else "the new prompt"
     held_against = Held(
         content,
         scope,
         {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics},
-        other_models,
+        asked,
         subjects,
         run.left_out,
         accepts=settings.baseline.updating,

@@ -145,12 +145,12 @@ def decision_data(decision: Decision) -> dict[str, Any]:
         sets.append(
             {
                 "set": change.kind,
-                **fields_of(change, "name", "judge", "n", "runs"),
-                "exchanged": "runs" if change.by_runs else "cases",
+                "class": change.of_class.word if change.of_class else None,
+                **fields_of(change, "name", "judge", "n", "runs", "question", "is_certain"),
                 "before": change.before._asdict(),
                 "now": change.now._asdict(),
-                **fields_of(change, "lost", "won", "right_before", "p_value"),
-                "adjusted_p_value": change.adjusted,
+                **fields_of(change, "lost", "won", "right_before", "drop", "allowed"),
+                **fields_of(change.finding, "word", "share", "p_value"),
                 "other_runs": change.bound if math.isfinite(change.bound) else None,
             }
         )

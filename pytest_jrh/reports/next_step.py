@@ -142,7 +142,6 @@ def _judge_to_fix(session: Session, judge: str) -> str:
 
 
 _DECIDED_BY: Mapping[Kind, str] = {
-    "drop": "`repeats: 3` on both sides, or more cases, decide it",
     "limit": "more cases decide it, or `repeats: 3`",
     "proof": "more runs decide it",
     "left": "where they were to leave, accept it with --jrh-update-baseline",
@@ -157,9 +156,11 @@ def _what_decides(session: Session) -> str:
     if decision is None or decision.word != "UNCLEAR" or decision.passed:
         return ""
     kind = decision.reasons[0].kind
+    if kind == "drop":
+        return decision.reasons[0].needs
     if kind == "left" and decision.comparison is None:
         return "name a config without the cases that are skipped"
     if session.is_table:
-        is_few = kind in ("drop", "limit", "proof")
+        is_few = kind in ("limit", "proof")
         return "more cases with a label, or more verdicts of each, decide it" if is_few else ""
     return _DECIDED_BY.get(kind, "")

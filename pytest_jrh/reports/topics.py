@@ -28,13 +28,19 @@ from pytest_jrh.reports.blocks import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
-from pytest_jrh.stats.changes import LEVEL
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import decimal, range_text
 from pytest_jrh.stats.limits import limit_text
+from pytest_jrh.stats.rule import SURE
 from pytest_jrh.stats.statistics import Panel, made_case_id, reasoning_disagrees
 
 _MOST_SETS = 12
+_EXCHANGED = {
+    "again": "verdicts inside of a case",
+    "changed": "verdicts of a case, one by one and all together",
+    "another": "whole runs",
+}
+"""By what is asked of a judge what its test exchanges."""
 _MOST_REASONS = 3
 
 
@@ -54,24 +60,28 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         )
     if not decision.sets:
         return
-    unit = "whole runs" if any(of.by_runs for of in decision.sets) else "verdicts of a case"
+    units = []
+    for question, unit in _EXCHANGED.items():
+        if any(change.question == question for change in decision.sets):
+            units.append(unit)
     yield (
-        f"Test by exchange of {unit}: p is the chance of a loss as large as this; adjusted, "
-        f"the chance of any so unlikely among the {counted(len(decision.sets), 'set')} compared. A "
-        f"set that lost more than max_drop fails where the adjusted p is below {LEVEL:.3g}."
+        f"Test by exchange of {' and '.join(units)}: p is the chance of a loss as large as this, "
+        "where equal ones count by half, adjusted over the "
+        f"{counted(len(decision.sets), 'set')} compared. A set that lost more than it may, and two "
+        f"cases, fails where p is below {SURE:.3g}."
     )
     lost = [change for change in decision.sets if change.drop > 0]
-    lost.sort(key=lambda change: (change.adjusted, change.p_value))
+    lost.sort(key=lambda change: change.finding.p_value)
     for change in lost[:_MOST_SETS]:
         before, now = change.before, change.now
-        name = one_line(change.name) if change.name else f"{change.kind} cases"
+        name = change.title
         if change.judge:
             name += f" by {one_line(change.judge)}"
         yield (
             f"{name}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
-            f"before, in {now.wrong:,} of {now.verdicts:,} now: p = {change.p_value:.3g}, "
-            f"{change.adjusted:.3g} adjusted."
+            f"before, in {now.wrong:,} of {now.verdicts:,} now: p = "
+            f"{change.finding.p_value:.3g}."
         )
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."

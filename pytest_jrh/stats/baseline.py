@@ -172,6 +172,17 @@ class Comparison:
         return len(self.all_pairs)
 
     @cached_property
+    def _groups(self) -> set[tuple[str, str | CaseClass | None]]:
+        groups: set[tuple[str, str | CaseClass | None]] = set()
+        for pair in self.pairs:
+            groups.update(_groups_of(pair.now))
+        return groups
+
+    def has_group(self, result: CaseResult) -> bool:
+        """Whether cases of its judge were compared under its rubric, and of its class."""
+        return self._groups.issuperset(_groups_of(result))
+
+    @cached_property
     def regressions(self) -> tuple[str, ...]:
         """Right before, wrong now."""
         return tuple(p.now.case_id for p in self.all_pairs if p.was_right and not p.is_right)
@@ -232,9 +243,9 @@ def missing_from(
     """The cases, by id, that left the comparison, but what was deselected and what has no verdict;
     and clauses that count them, repeats that are gone among them.
 
-    Of new cases those are counted that are of a compared run, or of a judge, rubric or class of
-    which nothing was compared: a suite that has grown by runs has none. Where hardly a run was
-    compared, and more cases are new than were, all of them.
+    Of new cases those are counted that are of a compared run: a suite that has grown by runs, or by
+    a judge, rubric or class, has none. Where hardly a run was compared, and more cases are new than
+    were, all of such a judge, rubric and class. What probes turn is decided by itself.
     """
     by_id = {result.case_id: result for result in received}
     missing: set[str] = set()
@@ -243,7 +254,8 @@ def missing_from(
     for case, reason in comparison.not_comparable.items():
         result = by_id.get(case)
         if reason == NOT_IN_BASELINE and result is not None:
-            new.append(result)
+            if comparison.has_group(result) and not result.spec.derived:
+                new.append(result)
         elif reason != NEVER_REPORTED and (result is None or result.outcome not in UNSCORED):
             missing.add(case)
             kinds[_KINDS.get(reason, "without a case or label")] += 1
@@ -253,24 +265,20 @@ def missing_from(
     )
     if fewer:
         clauses.append(f"{counted(fewer, 'case')} with fewer repeats")
-    runs, groups = set(), set()
-    for pair in comparison.pairs:
-        runs.add((pair.now.run_id, pair.now.epoch))
-        groups.add(_group(pair.now))
+    runs = {(pair.now.run_id, pair.now.epoch) for pair in comparison.pairs}
     hardly_any = len(runs) < _FEWEST_RUNS and len(new) > len(comparison.pairs)
     added = set()
     for result in new:
-        is_of_group = result.spec.derived or _group(result) in groups
-        if hardly_any or (result.run_id, result.epoch) in runs or not is_of_group:
+        if hardly_any or (result.run_id, result.epoch) in runs:
             added.add(result.case_id)
     if added:
         clauses.append(f"{counted(len(added), 'case')} not in the baseline")
     return missing | added, clauses
 
 
-def _group(result: CaseResult) -> tuple[str, str, CaseClass | None]:
-    """Judge, rubric and class."""
-    return result.judge, result.rubric_id, result.case_class
+def _groups_of(result: CaseResult) -> list[tuple[str, str | CaseClass | None]]:
+    """Its rubric and its class, by judge."""
+    return [(result.judge, result.rubric_id), (result.judge, result.case_class)]
 
 
 def update(

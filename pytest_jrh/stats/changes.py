@@ -1,186 +1,39 @@
 """What the verdicts of compared cases have lost or gained since the baseline, by set of cases, and
-whether by more than chance, in figures and in clauses.
-
-If nothing has changed, verdicts before and now can be exchanged: those of one judge inside of each
-case, as only its dice are thrown again; those of two judges by whole runs, as judges that are as
-good may err in other runs. p is the share of exchanges with a rise as large (Fisher 1935, The
-Design of Experiments, 21), and the smallest p of all sets adjusts for looking at several (Westfall
-and Young 1993, Resampling-Based Multiple Testing, 2.3).
+what the rule says of each set, in figures and in clauses.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import NormalDist, median_high
+from typing import NamedTuple
 
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
+from pytest_jrh.core.results import CaseResult, JudgeLine
+from pytest_jrh.core.scales import CaseClass, RubricScales
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import Pair
-from pytest_jrh.stats.intervals import grouped, t_quantile
+from pytest_jrh.stats.baseline import Baseline, Pair, short
+from pytest_jrh.stats.exchange import CaseErrors, compare_sets
+from pytest_jrh.stats.intervals import grouped, grouped_by, t_quantile
+from pytest_jrh.stats.rule import (
+    DOUBT,
+    EXCHANGES,
+    FEWEST_RUNS,
+    NO_FINDING,
+    SURE,
+    Finding,
+    Loss,
+    Question,
+    judge_losses,
+)
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Numbers: TypeAlias = npt.NDArray[np.float64]
-
-
-LEVEL = 0.05
-"""A session in which nothing has changed is called worse in no more than this share of all."""
-DOUBT = 0.2
-"""Up to here a loss is not shown, and not for nothing either."""
-# Up to 2 to the power of this, each exchange is counted; else so many are drawn.
-_MOST_COUNTED = 14
-_DRAWS = 9_999
-# What is added up in another order differs by less.
+# What is computed in another order is the same.
 _ROUNDING = 1e-9
-_DIGITS = 9
-# A run is exchanged as a whole: its sums have either sign, like a case with one verdict lost.
-_EITHER_SIGN = ((0.0, 1.0), 1)
-
-
-class CaseErrors(NamedTuple):
-    """How far off each verdict on a case was before, and is now (`Scale.error`)."""
-
-    before: tuple[float, ...]
-    now: tuple[float, ...]
-
-    @property
-    def rise(self) -> float:
-        """By how much the mean error has risen."""
-        return sum(self.now) / len(self.now) - sum(self.before) / len(self.before)
-
-
-class SetTest(NamedTuple):
-    """Whether the cases of a set have become worse.
-
-    `p_value` is the probability of a rise as large, or larger, by exchange; `adjusted` that any of
-    the sets that were tested together has a p this small. `gain` is the latter of having become
-    better.
-    """
-
-    p_value: float
-    adjusted: float
-    gain: float = 1.0
-
-
-def compare_sets(
-    cases: Sequence[CaseErrors],
-    sets: Sequence[Sequence[int]],
-    runs: Sequence[Hashable] | None = None,
-) -> list[SetTest]:
-    """Test whether each set has become worse; a set gives the places of its cases in `cases`.
-
-    With `runs`, one for each case, whole runs are exchanged, else the verdicts inside of each case.
-    """
-    rises = [case.rise for case in cases]
-    # What a rise of one adds to each set, a row for all that is exchanged together.
-    weights = [[0.0] * len(sets) for _ in cases]
-    for number, members in enumerate(sets):
-        for place in members:
-            weights[place][number] = 1.0
-    if runs is None:
-        pools = [(tuple(sorted((*case.before, *case.now))), len(case.now)) for case in cases]
-    else:
-        of_runs: dict[Hashable, list[float]] = {}
-        for run, rise, row in zip(runs, rises, weights, strict=True):
-            sums_of_run = of_runs.setdefault(run, [0.0] * len(sets))
-            for number, weight in enumerate(row):
-                sums_of_run[number] += rise * weight
-        weights = [[round(total, _DIGITS) for total in row] for row in of_runs.values()]
-        pools = [_EITHER_SIGN] * len(weights)
-    alike = Counter(
-        (tuple(row), *pool)
-        for row, pool in zip(weights, pools, strict=True)
-        if any(row) and len({*pool[0]}) > 1
-    )
-    if not alike:
-        # Every exchange is as what was seen.
-        return [SetTest(1.0, 1.0)] * len(sets)
-    import numpy as np
-
-    seen = np.array([sum(rises[place] for place in members) for members in sets])
-    sums, shares = _exchanged(alike, seen)
-    gains = _p_values(-sums, -seen, shares)
-    return [
-        SetTest(p_value, adjusted, gain)
-        for (p_value, adjusted), (_, gain) in zip(_p_values(sums, seen, shares), gains, strict=True)
-    ]
-
-
-def _p_values(sums: Numbers, seen: Numbers, shares: Numbers) -> list[tuple[float, float]]:
-    """How likely a rise as large is, or larger: p of each set, and adjusted."""
-    import numpy as np
-
-    p_values = []
-    smallest = np.ones(sums.shape[1])
-    for of_set, rise in zip(sums, seen, strict=True):
-        values, places = np.unique(np.round(of_set, _DIGITS), return_inverse=True)
-        tails = np.append(np.cumsum(np.bincount(places, shares)[::-1])[::-1], 0.0)
-        p_values.append(min(1.0, float(tails[np.searchsorted(values, rise - _ROUNDING)])))
-        smallest = np.minimum(smallest, tails[places])
-    together = [float(shares[smallest <= p_value + _ROUNDING].sum()) for p_value in p_values]
-    return [
-        (p_value, min(1.0, max(p_value, adjusted)))
-        for p_value, adjusted in zip(p_values, together, strict=True)
-    ]
-
-
-def _exchanged(
-    alike: Counter[tuple[tuple[float, ...], tuple[float, ...], int]], seen: Numbers
-) -> tuple[Numbers, Numbers]:
-    """The rise of each set, a row each, in each exchange, and how likely each exchange is.
-
-    `alike` counts what is exchanged: its weights, the errors before and now, and how many are now.
-    """
-    import numpy as np
-
-    moves = []
-    for (of_sets, errors, now), number in alike.items():
-        moves.append((np.array(of_sets)[:, None], *_dealt(errors, now), number))
-    if sum(number * math.log2(len(values)) for _, values, _, number in moves) <= _MOST_COUNTED:
-        sums, shares = np.zeros((len(seen), 1)), np.ones(1)
-        for weights, values, of_values, number in moves:
-            for _ in range(number):
-                added = weights[:, :, None] * values
-                sums = (sums[:, :, None] + added).reshape(len(seen), -1)
-                shares = (shares[:, None] * of_values).ravel()
-        return sums, shares
-    # The same figures each time: of all of numpy's generators this one gives the same numbers with
-    # every version.
-    rng = np.random.RandomState(0)
-    # What was seen is one of the exchanges: no p is 0 (Phipson and Smyth 2010).
-    sums = np.zeros((len(seen), _DRAWS + 1))
-    for weights, values, of_values, number in moves:
-        sums[:, :-1] += weights * (rng.multinomial(number, of_values, _DRAWS) @ values)
-    sums[:, -1] = seen
-    return sums, np.full(_DRAWS + 1, 1 / (_DRAWS + 1))
-
-
-@lru_cache(maxsize=4096)
-def _dealt(errors: tuple[float, ...], now: int) -> tuple[Numbers, Numbers]:
-    """By how much the mean error rises, over all ways to deal so many of the errors to now: the
-    values, and how likely each is.
-    """
-    import numpy as np
-
-    # By number of errors dealt: in how many ways they add up to each sum.
-    ways: list[Counter[float]] = [Counter({0.0: 1}), *(Counter[float]() for _ in range(now))]
-    for error in errors:
-        for number in range(now, 0, -1):
-            for total, count in ways[number - 1].items():
-                ways[number][round(total + error, _DIGITS)] += count
-    before, everything = len(errors) - now, sum(errors)
-    rises: Counter[float] = Counter()
-    for total, count in ways[now].items():
-        rises[round(total / now - (everything - total) / before, _DIGITS)] += count
-    values = sorted(rises)
-    return np.array(values), np.array([rises[value] for value in values]) / rises.total()
+_HUNDREDTH = 0.01
+_EVEN = 0.5
 
 
 def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
@@ -210,13 +63,12 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
     return max(0.0, bound, drop + unbroken)
 
 
-RUBRIC = "rubric"
-PROBE = "probe"
+ALL, RUBRIC, PROBE, SHIFT = "all", "rubric", "probe", "shift"
 
 
 class Errors(NamedTuple):
     """The verdicts on a set: how many there are, how many are wrong, and how far off they are in
-    the mean of the cases, as a share of the scale.
+    the mean of the cases, as a share of the scale; of a shift by how much they are too high.
     """
 
     verdicts: int
@@ -226,15 +78,16 @@ class Errors(NamedTuple):
 
 @frozen
 class SetChange:
-    """A set of one judge's compared cases, and whether it is judged worse than before.
+    """A set of one judge's compared cases, and what the rule says of it.
 
-    `kind` is the word of the class of its cases (`of_class`), or it is of one rubric or probe, of
-    that `name`. `lost` are the cases, by id, whose majority was right and is wrong now, `won` those
-    that were wrong and are right. `right_before` counts the cases that were right, of `n`. Errors
-    are distances where the set `is_ordered`; `width` is the largest there can be. `p_value` and
-    `adjusted` and `gain` are those of the test (`SetTest`), which exchanged `runs` whole
-    where `by_runs` is set. `doubt` is the smaller adjusted p of either exchange, as fewer than five
-    runs cannot show a loss. `bound` is the smallest drop that other runs exclude.
+    `kind` is `ALL` cases, the word of a class, or it is of one rubric or probe or the shift of a
+    rubric, of that `name`; one class of a rubric is `of_class`. `lost` are the cases, by id, that
+    are newly wrong by their majority, on an ordered scale those further off than before, and `won`
+    those of which the reverse is true; of a shift they moved away from the labels, or back.
+    `right_before` counts the cases that were right, of `n`. Errors are distances where the set
+    `is_ordered`; `width` is the largest there can be. `drop` is how much larger the mean error is
+    now, as a share of the scale, and `allowed` how much may be lost. `gain` is the p of having
+    become better. `bound` is the smallest drop that other runs exclude.
     """
 
     kind: str
@@ -247,183 +100,319 @@ class SetChange:
     runs: int
     before: Errors
     now: Errors
+    drop: float
+    allowed: float
     lost: tuple[str, ...]
     won: tuple[str, ...]
     right_before: int
-    by_runs: bool
-    p_value: float
-    adjusted: float
-    doubt: float
-    gain: float
     bound: float
+    question: Question
+    is_certain: bool
+    finding: Finding = NO_FINDING
+    gain: float = 1.0
 
     @property
-    def drop(self) -> float:
-        """How much larger the mean error is now, as a share of the scale; a gain is negative."""
-        return self.now.mean - self.before.mean
+    def is_whole(self) -> bool:
+        """Whether it is all cases or a class, and no rubric, shift or probe."""
+        return self.kind not in (RUBRIC, PROBE, SHIFT)
 
     @property
     def is_class(self) -> bool:
-        """Whether it is of a class, and not of a rubric or a probe."""
-        return self.kind not in (RUBRIC, PROBE)
+        """Whether it is a class of all cases; of a scale all cases are one."""
+        return self.is_whole and self.of_class is not None
+
+    @property
+    def title(self) -> str:
+        """What the set is called in a list."""
+        if not self.name:
+            return f"{self.kind} cases"
+        name = one_line(self.name)
+        if self.of_class is not None:
+            return f"{name} ({self.of_class.word})"
+        return f"{name} (too high or too low)" if self.kind == SHIFT else name
+
+    @property
+    def net(self) -> int:
+        """How many more cases have become worse than better."""
+        return len(self.lost) - len(self.won)
+
+
+@frozen
+class Asked:
+    """What a judge's verdicts are compared as: by default those of a changed judge.
+
+    One that `is_certain` asks no model, so that chance has no part in what it says.
+    """
+
+    question: Question = "changed"
+    is_certain: bool = False
+
+
+def how_asked(
+    judge: JudgeLine, pairs: Iterable[Pair], baseline: Baseline, *, is_random: bool
+) -> Asked:
+    """What the verdicts of a judge are compared as; one of code may say that it `is_random`."""
+    digests = {short(pair.before.judge_digest) for pair in pairs if pair.now.judge == judge.judge}
+    lines = [line for line in baseline.judge_lines if line.judge_digest in digests]
+    question: Question = "changed"
+    if any(line.models != judge.models for line in lines):
+        question = "another"
+    elif judge.prompt and digests == {short(judge.judge_digest)}:
+        # The prompt of code may stand in a file that no digest covers.
+        question = "again"
+    asks_model = is_random or any(line.asks_model for line in (judge, *lines))
+    return Asked(question, is_certain=not asks_model)
 
 
 def set_changes(
-    pairs: Sequence[Pair], scales: RubricScales, others: Collection[str]
+    pairs: Sequence[Pair], scales: RubricScales, max_drop: float, asked: Mapping[str, Asked]
 ) -> tuple[SetChange, ...]:
-    """Compare what was with what is, of each judge: each class, each rubric where there are
-    several, and each probe.
-
-    `others` are the judges of which the baseline has the verdicts of another judge: whole runs are
-    exchanged.
+    """Compare what was with what is, each judge for itself: all cases, each class, each rubric and
+    its classes where there are several, the shift of each rubric on a scale, and each probe.
     """
-    if not pairs:
-        return ()
-    sets = _sets(pairs)
-    errors = [_errors(pair, scales) for pair in pairs]
-    by_cases = compare_sets(errors, [*sets.values()])
-    runs = [pair.now.spec.cluster_id for pair in pairs]
-    by_runs = compare_sets(errors, [*sets.values()], runs) if others else by_cases
-    changes = []
-    for (of_set, places), of_runs, of_cases in zip(sets.items(), by_runs, by_cases, strict=True):
-        is_other = of_set.judge in others
-        test = of_runs if is_other else of_cases
-        lost, won = [], []
-        right_before = 0
-        of_scales, rises = [], []
-        for place in places:
-            pair = pairs[place]
-            of_scales.append(_scale(pair, scales))
-            rises.append((runs[place], errors[place].rise))
-            right_before += pair.was_right
-            if pair.was_right and not pair.is_right:
-                lost.append(pair.now.case_id)
-            elif pair.is_right and not pair.was_right:
-                won.append(pair.now.case_id)
-        rises_by_run = grouped(rises).values()
-        changes.append(
-            SetChange(
-                **of_set._asdict(),
-                is_ordered=any(scale.is_ordered for scale in of_scales),
-                width=max(scale.width for scale in of_scales),
-                n=len(places),
-                runs=len(rises_by_run),
-                before=_summed([errors[place].before for place in places]),
-                now=_summed([errors[place].now for place in places]),
-                lost=tuple(lost),
-                won=tuple(won),
-                right_before=right_before,
-                by_runs=is_other,
-                **test._asdict(),
-                doubt=min(test.adjusted, of_cases.adjusted),
-                bound=largest_drop([*map(sum, rises_by_run)], [*map(len, rises_by_run)]),
-            )
-        )
+    changes: list[SetChange] = []
+    for judge, of_judge in grouped_by(pairs, "now.judge").items():
+        changes += _changes_of(of_judge, scales, max_drop, asked.get(judge, Asked()))
     return tuple(changes)
+
+
+def _changes_of(
+    pairs: Sequence[Pair], scales: RubricScales, max_drop: float, asked: Asked
+) -> Iterator[SetChange]:
+    """The sets of one judge."""
+    if any(pair.before.flickers or pair.now.flickers for pair in pairs):
+        asked = replace(asked, is_certain=False)
+    cases = [_compared(pair, scales) for pair in pairs]
+    sets = _sets(pairs)
+    changes = []
+    for of_set, places in sets.items():
+        changes.append(_change(of_set, [cases[place] for place in places], max_drop, asked))
+    errors, runs = [case.errors for case in cases], [case.run for case in cases]
+    shifts = [number for number, of_set in enumerate(sets) if of_set.kind == SHIFT]
+    tests = {}
+    for exchange in EXCHANGES[asked.question]:
+        tests[exchange] = compare_sets(errors, [*sets.values()], exchange, runs, shifts)
+    losses = [Loss(of.drop, of.allowed, of.net, of.is_whole) for of in changes]
+    findings = judge_losses(losses, tests, runs=len({*runs}), is_certain=asked.is_certain)
+    for number, (change, finding) in enumerate(zip(changes, findings, strict=True)):
+        gain = max(of_sets[number].gain for of_sets in tests.values())
+        yield replace(change, finding=finding, gain=gain)
 
 
 class _Set(NamedTuple):
     kind: str
     judge: str
-    name: str = ""
-    of_class: CaseClass | None = None
+    name: str
+    of_class: CaseClass | None
+    is_ordered: bool
 
 
 def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
-    """The places of each set's pairs: by judge its classes, its rubrics where there are several,
-    and its probes.
-    """
+    """The places of each set's pairs, of one judge; of each kind of scale it has a family."""
     sets: dict[_Set, list[int]] = {}
     classes: dict[str, None] = {}
     for place, pair in enumerate(pairs):
         result = pair.now
-        if result.spec.derived:
-            sets.setdefault(_Set(PROBE, result.judge, result.test), []).append(place)
-            continue
         classes.update(dict.fromkeys(of_class.word for of_class in result.scale.classes))
-        of_rubric = _Set(RUBRIC, result.judge, result.rubric_id)
-        sets.setdefault(of_rubric, []).append(place)
-        of_class = result.case_class
-        if of_class is not None:
-            by_class = _Set(of_class.word, result.judge, "", of_class)
-            sets.setdefault(by_class, []).append(place)
-    rubrics = Counter(of_set.judge for of_set in sets if of_set.kind == RUBRIC)
-    judges = list(dict.fromkeys(of_set.judge for of_set in sets))
-    kinds = [*classes, RUBRIC, PROBE]
-    in_order = sorted(sets, key=lambda of: (judges.index(of.judge), kinds.index(of.kind)))
-    shown = [of for of in in_order if of.kind != RUBRIC or rubrics[of.judge] > 1]
+        for of_set in _sets_of(result):
+            sets.setdefault(of_set, []).append(place)
+    rubrics = Counter(of.is_ordered for of in sets if of.kind == RUBRIC and of.of_class is None)
+    kinds = list(dict.fromkeys((ALL, *classes, RUBRIC, SHIFT, PROBE)))
+    in_order = sorted(sets, key=lambda of: kinds.index(of.kind))
+    # One rubric alone is all cases.
+    shown = [of for of in in_order if of.kind != RUBRIC or rubrics[of.is_ordered] > 1]
     return {of_set: sets[of_set] for of_set in shown}
 
 
-def _scale(pair: Pair, scales: RubricScales) -> Scale:
-    return scales.get((pair.now.suite, pair.now.rubric_id), pair.now.scale)
+def _sets_of(result: CaseResult) -> Iterator[_Set]:
+    """The sets that a case is in."""
+    judge, rubric, of_class = result.judge, result.rubric_id, result.case_class
+    is_ordered = result.scale.is_ordered
+    if result.spec.derived:
+        yield _Set(PROBE, judge, result.test, None, is_ordered)
+    elif is_ordered:
+        yield _Set(ALL, judge, "", of_class, is_ordered)
+        yield _Set(RUBRIC, judge, rubric, None, is_ordered)
+        yield _Set(SHIFT, judge, rubric, None, is_ordered)
+    else:
+        yield _Set(ALL, judge, "", None, is_ordered)
+        yield _Set(RUBRIC, judge, rubric, None, is_ordered)
+        if of_class is not None:
+            yield _Set(of_class.word, judge, "", of_class, is_ordered)
+            yield _Set(RUBRIC, judge, rubric, of_class, is_ordered)
 
 
-def _errors(pair: Pair, scales: RubricScales) -> CaseErrors:
-    """How far off each verdict was and is; of unknown scores, by the outcome."""
-    before, now, label = pair.before.complete_scores, pair.now.complete_scores, pair.now.label
-    if label is None or not before or not now:
-        return CaseErrors((float(not pair.was_right),), (float(not pair.is_right),))
-    scale = _scale(pair, scales)
-    return CaseErrors(
-        tuple(scale.error(score, label) for score in before),
-        tuple(scale.error(score, label) for score in now),
+class _Compared(NamedTuple):
+    """A case as the rule sees it: how far off its verdicts were and are, below 0 too low, and from
+    which distance on a verdict is wrong.
+    """
+
+    case_id: str
+    run: Hashable
+    errors: CaseErrors
+    was_right: bool
+
+    def moved(self, *, sign: int = 0) -> int:
+        """By how many levels the majority is further off than before; with a sign by how many it
+        is higher, or lower.
+        """
+        before, now = self.errors.before, self.errors.now
+        if sign:
+            return sign * (median_high(now) - median_high(before))
+        return median_high(map(abs, now)) - median_high(map(abs, before))
+
+
+def _compared(pair: Pair, scales: RubricScales) -> _Compared:
+    result = pair.now
+    scale = scales.get((result.suite, result.rubric_id), result.scale)
+    before, now = pair.before.complete_scores, result.complete_scores
+    errors = CaseErrors((int(not pair.was_right),), (int(not pair.is_right),))
+    # Of unknown scores there is the outcome alone.
+    if result.label is not None and before and now:
+        label, width = result.label, scale.width
+        errors = CaseErrors(_off(before, label, width), _off(now, label, width), width)
+    return _Compared(result.case_id, result.spec.cluster_id, errors, pair.was_right)
+
+
+def _off(scores: Sequence[int], label: int, width: int) -> tuple[int, ...]:
+    """How far off each score is; one outside of the scale is as far as can be."""
+    return tuple(max(-width, min(width, score - label)) for score in scores)
+
+
+def _change(of_set: _Set, cases: Sequence[_Compared], max_drop: float, asked: Asked) -> SetChange:
+    is_shift = of_set.kind == SHIFT
+    widths = [case.errors.width for case in cases]
+    before = _summed([case.errors.before for case in cases], widths, is_shift=is_shift)
+    now = _summed([case.errors.now for case in cases], widths, is_shift=is_shift)
+    sign = 0
+    if is_shift:
+        sign = -1 if before.mean + now.mean < 0 else 1
+    lost, won = [], []
+    rises: list[tuple[Hashable, float]] = []
+    for case in cases:
+        moved = case.moved(sign=sign)
+        if moved > 0:
+            lost.append(case.case_id)
+        elif moved < 0:
+            won.append(case.case_id)
+        rises.append((case.run, case.errors.rise))
+    by_run = grouped(rises).values()
+    return SetChange(
+        **of_set._asdict(),
+        width=max(widths),
+        n=len(cases),
+        runs=len(by_run),
+        before=before,
+        now=now,
+        drop=abs(now.mean) - abs(before.mean),
+        # What varies more may lose more: a rubric, or one of its classes.
+        allowed=2 * max_drop if of_set.kind == RUBRIC else max_drop,
+        lost=tuple(lost),
+        won=tuple(won),
+        right_before=sum(case.was_right for case in cases),
+        bound=largest_drop([*map(sum, by_run)], [*map(len, by_run)]),
+        question=asked.question,
+        is_certain=asked.is_certain,
     )
 
 
-def _summed(errors: Sequence[tuple[float, ...]]) -> Errors:
-    return Errors(
-        sum(map(len, errors)),
-        sum(error > 0 for of_case in errors for error in of_case),
-        sum(sum(of_case) / len(of_case) for of_case in errors) / len(errors),
-    )
+def _summed(cases: Sequence[tuple[int, ...]], widths: Sequence[int], *, is_shift: bool) -> Errors:
+    verdicts = wrong = 0
+    means = []
+    for errors, width in zip(cases, widths, strict=True):
+        verdicts += len(errors)
+        wrong += len(errors) - errors.count(0)
+        distances = errors if is_shift else map(abs, errors)
+        means.append(sum(distances) / len(errors) / width)
+    return Errors(verdicts, wrong, math.fsum(means) / len(means))
 
 
 _MOST_NAMED = 3
 
 
-def chance_text(p_value: float) -> str:
-    """How often chance does as much."""
-    of_hundred = 100 * p_value
-    if of_hundred < 1:
-        return "chance does as much in fewer than 1 of 100"
-    return f"chance does as much in {of_hundred:.0f} of 100"
+def chance_text(change: SetChange, noun: str) -> str:
+    """How often chance does as much, of a judge or prompt, as the `noun` says."""
+    if change.is_certain:
+        return "it asks no model, so that chance has no part in it"
+    finding = change.finding
+    share, p_value = finding.share, finding.p_value
+    of_hundred = "fewer than 1" if share < _HUNDREDTH else f"{100 * share:.0f}"
+    if change.question == "again":
+        text = f"if nothing had changed, {of_hundred} of 100 sessions would lose as much"
+    elif change.question == "another":
+        text = f"another model that is as good would lose as much in {of_hundred} of 100"
+        text += f" ({counted(change.runs, 'run')} exchanged)"
+    else:
+        text = (
+            f"a {noun} that is neither better nor worse would lose as much in {of_hundred} of 100"
+        )
+    level = SURE if finding.word == "FAIL" else DOUBT
+    if p_value <= level < share:
+        text += f" (where equal losses count by half, which decides, in {100 * p_value:.2g})"
+    return text
 
 
-def allowed_drop(change: SetChange, rules: GateRules) -> float:
-    """What a set may lose: of a rubric twice as much as of a class."""
-    return 2 * rules.max_drop if change.kind == RUBRIC else rules.max_drop
+def needed_text(change: SetChange) -> str:
+    """What would decide about a set that may be worse."""
+    p_value = change.finding.p_value
+    if change.question == "another" and change.runs < FEWEST_RUNS:
+        return f"compare at least {FEWEST_RUNS} runs"
+    noun = change.of_class.noun if change.of_class is not None else ""
+    more = f"more {noun or 'case'}s"
+    if SURE < p_value < _EVEN:
+        # As if so many more cases lost as large a share: the normal quantile grows by the root.
+        quantile = NormalDist().inv_cdf
+        times = (quantile(1 - SURE) / quantile(1 - p_value)) ** 2
+        more = counted(max(1, math.ceil(change.n * (times - 1))), f"more {noun or 'case'}")
+    if change.before.verdicts == change.now.verdicts == change.n:
+        return f"ask both three times (`repeats: 3`), or label {more}"
+    return f"label {more}"
 
 
 def loss_text(sets: Sequence[SetChange]) -> str:
-    """What a judge has lost in these sets: the classes and probes where they are among them, else
-    the worst rubrics.
+    """What a judge has lost in these sets: the classes, shifts and probes where they are among
+    them, else all cases, else the worst rubrics.
     """
-    named = [of for of in sets if of.kind != RUBRIC]
+    named = [of for of in sets if of.is_class or of.kind in (SHIFT, PROBE)]
+    named = named or [of for of in sets if of.kind == ALL]
     if named:
-        return " and ".join(map(_class_text, named))
-    rubrics = sorted(sets, key=lambda of: -of.drop)
+        return " and ".join(map(_set_text, named))
+    by_name: dict[str, SetChange] = {}
+    for of in sorted(sets, key=lambda of: -of.drop):
+        by_name.setdefault(of.name, of)
     texts = []
-    for of in rubrics[:_MOST_NAMED]:
-        number = f"{len(of.lost):,} of {of.right_before:,}" if of.lost else _of_verdicts(of)
-        texts.append(f"{number} of {one_line(of.name)}")
-    if len(rubrics) > _MOST_NAMED:
-        texts.append(f"more of {counted(len(rubrics) - _MOST_NAMED, 'other rubric')}")
+    for of in [*by_name.values()][:_MOST_NAMED]:
+        text = _of_verdicts(of)
+        if of.lost:
+            text = f"{len(of.lost):,} of {of.n if of.is_ordered else of.right_before:,}"
+        text += f" of {of.title}"
+        texts.append(text)
+    if len(by_name) > _MOST_NAMED:
+        texts.append(f"more of {counted(len(by_name) - _MOST_NAMED, 'other rubric')}")
     return f"is newly wrong on {', '.join(texts)}"
 
 
-def _class_text(change: SetChange) -> str:
+def _set_text(change: SetChange) -> str:
     lost, before = len(change.lost), change.right_before
     if change.kind == PROBE:
-        turned = counted(lost - len(change.won), "more verdict")
+        turned = counted(change.net, "more verdict")
         return f"is turned by {one_line(change.name)} in {turned} of {change.n:,} than before"
+    if change.kind == SHIFT:
+        shift, earlier = _shift_text(change, change.now), _shift_text(change, change.before)
+        return f"scores {one_line(change.name)} {shift} on average, before {earlier}"
     if change.is_ordered:
         was, now = change.before.mean * change.width, change.now.mean * change.width
         return f"is off by {now:.2f} levels on average, before by {was:.2f}"
-    if lost <= len(change.won):
+    if change.net <= 0:
         return f"is wrong in {_of_verdicts(change)} on {change.kind} cases"
-    assert change.of_class is not None
+    if change.of_class is None:
+        return f"is newly wrong on {lost:,} of {counted(before, 'case')}"
     return change.of_class.newly_wrong(lost, before)
+
+
+def _shift_text(change: SetChange, errors: Errors) -> str:
+    direction = "low" if errors.mean < 0 else "high"
+    return f"{abs(errors.mean) * change.width:.2f} levels too {direction}"
 
 
 def _of_verdicts(change: SetChange) -> str:
@@ -438,10 +427,10 @@ def points(share: float) -> str:
 
 
 def is_better(sets: Sequence[SetChange]) -> bool:
-    """Whether a class is surely better, and none is worse."""
+    """Whether the cases of a judge are surely better, and no class is worse."""
     classes = [of for of in sets if of.is_class]
-    return all(of.drop <= 0 for of in classes) and any(
-        of.drop < 0 and of.gain < LEVEL - _ROUNDING for of in classes
+    return all(of.drop <= 0 and of.net <= 0 for of in classes) and any(
+        of.kind == ALL and of.drop < 0 and of.gain < SURE for of in sets
     )
 
 
@@ -473,22 +462,16 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     return f"{text}: up to {' and '.join(map(_bound_text, hidden.values()))} could hide"
 
 
-def about_sets(sets: Sequence[SetChange], rules: GateRules) -> Iterator[str]:
+def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
     """What is said of one judge's sets below the headline."""
     classes = [of for of in sets if of.is_class]
-    failed = [
-        of
-        for of in sets
-        if of.drop > allowed_drop(of, rules) + _ROUNDING and of.adjusted < LEVEL - _ROUNDING
-    ]
+    failed = [of for of in sets if of.finding.word == "FAIL"]
     if failed:
-        worst = min(failed, key=lambda of: of.adjusted)
-        unit = f" ({counted(worst.runs, 'run')} exchanged)" if worst.by_runs else ""
-        clauses = []
-        for of in classes:
-            if of.of_class is not None and of.drop <= 0 and not of.lost:
-                clauses.append(of.of_class.none_wrong(0, of.right_before))
-        yield "; ".join([*filter(None, clauses), f"{chance_text(worst.adjusted)}{unit}"])
+        yield chance_text(min(failed, key=lambda of: of.finding.p_value), noun)
+    for of in sets:
+        if of.kind == PROBE and of.lost and not of.finding.word:
+            verdicts = counted(of.n, "verdict")
+            yield f"{one_line(of.name)} newly turns {len(of.lost):,} of {verdicts}"
     won = sum(len(of.won) for of in classes)
     lost = sum(len(of.lost) for of in classes)
     if won and lost:

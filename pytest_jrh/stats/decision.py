@@ -28,20 +28,21 @@ from pytest_jrh.stats.baseline import (
     suite_of,
 )
 from pytest_jrh.stats.changes import (
-    DOUBT,
-    LEVEL,
+    Asked,
     SetChange,
     about_sets,
-    allowed_drop,
     chance_text,
     compared_text,
     loss_text,
+    needed_text,
     points,
     set_changes,
 )
 from pytest_jrh.stats.figures import range_text
-from pytest_jrh.stats.intervals import estimate_kappa, grouped, grouped_by
-from pytest_jrh.stats.limits import Limit, judge_limits, limit_text, probe_limits
+from pytest_jrh.stats.intervals import estimate_kappa, grouped_by
+from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
+from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, fisher_test
 from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, with_verdict, wrong_cases
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ Kind: TypeAlias = Literal[
 WRONG_BEFORE = "wrong in the baseline too"
 LEFT_TO_THE_DECISION = "left to `decision`"
 ACCEPTED = "accepted into the baseline"
-# Where even fewer cases are compared, chance loses all of them in more than `DOUBT` of sessions.
-_FEWEST_TO_TELL = 3
 # What is UNCLEAR about the judge as it is, and not about a change of it.
 _AS_IT_IS = ("useless",)
 # What is computed in another order is the same.
@@ -78,21 +77,24 @@ _ROUNDING = 1e-9
 
 
 class Reason(NamedTuple):
-    """Why something fails or is unclear, as a clause; `cases` are the ids that it rests on."""
+    """Why something fails or is unclear, as a clause; `cases` are the ids that it rests on, and
+    `needs` is what would decide it.
+    """
 
     word: Literal["UNCLEAR", "FAIL"]
     kind: Kind
     text: str
     judge: str = ""
     cases: tuple[str, ...] = ()
+    needs: str = ""
 
 
 @frozen
 class Held:
     """What results are held against, beside the rules.
 
-    `scales` are those of rubrics; `others` are judges of which the baseline has the
-    verdicts of another judge; `subjects` say how a judge is spoken of. `left_out` are cases that a
+    `scales` are those of rubrics; `asked` says by judge what its verdicts are compared as;
+    `subjects` say how a judge is spoken of. `left_out` are cases that a
     marker or another plugin has skipped. `common` compares what both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
     wrong. `changed` says what a change of the baseline since the base branch accepts, `turning` how
@@ -102,7 +104,7 @@ class Held:
     baseline: Baseline | None
     scope: Scope
     scales: RubricScales = field(default_factory=dict)
-    others: Collection[str] = ()
+    asked: Mapping[str, Asked] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)
     left_out: Collection[CaseSpec] = ()
     common: bool = False
@@ -114,6 +116,10 @@ class Held:
     def subject(self, judge: str) -> str:
         """How a judge is spoken of."""
         return self.subjects.get(judge) or (f"judge {one_line(judge)}" if judge else "the judge")
+
+    def noun(self, judge: str) -> str:
+        """What has changed of it."""
+        return "prompt" if "new prompt" in self.subject(judge) else "judge"
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,7 @@ class Decision:
         """
         if self.comparison is None:
             return frozenset()
-        worse = {of.judge for of in self.sets if of.drop > 0 and of.adjusted < LEVEL}
+        worse = {of.judge for of in self.sets if of.drop > 0 and of.finding.p_value < SURE}
         turned = {*self.regressions, *self.fixes}
         return frozenset(
             pair.now.case_id
@@ -251,7 +257,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     judged = with_verdict(received)
     baseline, scope = held.baseline, held.scope
     comparison = Comparison() if baseline is None else compare(baseline, received, scope)
-    # Probes with a limit are held against that.
+    # Probes with a rule are held against that alone.
     exchanged = [pair for pair in comparison.all_pairs if pair.now.test not in rules.probe_limits]
     limits = judge_limits(judged, comparison.pairs, rules)
     session = _Session(
@@ -259,7 +265,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         judged=judged,
         never_reported=tuple(sorted(scope.selected - by_id.keys())),
         comparison=comparison,
-        sets=set_changes(exchanged, held.scales, held.others),
+        sets=set_changes(exchanged, held.scales, rules.max_drop, held.asked),
         limits=(*limits, *probe_limits(received, judged, rules, scope)),
         rules=rules,
         held=held,
@@ -320,11 +326,10 @@ def _reasons(session: _Session) -> Iterator[Reason]:
         yield Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
     yield from _drops(session)
     yield from _limits(session)
-    if not is_active(session.rules, held.baseline):
-        yield from _wrong(session)
+    yield from _wrong(session)
+    yield from _probes(session)
     yield from _left(session)
-    if comparison.compared:
-        yield from _grown(session)
+    yield from _grown(session)
     yield from _useless(session)
     if session.rules.proof:
         yield from _unproven(session)
@@ -351,21 +356,20 @@ def _numbers(outcomes: Mapping[str, str]) -> str:
 
 
 def _drops(session: _Session) -> Iterator[Reason]:
-    """What each judge has lost beyond `max_drop`, and whether chance explains it."""
-    rules = session.rules
-    lost = [of for of in session.sets if of.drop > allowed_drop(of, rules) + _ROUNDING]
-    compared = Counter(pair.now.judge for pair in session.comparison.pairs)
-    for judge, of_judge in grouped_by(lost, "judge").items():
-        worse = [of for of in of_judge if of.adjusted < LEVEL - _ROUNDING]
-        doubtful = [of for of in of_judge if of.doubt <= DOUBT + _ROUNDING]
-        shown, remark = worse or doubtful or of_judge, ""
-        if doubtful and not worse:
-            remark = f"; {chance_text(min(of.doubt for of in doubtful))}"
-        elif not worse and compared[judge] >= _FEWEST_TO_TELL:
+    """What each judge has lost, as the rule says of its sets."""
+    for judge, of_judge in grouped_by(session.sets, "judge").items():
+        worse = [of for of in of_judge if of.finding.word == "FAIL"]
+        shown = worse or [of for of in of_judge if of.finding.word]
+        if not shown:
             continue
-        text = f"{session.held.subject(judge)} {loss_text(shown)}{remark}"
+        text = f"{session.held.subject(judge)} {loss_text(shown)}"
         cases = tuple(sorted({case for of in shown for case in of.lost}))
-        yield Reason("FAIL" if worse else "UNCLEAR", "drop", text, judge, cases)
+        if worse:
+            yield Reason("FAIL", "drop", text, judge, cases)
+            continue
+        surest = min(shown, key=lambda of: of.finding.p_value)
+        text = f"{text}; {chance_text(surest, session.held.noun(judge))}"
+        yield Reason("UNCLEAR", "drop", text, judge, cases, needed_text(surest))
 
 
 def _limits(session: _Session) -> Iterator[Reason]:
@@ -382,14 +386,54 @@ def _limits(session: _Session) -> Iterator[Reason]:
 
 
 def _wrong(session: _Session) -> Iterator[Reason]:
-    """Where nothing else decides, each wrong verdict fails."""
+    """What no baseline, limit or rule decides about fails where it is wrong."""
+    comparison, has_baseline = session.comparison, session.held.baseline is not None
+    active = is_active(session.rules, session.held.baseline)
+    if has_baseline and not comparison.compared:
+        return
+    undecided = []
+    for result in session.judged:
+        if result.spec.derived:
+            is_decided = active
+        else:
+            is_decided = is_limited(result, session.rules) or (
+                has_baseline and comparison.has_group(result)
+            )
+        if not is_decided:
+            undecided.append(result)
     reasons = []
-    for judge, of_judge in grouped_by(session.judged, "judge").items():
+    for judge, of_judge in grouped_by(undecided, "judge").items():
         cases = wrong_cases(of_judge)
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
+            if has_baseline:
+                text = f"{text}, of a rubric, class or judge that the baseline does not have"
+            elif active:
+                text = f"{text}; no limit is about that"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
     yield from sorted(reasons, key=lambda reason: -len(reason.cases))
+
+
+def _probes(session: _Session) -> Iterator[Reason]:
+    """What probes turn that have neither a rule nor lines in the baseline."""
+    if not is_active(session.rules, session.held.baseline):
+        return
+    decided = {pair.now.case_id for pair in session.comparison.all_pairs}
+    undecided = []
+    for result in session.received:
+        if result.test not in session.rules.probe_limits and result.case_id not in decided:
+            undecided.append(result)
+    for table in probe_tables(undecided):
+        if not table.cases:
+            continue
+        verdicts = counted(len(table.judged), "verdict")
+        text = f"{session.held.subject(table.judge)} is turned by {one_line(table.probe)}"
+        text = f"{text} in {len(table.cases):,} of {verdicts}"
+        if table.is_finding:
+            yield Reason("FAIL", "probe", text, table.judge, table.cases)
+        else:
+            text = f"{text}, which its flicker may explain"
+            yield Reason("UNCLEAR", "probe", text, table.judge, table.cases)
 
 
 def _left(session: _Session) -> Iterator[Reason]:
@@ -416,21 +460,37 @@ def _left(session: _Session) -> Iterator[Reason]:
 
 
 def _grown(session: _Session) -> Iterator[Reason]:
-    """Judges that are worse on new cases than they were on the others."""
-    before = grouped((pair.now.judge, pair.was_right) for pair in session.comparison.pairs)
-    for judge, new in grouped_by(session.new, "judge").items():
-        was_right = before.get(judge)
-        right = accuracy_of(new)
-        if not was_right or right.upper is None:
-            continue
-        if right.upper < sum(was_right) / len(was_right) - session.rules.max_drop:
-            wrong = wrong_cases(new)
+    """Judges that are worse on new cases than on those that were compared: by Fisher's exact test
+    (Fisher 1935, J R Stat Soc 98:39-82), of all and of each class.
+    """
+    compared = grouped_by([pair.now for pair in session.comparison.pairs], "judge")
+    new = [result for result in session.new if session.comparison.has_group(result)]
+    for judge, of_judge in grouped_by(new, "judge").items():
+        found = []
+        for of_class in dict.fromkeys((None, *(result.case_class for result in of_judge))):
+            of_new = _of_class(of_judge, of_class)
+            of_compared = _of_class(compared[judge], of_class)
+            wrong, others = sum(map(is_wrong, of_new)), sum(map(is_wrong, of_compared))
+            more = wrong / len(of_new) - others / len(of_compared)
+            p_value = fisher_test(wrong, len(of_new), others, len(of_compared))
+            if more <= session.rules.max_drop + _ROUNDING or p_value > DOUBT:
+                continue
+            is_shown = p_value < SURE and wrong >= FEWEST_LOST
+            kind = "new case" if of_class is None else f"new {of_class.word} case"
             text = (
-                f"{session.held.subject(judge)} is wrong on {len(wrong):,} of "
-                f"{counted(len(new), 'new case')}, and was on {was_right.count(False):,} of the "
-                f"{counted(len(was_right), 'case')} of the baseline"
+                f"{session.held.subject(judge)} is wrong on {wrong:,} of "
+                f"{counted(len(of_new), kind)}, and on {others:,} of {len(of_compared):,} that "
+                "were compared"
             )
-            yield Reason("UNCLEAR", "grown", text, judge, wrong)
+            word: Literal["UNCLEAR", "FAIL"] = "FAIL" if is_shown else "UNCLEAR"
+            reason = Reason(word, "grown", text, judge, wrong_cases(of_new))
+            found.append((not is_shown, p_value, reason))
+        if found:
+            yield min(found, key=lambda each: each[:2])[2]
+
+
+def _of_class(results: Iterable[CaseResult], of_class: CaseClass | None) -> list[CaseResult]:
+    return [result for result in results if of_class in (None, result.case_class)]
 
 
 def opposite(judged: Sequence[CaseResult], subject: str, turning: str) -> Iterator[Reason]:
@@ -521,7 +581,7 @@ def _pass_text(session: _Session) -> str:
     if not session.judged:
         return "no case was to be judged"
     for judge, classes in session.classes.items():
-        allowed = [of for of in classes if of.drop > 0 and of.adjusted < LEVEL]
+        allowed = [of for of in classes if of.drop > 0 and of.finding.p_value < SURE]
         if allowed:
             text = f"{session.held.subject(judge)} {loss_text(allowed)}"
             lost = points(max(of.drop for of in allowed))
@@ -579,7 +639,8 @@ def _beside(
     by_judge = grouped_by(session.sets, "judge")
     for judge, of_judge in by_judge.items():
         whose = f"{session.held.subject(judge)}: " if len(by_judge) > 1 else ""
-        yield from (f"{whose}{text}" for text in about_sets(of_judge, session.rules))
+        for text in about_sets(of_judge, session.held.noun(judge)):
+            yield f"{whose}{text}"
     if accepted:
         yield f"{counted(len(accepted), 'wrong verdict')} accepted into the baseline"
     if session.held.left_out:
@@ -589,3 +650,6 @@ def _beside(
         if wrong := sum(map(is_wrong, new)):
             verb = "is" if wrong == 1 else "are"
             yield f"{wrong:,} of {counted(len(new), 'new case')} {verb} judged wrong"
+        fresh = sum(not session.comparison.has_group(result) for result in new)
+        if fresh:
+            yield f"{counted(fresh, 'new case')} of a new rubric, class or judge"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from statistics import fmean, variance
+from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
@@ -74,7 +75,7 @@ def judge_limits(
 ) -> Iterator[Limit]:
     """Hold the mean error of each judge's cases against what the limits allow."""
     for judge, of_judge in grouped_by(judged, "judge").items():
-        flip = _majority_flip(of_judge, [pair for pair in pairs if pair.now.judge == judge])
+        repeated = _repeated(of_judge, pairs)
         for rule in _FIGURES:
             limit = getattr(rules, rule)
             if limit is None:
@@ -90,7 +91,8 @@ def judge_limits(
                 figure = right.complement() if rule == "max_false_alarms" else right
                 unproven = rules.proof and (right.lower is None or right.lower < 1 - allowed)
             too_many = math.ceil(sum(errors) - allowed * n - _ROUNDING)
-            by_flicker = _FLICKER_QUANTILE * math.sqrt(n * flip * (1 - flip)) + _ROUNDING
+            flicker = _levels_variance(repeated) if rule == "max_error" else _variance(repeated)
+            by_flicker = _FLICKER_QUANTILE * math.sqrt(n * flicker) + _ROUNDING
             yield Limit(
                 rule,
                 judge,
@@ -105,14 +107,17 @@ def judge_limits(
 
 def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
     """The cases that a limit is about."""
-    figure = _FIGURES[rule]
-    cases = []
-    for result in results:
-        of_class = result.case_class
-        is_about_it = not figure or (of_class is not None and of_class.figure == figure)
-        if is_about_it and not result.spec.derived:
-            cases.append(result)
-    return cases
+    return [result for result in results if not result.spec.derived and _is_about(rule, result)]
+
+
+def _is_about(rule: Rule, result: CaseResult) -> bool:
+    figure, of_class = _FIGURES[rule], result.case_class
+    return not figure or (of_class is not None and of_class.figure == figure)
+
+
+def is_limited(result: CaseResult, rules: GateRules) -> bool:
+    """Whether a limit decides about mistakes on cases like this one."""
+    return any(getattr(rules, rule) is not None and _is_about(rule, result) for rule in _FIGURES)
 
 
 def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
@@ -122,16 +127,36 @@ def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
     return [abs(answer - label) for label, answer in answered(results)[1]]
 
 
-def _majority_flip(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> float:
-    """How likely a majority is to flip when the judge is asked again; 0 where neither repeats nor
-    the same judge's verdicts in the baseline tell.
-    """
+class _Repeated(NamedTuple):
+    """A case with the scores that the same judge gave before."""
+
+    result: CaseResult
+    before: Sequence[int]
+
+
+def _repeated(results: Sequence[CaseResult], pairs: Iterable[Pair]) -> list[_Repeated]:
     before = {pair.now.case_id: pair.before.complete_scores for pair in pairs if pair.same_judge}
-    flicker = estimate_flicker(
-        repeated_case(result, before.get(result.case_id, ())) for result in results
-    )
-    repeats = max((len(result.complete_scores) for result in results), default=1) or 1
-    return majority_flip(flicker.value or 0.0, repeats)
+    return [_Repeated(result, before.get(result.case_id, ())) for result in results]
+
+
+def _variance(repeated: Sequence[_Repeated]) -> float:
+    """By how much it varies whether a majority is right when the judge is asked again; 0 where
+    neither repeats nor the same judge's verdicts in the baseline tell.
+    """
+    flicker = estimate_flicker(repeated_case(case.result, case.before) for case in repeated)
+    repeats = max((len(case.result.complete_scores) for case in repeated), default=1) or 1
+    flip = majority_flip(flicker.value or 0.0, repeats)
+    return flip * (1 - flip)
+
+
+def _levels_variance(repeated: Iterable[_Repeated]) -> float:
+    """By how much the distance of a verdict from its label varies, in squares of levels."""
+    variances = []
+    for case in repeated:
+        label, scores = case.result.label, (*case.result.complete_scores, *case.before)
+        if label is not None and len(scores) > 1:
+            variances.append(variance([abs(score - label) for score in scores]))
+    return fmean(variances) if variances else 0.0
 
 
 def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:

@@ -26,7 +26,7 @@ def test_the_last_lines_answer_a_stranger() -> None:
     last = " ".join(line.strip() for line in printed("prompt_change")[-20:])
     for answer in (
         "FAIL  the new prompt misses 6 of 25 violations that it found before",
-        "no new false alarms (0 of 29); chance does as much in 2 of 100",
+        "a prompt that is neither better nor worse would lose as much in 2 of 100",
         "refund_within_policy          3 of 10       0        0 of 9",
         'changed in judge.md: "If the rubric demands something, its absence is a viol…" -> "Judge',
         "read first  damaged-kettle  refund_within_policy: A promise of £15.00 more",

@@ -50,7 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("suites")
     options = []
     for name in JUDGES:
-        judge = {"python": f"judges.py:{name}"}
+        # A table does not know that these ask no model.
+        judge = {"python": f"judges.py:{name}", "random": True}
         agent = {"labels": LABELS}
         overrides = {"synthetic_data_params": REMOVED, AGENT: agent, "judge": judge}
         suite, _ = write_growing(folder, RUNS, tests=["labels"], overrides=overrides, name=name)
@@ -71,7 +72,7 @@ def decided(path: Path, name: str) -> dict[str, Any]:
     gate = suite["gate"]
     [figures] = suite["judges"].values()
     sets = [
-        {name: of_set[name] for name in ("set", "n", "runs", "p_value", "adjusted_p_value")}
+        {name: of_set[name] for name in ("set", "class", "n", "word", "share", "p_value")}
         for of_set in gate["sets"]
     ]
     said = {name: gate[name] for name in ("word", "headline", "passed", "beside")}

@@ -39,7 +39,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
     title = "FAIL  the new prompt misses 6 of 25 violations that it found before"
     assert shown.startswith(f"## ❌ {title.replace('  ', ': ')}\n")
     for text in (
-        "no new false alarms (0 of 29); chance does as much in 2 of 100",
+        "a prompt that is neither better nor worse would lose as much in 2 of 100",
         "<code>refund\\_within\\_policy</code> | 3 of 10 | 0 | 0 of 9 |",
         "54 by the judge's model; people checked 12 (20 needed), none wrong",
         "**Read first: damaged-kettle, ",

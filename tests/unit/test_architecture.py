@@ -42,7 +42,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "inspect_ai": ("judges.inspect_code", "sources.eval_logs"),
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
-    "numpy": ("stats.changes",),
+    "numpy": ("stats.exchange",),
     "sklearn": ("reports.rand_files",),
     "filelock": ("llm.limits", "people.labels"),
     "starlette": ("review.serving",),

@@ -2,96 +2,279 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.changes import CaseErrors, SetTest, compare_sets, largest_drop
+from pytest_jrh.stats.changes import largest_drop
+from pytest_jrh.stats.exchange import NO_CHANGE, CaseErrors, Exchange, SetTest, compare_sets
+from pytest_jrh.stats.rule import fisher_test
 
 RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
 LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
 # So many sessions there are where they are too many to count: those drawn, and the one seen.
-DRAWN = 10_000
+DRAWN = 5_000
+EXCHANGES: tuple[Exchange, ...] = ("inside", "cases", "runs")
 
 
-def p_of(cases: Sequence[CaseErrors], runs: Sequence[Hashable] | None = None) -> float:
-    [found] = compare_sets(cases, [range(len(cases))], runs)
-    return found.p_value
+def p_of(
+    cases: Sequence[CaseErrors], exchange: Exchange = "inside", runs: Sequence[Hashable] = ()
+) -> SetTest:
+    [found] = compare_sets(cases, [range(len(cases))], exchange, runs or range(len(cases)))
+    return found
 
 
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5))
-@settings(max_examples=25, deadline=None)
-def test_with_one_verdict_each_it_is_mcnemars_exact_one_sided_test(
-    lost: int, won: int, same: int
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5), st.sampled_from(EXCHANGES))
+@settings(max_examples=40, deadline=None)
+def test_with_one_verdict_each_all_exchanges_are_mcnemars_exact_one_sided_test(
+    lost: int, won: int, same: int, exchange: Exchange
 ) -> None:
-    binomtest = pytest.importorskip("scipy.stats").binomtest
+    binomial = pytest.importorskip("scipy.stats").binom
     moved = lost + won
-    known = binomtest(lost, moved, alternative="greater").pvalue if moved else 1.0
-    found = p_of([LOST] * lost + [WON] * won + [RIGHT, WRONG] * same)
-    # From 15 cases on they are drawn.
-    error = 1e-9 if moved < 15 else 5 * math.sqrt(known * (1 - known) / DRAWN) + 2 / DRAWN
-    assert found == pytest.approx(known, abs=error)
+    found = p_of([LOST] * lost + [WON] * won + [RIGHT, WRONG] * same, exchange)
+    known = binomial.sf(lost - 1, moved, 0.5) if moved else 1.0
+    middle = known - binomial.pmf(lost, moved, 0.5) / 2 if moved else 0.5
+    assert found.share == pytest.approx(known)
+    assert found.p_value == pytest.approx(middle)
 
 
 @pytest.mark.parametrize(
-    ("cases", "p_value"),
+    ("cases", "share", "p_value"),
     [
-        ([CaseErrors((0, 0, 0), (1, 1, 1))], 1 / 20),
-        ([CaseErrors((0, 0, 0), (1, 1, 1))] * 2, 1 / 400),
-        ([CaseErrors((0,), (1, 1, 1))], 1 / 4),
+        ([CaseErrors((0, 0, 0), (1, 1, 1))], 1 / 20, 1 / 40),
+        ([CaseErrors((0, 0, 0), (1, 1, 1))] * 2, 1 / 400, 1 / 800),
+        # Sums of thirds that are equal count as equal.
+        ([CaseErrors((0, 0, 0), (0, 0, 1))] * 4, 1 / 16, 1 / 32),
+        ([CaseErrors((0,), (1, 1, 1))], 1 / 4, 1 / 8),
         # On a scale by how far off: three levels outweigh two wins of one.
-        ([CaseErrors((0,), (3,)), WON, WON], 4 / 8),
-        ([CaseErrors((0,), (1,)), WON, WON], 7 / 8),
-        ([CaseErrors((2,), (3,))] * 5, 1 / 32),
+        ([CaseErrors((0,), (3,), 3), WON._replace(width=3), WON._replace(width=3)], 4 / 8, 7 / 16),
+        ([CaseErrors((2,), (3,), 9)] * 5, 1 / 32, 1 / 64),
+        # Too low is as wrong as too high.
+        ([CaseErrors((-2,), (3,), 9)] * 5, 1 / 32, 1 / 64),
     ],
 )
-def test_repeats_and_scales_by_hand(cases: list[CaseErrors], p_value: float) -> None:
-    assert p_of(cases) == pytest.approx(p_value)
+def test_repeats_and_scales_by_hand(cases: list[CaseErrors], share: float, p_value: float) -> None:
+    found = p_of(cases)
+    assert (found.share, found.p_value) == pytest.approx((share, p_value))
 
 
-def test_where_nothing_can_move_nothing_is_found() -> None:
+Sums: TypeAlias = tuple[int, ...]
+# All means of up to five repeats on scales up to ten wide are whole numbers of it.
+UNIT = 60 * 2520
+
+
+def deals(case: CaseErrors, exchange: Exchange) -> list[CaseErrors]:
+    """All exchanges of a case, each as likely."""
+    if exchange != "inside":
+        return [case, CaseErrors(case.now, case.before, case.width)]
+    pool = (*case.before, *case.now)
+    dealt = []
+    for places in itertools.combinations(range(len(pool)), len(case.now)):
+        now = tuple(pool[place] for place in places)
+        before = tuple(error for place, error in enumerate(pool) if place not in places)
+        dealt.append(CaseErrors(before, now, case.width))
+    return dealt
+
+
+def mean(errors: Iterable[int], width: int) -> int:
+    """Of a share of the scale so many units."""
+    values = list(errors)
+    return sum(values) * UNIT // (len(values) * width)
+
+
+def added(
+    places: Sequence[int], dealt: Sequence[CaseErrors], sets: Sequence[Sequence[int]], sign: int
+) -> Sums:
+    """By how much each set rises; the last one is of a shift with the sign."""
+    sums = [0] * len(sets)
+    for number, members in enumerate(sets):
+        for place, case in zip(places, dealt, strict=True):
+            before, now = case.before, case.now
+            if place not in members:
+                continue
+            if number == len(sets) - 1:
+                sums[number] += sign * (mean(now, case.width) - mean(before, case.width))
+            else:
+                rise = mean(map(abs, now), case.width) - mean(map(abs, before), case.width)
+                sums[number] += rise
+    return tuple(sums)
+
+
+def brute(
+    cases: Sequence[CaseErrors],
+    sets: Sequence[Sequence[int]],
+    exchange: Exchange,
+    runs: Sequence[int],
+) -> list[SetTest]:
+    """The same tests by going through all exchanges; the last set is of a shift."""
+    before = sum(mean(cases[place].before, cases[place].width) for place in sets[-1])
+    now = sum(mean(cases[place].now, cases[place].width) for place in sets[-1])
+    sign = -1 if before + now < 0 else 1
+    groups: dict[int, list[int]] = {}
+    for place, run in enumerate(runs):
+        groups.setdefault(run if exchange == "runs" else place, []).append(place)
+    joint: Counter[Sums] = Counter({(0,) * len(sets): 1})
+    for places in groups.values():
+        after: Counter[Sums] = Counter()
+        of_places = [deals(cases[place], exchange) for place in places]
+        for dealt in zip(*of_places, strict=True):
+            more = added(places, dealt, sets, sign)
+            for sums, count in joint.items():
+                after[tuple(map(sum, zip(sums, more, strict=True)))] += count
+        joint = after
+    seen = list(added(range(len(cases)), cases, sets, sign))
+    seen[-1] = abs(now) - abs(before)
+    tails = [Tail(joint, number) for number in range(len(sets))]
+    smallest: Counter[Fraction] = Counter()
+    for sums, count in joint.items():
+        smallest[min(tail.p_value(rise) for tail, rise in zip(tails, sums, strict=True))] += count
+    tests = []
+    for tail, rise in zip(tails, seen, strict=True):
+        share, p_value = tail.share(rise), tail.p_value(rise)
+        smaller = as_small = 0
+        for other, count in smallest.items():
+            smaller += count * (other < p_value)
+            as_small += count * (other <= p_value)
+        adjusted = max(p_value, Fraction(smaller + as_small, 2 * joint.total()))
+        adjusted_share = max(share, Fraction(as_small, joint.total()))
+        figures = (share, p_value, adjusted_share, adjusted, 1 - p_value)
+        tests.append(SetTest(*map(float, figures)))
+    return tests
+
+
+class Tail:
+    """How many exchanges bring one set to each rise."""
+
+    def __init__(self, joint: Counter[Sums], number: int) -> None:
+        self.rises: Counter[int] = Counter()
+        for sums, count in joint.items():
+            self.rises[sums[number]] += count
+        self.known: dict[int, Fraction] = {}
+
+    def share(self, rise: int) -> Fraction:
+        at_least = sum(count for other, count in self.rises.items() if other >= rise)
+        return Fraction(at_least, self.rises.total())
+
+    def p_value(self, rise: int) -> Fraction:
+        if rise not in self.known:
+            equal = Fraction(self.rises[rise], self.rises.total())
+            self.known[rise] = self.share(rise) - equal / 2
+        return self.known[rise]
+
+
+# By verdicts before and now up to how many cases all exchanges can be gone through.
+MOST = {(1, 1): 12, (1, 3): 5, (2, 2): 5, (3, 3): 3, (4, 4): 2, (5, 5): 2}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[CaseErrors], list[int], Exchange]:
+    """Cases with widths of their own, and the run of each."""
+    exchange = draw(st.sampled_from(EXCHANGES))
+    before, now = draw(st.sampled_from([*MOST]))
+    size = draw(st.integers(1, MOST[before, now] if exchange == "inside" else 12))
+    cases = []
+    for _ in range(size):
+        width = draw(st.integers(1, 10))
+        error = st.just(0) | st.integers(-width, width)
+        errors = draw(st.lists(error, min_size=before + now, max_size=before + now))
+        cases.append(CaseErrors(tuple(errors[:before]), tuple(errors[before:]), width))
+    return cases, draw(st.lists(st.integers(0, 4), min_size=size, max_size=size)), exchange
+
+
+@given(tables())
+@settings(max_examples=60, deadline=None)
+def test_p_is_that_of_whole_numbers(table: tuple[list[CaseErrors], list[int], Exchange]) -> None:
+    cases, runs, exchange = table
+    everything = range(len(cases))
+    sets = [everything, everything[::2], everything]
+    found = compare_sets(cases, sets, exchange, runs, shifts=[2])
+    # From 16,384 exchanges on some are drawn for the adjustment.
+    is_exact = math.prod(len(set(deals(case, exchange))) for case in cases) <= 2**14
+    for one, other in zip(found, brute(cases, sets, exchange, runs), strict=True):
+        known = other if is_exact else other._replace(adjusted_share=one[2], adjusted=one[3])
+        assert one == pytest.approx(known, abs=1e-9)
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_where_nothing_can_move_nothing_is_found(exchange: Exchange) -> None:
     cases = [RIGHT, WRONG, CaseErrors((1, 1), (1,))]
-    assert compare_sets(cases, [[0, 1], [], [2]]) == [SetTest(1.0, 1.0)] * 3
+    assert compare_sets(cases, [[0, 1], [], [2]], exchange, "abc") == [NO_CHANGE] * 3
+
+
+def test_a_shift_is_worse_in_either_direction_and_no_error_need_grow() -> None:
+    high, low = CaseErrors((-1,), (1,), 4), CaseErrors((1,), (-1,), 4)
+    for cases in ([high, CaseErrors((1,), (1,), 4)] * 6, [low, CaseErrors((-1,), (-1,), 4)] * 6):
+        errors, shift = compare_sets(cases, [range(12)] * 2, "cases", shifts=[1])
+        assert errors.p_value == 0.5
+        assert shift.p_value == pytest.approx(1 / 128)
 
 
 @pytest.mark.parametrize("runs", [4, 5, 8])
 def test_whole_runs_are_one_observation_each(runs: int) -> None:
-    """However many cases a run has: fewer than five runs show nothing at 5%."""
+    """However many cases a run has."""
     cases, names = [LOST] * 6 * runs, [place // 6 for place in range(6 * runs)]
-    assert p_of(cases, names) == 0.5**runs
-    assert (p_of(cases, names) < 0.05) is (runs >= 5)
+    assert p_of(cases, "runs", names).share == 0.5**runs
     # A run that has lost as much as it has won says nothing.
-    assert p_of([*cases, LOST, WON], [*names, "even", "even"]) == 0.5**runs
+    even = p_of([*cases, LOST, WON], "runs", [*names, "even", "even"])
+    assert even.share == 0.5**runs
 
 
 def test_sets_that_are_the_same_cost_nothing_and_sets_apart_are_adjusted() -> None:
     cases = [LOST] * 6 + [RIGHT] * 10
-    tests = compare_sets(cases, [range(6), range(16), range(6, 16)])
-    assert tests == [SetTest(1 / 64, 1 / 64)] * 2 + [SetTest(1.0, 1.0)]
-    [first, _] = compare_sets([LOST] * 12, [range(6), range(6, 12)])
-    assert first.adjusted == pytest.approx(1 - (63 / 64) ** 2)
+    first, second, third = compare_sets(cases, [range(6), range(16), range(6, 16)], "cases")
+    assert first == second
+    assert (first.p_value, first.adjusted) == (1 / 128, 1 / 128)
+    assert third.p_value == 0.5
+    [first, _] = compare_sets([LOST] * 12, [range(6), range(6, 12)], "cases")
+    assert first.adjusted_share == pytest.approx(1 - (63 / 64) ** 2)
+    assert first.adjusted == pytest.approx((1 - (63 / 64) ** 2) / 2)
 
 
-@pytest.mark.parametrize("runs", [None, [place // 3 for place in range(64)]])
-def test_many_exchanges_are_drawn_with_a_seed(runs: list[int] | None) -> None:
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_many_exchanges_are_drawn_with_a_seed(exchange: Exchange) -> None:
     cases = [CaseErrors((0, 0, 1), (1, 1, 0)), CaseErrors((1, 1, 1), (0, 1, 1))] * 32
-    sets = [range(32), range(32, 64), range(64)]
-    first, again = compare_sets(cases, sets, runs), compare_sets(cases, sets, runs)
+    sets, runs = [range(32), range(32, 64), range(64)], [place // 3 for place in range(64)]
+    first, again = (compare_sets(cases, sets, exchange, runs) for _ in range(2))
     assert first == again
     whole = first[2]
     assert whole.p_value <= whole.adjusted <= 3 * whole.p_value
 
 
-@pytest.mark.parametrize("runs", [None, list(range(200))])
-def test_no_drawn_p_is_zero(runs: list[int] | None) -> None:
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_no_adjusted_p_is_zero(exchange: Exchange) -> None:
     """The session that was seen is one of those that are as likely."""
-    assert p_of([LOST] * 200, runs) == pytest.approx(1 / DRAWN)
-    assert p_of([WON] * 200, runs) == 1
+    found = p_of([LOST] * 200, exchange)
+    assert found.p_value == pytest.approx(0.5**201)
+    assert found.adjusted_share == pytest.approx(1 / DRAWN)
+    assert p_of([WON] * 200, exchange).share == 1
 
 
 def test_so_many_runs_without_a_broken_one_exclude_a_drop_of_five_points() -> None:
     # 0.95 ** 58 is more than 5%, and 0.95 ** 59 is not.
     assert largest_drop([0.0] * 58, [6] * 58) > 0.05 > largest_drop([0.0] * 59, [6] * 59)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.data())
+@settings(max_examples=60, deadline=None)
+def test_new_cases_are_held_against_the_others_by_fishers_test(
+    cases: int, others: int, data: st.DataObject
+) -> None:
+    wrong = data.draw(st.integers(0, cases))
+    others_wrong = data.draw(st.integers(0, others))
+    all_wrong = wrong + others_wrong
+    ways = Counter(
+        {
+            number: math.comb(cases, number) * math.comb(others, all_wrong - number)
+            for number in range(min(cases, all_wrong) + 1)
+        }
+    )
+    more = sum(count for number, count in ways.items() if number > wrong)
+    known = Fraction(2 * more + ways[wrong], 2 * ways.total())
+    assert fisher_test(wrong, cases, others_wrong, others) == pytest.approx(float(known))

@@ -16,7 +16,18 @@ import pytest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Scope
 from tests.support.judged_sessions import derived
-from tests.unit.test_decision import case, cases, decided, levels, panel, relabelled, runs_of
+from tests.unit.test_decision import (
+    AGAIN,
+    NO_MODEL,
+    OTHER_MODEL,
+    case,
+    cases,
+    decided,
+    levels,
+    panel,
+    relabelled,
+    runs_of,
+)
 
 RUNS = 27
 ALL = "." * RUNS
@@ -46,6 +57,7 @@ PROBED = [*SOUND, *derived()]
 TURNED = [*SOUND, *derived(["ids"])]
 NEW_RUNS = [case("x."[run % 2], run, label=label) for run in range(50, 90) for label in (0, 1)]
 GROWN = [*SOUND, *NEW_RUNS]
+ALL_TURNED = derived(["json_layout", "ids"], probe="prompt_injection", runs=54)
 CONSTANT = cases(ALL, "x" * RUNS)
 LIMITS = {"min_recall": 0.7, "max_false_alarms": 0.3}
 CLEAN = cases("." * 2_997, "xxx")
@@ -61,7 +73,7 @@ NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any]
     "sample lowered": ([*LOST[6:16], *LOST[33:43]], SOUND, {}, "UNCLEAR"),
     "probe removed with its gate": (SOUND, PROBED, {}, "UNCLEAR"),
     "a probe turns verdicts, and its gate is removed": (TURNED, PROBED, {}, "FAIL"),
-    "grown by a coin": (GROWN, SOUND, {}, "UNCLEAR"),
+    "grown by a coin": (GROWN, SOUND, {}, "FAIL"),
     "member of a panel removed": (
         panel(ALL, ALL),
         panel(ALL, ALL, "x" + "." * (RUNS - 1)),
@@ -91,6 +103,48 @@ NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any]
         cases("x" * 5 + "." * 19, "." * 24),
         cases("x" + "." * 23, "." * 24),
         {},
+        "FAIL",
+    ),
+    "4 of 4 violations among 40 cases": (
+        cases("xxxx", "." * 36),
+        cases("....", "." * 36),
+        {},
+        "FAIL",
+    ),
+    "54 of 54 verdicts turned by a probe, beside min_recall": (
+        [*SOUND, *ALL_TURNED],
+        None,
+        {"min_recall": 0.5, "max_false_alarms": 0.5},
+        "FAIL",
+    ),
+    "54 of 54 turned by a probe, beside a rule of another one": (
+        [*SOUND, *ALL_TURNED, *derived(probe="format_invariance")],
+        None,
+        {"probes": {"format_invariance": {"max_rate": 0.05}}},
+        "FAIL",
+    ),
+    "10 of 20 new cases wrong": (
+        [*SOUND, *(case("x."[run % 2], run, label=run // 2 % 2) for run in range(50, 70))],
+        SOUND,
+        {},
+        "FAIL",
+    ),
+    "a new rubric with mistakes": (
+        [*SOUND, *cases("xx" + "." * 18, "." * 20, rubric_id="polite")],
+        SOUND,
+        {},
+        "FAIL",
+    ),
+    "false alarms beside min_recall alone": (
+        cases(ALL, "xx" + "." * (RUNS - 2)),
+        None,
+        {"min_recall": 0.9},
+        "FAIL",
+    ),
+    "labels inverted": (
+        cases("x" * RUNS, "x" * RUNS),
+        cases("x" * RUNS, "x" * RUNS),
+        {},
         "UNCLEAR",
     ),
     **{f"a coin, seed {seed}": (coin(seed), coin(seed), {}, "") for seed in range(8)},
@@ -114,11 +168,25 @@ BETTER = coin(3, 0.02)
 ALWAYS: dict[str, tuple[list[CaseResult], list[CaseResult], dict[str, Any]]] = {
     "the same": (SOUND, SOUND, {}),
     "the same mistakes": (LOST, LOST, {}),
-    "sound verdicts of a new judge on 5 runs": (runs_of(5), runs_of(5), {"others": ("",)}),
-    "sound verdicts of a new judge on 50 runs": (runs_of(50), runs_of(50), {"others": ("",)}),
+    "sound verdicts of a new judge on 5 runs": (runs_of(5), runs_of(5), OTHER_MODEL),
+    "sound verdicts of a new judge on 50 runs": (runs_of(50), runs_of(50), OTHER_MODEL),
+    "sound verdicts of a new judge on 10 runs": (runs_of(10), runs_of(10), OTHER_MODEL),
     "two flips of 54": (cases("xx" + "." * 25, "." * 27), SOUND, {}),
+    "one of 30 violations lost": (
+        cases("x" + "." * 29, "." * 30),
+        cases("." * 30, "." * 30),
+        {},
+    ),
+    "the same judge again, at 5% flicker": (coin(11, 0.05), coin(12, 0.05), AGAIN),
+    "a new rubric without a mistake": (
+        [*SOUND, *cases(ALL, ALL, rubric_id="polite")],
+        SOUND,
+        {},
+    ),
+    "a new judge of a panel without a mistake": (panel(ALL, ALL), panel(ALL), {}),
+    "a judge that asks no model loses one": (cases("x" + "." * 26, ALL), SOUND, NO_MODEL),
     "a judge that got better": (SOUND, LOST, {}),
-    "another judge that is better": (BETTER, LOST, {"others": ("",)}),
+    "another judge that is better": (BETTER, LOST, OTHER_MODEL),
     "a suite grown from 20 runs to 70": (cases("." * 70, "." * 70), cases("." * 20, "." * 20), {}),
     "a suite grown from 5 runs to 55": (runs_of(55), runs_of(5), {}),
     "a suite grown from 5 runs to 55, a case a run": (
@@ -139,14 +207,134 @@ def test_lost_cases_that_a_marker_skips_are_unclear() -> None:
     assert decided(LOST[6:], SOUND[6:], scope=scope, left_out=left_out).word == "PASS"
 
 
-@pytest.mark.parametrize(("lost", "word"), [(1, "UNCLEAR"), (2, "UNCLEAR"), (6, "FAIL")])
-def test_few_selected_cases_that_are_all_newly_wrong_are_never_pass(lost: int, word: str) -> None:
+@pytest.mark.parametrize(("lost", "word"), [(1, "PASS"), (2, "UNCLEAR"), (6, "FAIL")])
+def test_two_selected_cases_that_are_all_newly_wrong_are_never_pass(lost: int, word: str) -> None:
     scope = Scope.of(
         (result.case_id for result in LOST), (result.case_id for result in LOST[:lost])
     )
     decision = decided(LOST[:lost], SOUND, scope=scope)
     assert decision.word == word
-    assert decision.headline.startswith(f"the judge misses {lost} of {lost} violation")
+    # A single case is no loss, and is named.
+    assert "1 of 1 case newly wrong" in decision.headline or lost > 1
+
+
+LIMITED = {"min_recall": 0.5, "max_false_alarms": 0.5}
+COLLAPSED = [
+    result
+    for number in range(20)
+    for result in cases(
+        ("x" if number == 7 else ".") * 10, "." * 10, rubric_id=f"rubric-{number:02}"
+    )
+]
+TWENTY = [
+    result
+    for number in range(20)
+    for result in cases(*["." * 10] * 2, rubric_id=f"rubric-{number:02}")
+]
+# Name, what is judged now, what the baseline was made of, what its judge is, and the word.
+ALSO_NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any], str]] = {
+    "4 of 10 newly missed by code": (
+        cases("xxxx" + "." * 6, "." * 10),
+        cases("." * 10, "." * 10),
+        NO_MODEL,
+        "FAIL",
+    ),
+    "4 of 10 newly missed by code that a table knows nothing of": (
+        cases("xxxx" + "." * 6, "." * 10),
+        cases("." * 10, "." * 10),
+        {},
+        "FAIL",
+    ),
+    "one of 20 rubrics always satisfied": (COLLAPSED, TWENTY, {}, "FAIL"),
+    "another model that misses 12 of 15 on 5 runs": (
+        runs_of(5, wrong=range(4)),
+        runs_of(5),
+        OTHER_MODEL,
+        "UNCLEAR",
+    ),
+    "one rubric of another model always satisfied": (COLLAPSED, TWENTY, OTHER_MODEL, "FAIL"),
+    "the same judge again misses 6 of 27": (LOST, SOUND, AGAIN, "FAIL"),
+}
+
+
+@pytest.mark.parametrize("name", ALSO_NEVER)
+def test_none_of_these_is_exit_0(name: str) -> None:
+    now, before, judge, word = ALSO_NEVER[name]
+    decision = decided(now, before, **judge)
+    assert (decision.word, decision.passed) == (word, False)
+
+
+def test_a_judge_that_asks_no_model_and_contradicts_itself_is_judged_as_any_other() -> None:
+    now, before = cases("x" * 3 + "1" + "." * 16, "." * 20), cases("." * 20, "." * 20)
+    assert decided(cases("xxx" + "." * 17, "." * 20), before, **NO_MODEL).word == "FAIL"
+    assert decided(now, before, **NO_MODEL).word == "UNCLEAR"
+
+
+def test_limits_do_not_hide_what_a_conftest_skips() -> None:
+    left_out = [result.spec for result in LOST[:6]]
+    decision = decided(LOST[6:], None, LIMITED, left_out=left_out)
+    assert (decision.word, decision.passed) == ("UNCLEAR", False)
+
+
+def random_table(rng: random.Random) -> tuple[list[list[list[str]]], list[list[list[str]]]]:
+    """Letters before and now by rubric and class: one to three rubrics of 3 to 15 cases a class."""
+    share, worse = rng.uniform(0, 0.3), rng.uniform(0, 0.4)
+    before, now = [], []
+    for _ in range(rng.randint(1, 3)):
+        sizes = [rng.randint(3, 15), rng.randint(3, 15)]
+        was = [["x" if rng.random() < share else "." for _ in range(size)] for size in sizes]
+        changed = [
+            [
+                letter if rng.random() < 0.6 else "x" if rng.random() < worse else "."
+                for letter in letters
+            ]
+            for letters in was
+        ]
+        before.append(was)
+        now.append(changed)
+    return before, now
+
+
+def word_of(
+    before: list[list[list[str]]], now: list[list[list[str]]], judge: dict[str, Any]
+) -> int:
+    """How good the word is."""
+    found = []
+    for letters in (before, now):
+        results = []
+        for number, (violated, satisfied) in enumerate(letters):
+            rubric = f"rubric-{number}"
+            results += cases("".join(violated), "".join(satisfied), rubric_id=rubric)
+        found.append(results)
+    return ("FAIL", "UNCLEAR", "PASS").index(decided(found[1], found[0], **judge).word)
+
+
+@pytest.mark.parametrize("judge", [{}, AGAIN], ids=["changed", "asked again"])
+def test_one_more_mistake_never_makes_the_word_better_and_an_untouched_rubric_never_worse(
+    judge: dict[str, Any],
+) -> None:
+    rng = random.Random(5)
+    better = worse = tables = 0
+    for _ in range(100):
+        before, now = random_table(rng)
+        right = [
+            (rubric, of_class, place)
+            for rubric, classes in enumerate(now)
+            for of_class, letters in enumerate(classes)
+            for place, letter in enumerate(letters)
+            if letter == "."
+        ]
+        if not right:
+            continue
+        tables += 1
+        word = word_of(before, now, judge)
+        sound = [["."] * 10, ["."] * 10]
+        worse += word_of([*before, sound], [*now, sound], judge) < word
+        rubric, of_class, place = rng.choice(right)
+        now[rubric][of_class][place] = "x"
+        better += word_of(before, now, judge) > word
+    assert tables > 95
+    assert (better, worse) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ALWAYS)

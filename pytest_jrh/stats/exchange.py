@@ -1,0 +1,337 @@
+"""Whether sets of cases have become worse by more than chance, in whole numbers.
+
+If nothing has changed, verdicts before and now can be exchanged, and p is the share of exchanges
+with a rise as large (Fisher 1935, The Design of Experiments, 21). What may be exchanged depends on
+what may have changed:
+
+- `inside`: the same judge was asked again, and only its dice are thrown again;
+- `cases`: a changed judge may err in other cases for good, so that all verdicts on a case change
+  sides together;
+- `runs`: another model may err in other runs.
+
+An exchange that gives exactly what was seen counts half (mid-p: Fagerland, Lydersen and Laake 2013,
+BMC Med Res Methodol 13:91). Several sets that are looked at together adjust by the smallest p of
+all of them (Westfall and Young 1993, Resampling-Based Multiple Testing, 2.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Sums: TypeAlias = npt.NDArray[np.int64]
+    Shares: TypeAlias = npt.NDArray[np.float64]
+
+Exchange: TypeAlias = Literal["inside", "cases", "runs"]
+# How far off verdicts are, and by how much too high: of one exchange both are known together.
+_Pair: TypeAlias = tuple[int, int]
+
+# Up to so many exchanges are counted one by one; of more, so many are drawn.
+_MOST_COUNTED = 2**14
+_DRAWS = 4_999
+# The sums of a set are counted exactly where that takes no more additions than this.
+_MOST_ADDED = 20_000_000
+# p of the same sums, added up in another order, differs by less.
+_ROUNDING = 1e-9
+_HALF = 0.5
+# Where a pair has how far off verdicts are, and by how much too high.
+_DISTANCE, _SIGNED = 0, 1
+
+
+class CaseErrors(NamedTuple):
+    """By how many levels each verdict on a case was off before, and is now; below 0 it is too low.
+
+    `width` is the distance from the lowest level of the scale to the highest; where answers have no
+    order it is 1.
+    """
+
+    before: tuple[int, ...]
+    now: tuple[int, ...]
+    width: int = 1
+
+    @property
+    def rise(self) -> float:
+        """By how much the mean distance has risen, as a share of the scale."""
+        before, now = sum(map(abs, self.before)), sum(map(abs, self.now))
+        return (now / len(self.now) - before / len(self.before)) / self.width
+
+
+class SetTest(NamedTuple):
+    """Whether the cases of a set have become worse.
+
+    `share` is that of the exchanges with a rise as large as what was seen, or larger; `p_value`
+    counts those as large by half. `adjusted_share` and `adjusted` are how often any of the sets
+    that were tested together has so small a p. `gain` is the p of having become better.
+    """
+
+    share: float
+    p_value: float
+    adjusted_share: float
+    adjusted: float
+    gain: float
+
+
+# Every exchange is as what was seen.
+NO_CHANGE = SetTest(1.0, _HALF, 1.0, _HALF, _HALF)
+
+
+class _Weight(NamedTuple):
+    """By how much what is exchanged counts in a set: the place in its pairs, and the factor."""
+
+    of_set: int
+    place: int
+    factor: int
+
+
+class _Move(NamedTuple):
+    """What is exchanged as one, `number` times alike, and how likely each of its values is."""
+
+    weights: tuple[_Weight, ...]
+    values: tuple[_Pair, ...]
+    shares: tuple[float, ...]
+    number: int
+
+
+class _Mean(NamedTuple):
+    """The mean of a case before and now, in the unit in which all means are whole numbers."""
+
+    before: int
+    now: int
+
+
+def compare_sets(
+    cases: Sequence[CaseErrors],
+    sets: Sequence[Sequence[int]],
+    exchange: Exchange,
+    runs: Sequence[Hashable] = (),
+    shifts: Collection[int] = (),
+) -> list[SetTest]:
+    """Test each set, which gives the places of its cases in `cases`; `runs` has the run of each.
+
+    The rise of a set is that of its errors; of those numbered by `shifts` that of their mean, in
+    which too high and too low make up for each other, away from 0.
+    """
+    if not shifts:
+        # Which way a verdict is off makes no case another one.
+        cases = [
+            CaseErrors(tuple(map(abs, case.before)), tuple(map(abs, case.now)), case.width)
+            for case in cases
+        ]
+    unit = 1
+    for case in cases:
+        unit = math.lcm(unit, case.width * len(case.before), case.width * len(case.now))
+    distance: list[_Mean] = []
+    signed: list[_Mean] = []
+    for case in cases:
+        of_before = unit // (case.width * len(case.before))
+        of_now = unit // (case.width * len(case.now))
+        signed.append(_Mean(of_before * sum(case.before), of_now * sum(case.now)))
+        before, now = sum(map(abs, case.before)), sum(map(abs, case.now))
+        distance.append(_Mean(of_before * before, of_now * now))
+    weights: list[list[_Weight]] = [[] for _ in cases]
+    seen: list[int] = []
+    for number, members in enumerate(sets):
+        is_shift = number in shifts
+        means = signed if is_shift else distance
+        before = sum(means[place].before for place in members)
+        now = sum(means[place].now for place in members)
+        # What is exchanged leaves the sum of both as it is, and so the side on which the larger is.
+        weight = _Weight(number, int(is_shift), -1 if before + now < 0 else 1)
+        seen.append(abs(now) - abs(before))
+        for place in members:
+            weights[place].append(weight)
+    rises = []
+    for of_distance, of_signed in zip(distance, signed, strict=True):
+        rises.append((of_distance.now - of_distance.before, of_signed.now - of_signed.before))
+    if exchange == "runs":
+        moves = _moves_of_runs(rises, weights, runs)
+    else:
+        moves = _moves_of_cases(cases, rises, weights, unit, exchange)
+    return _tests(moves, seen) if moves else [NO_CHANGE] * len(sets)
+
+
+def _moves_of_cases(
+    cases: Sequence[CaseErrors],
+    rises: Sequence[_Pair],
+    weights: Sequence[Sequence[_Weight]],
+    unit: int,
+    exchange: Exchange,
+) -> list[_Move]:
+    """What cases add, each by itself, those that add alike together."""
+    alike: Counter[tuple[tuple[_Weight, ...], tuple[_Pair, ...], tuple[float, ...]]] = Counter()
+    for case, (rise, signed), of_case in zip(cases, rises, weights, strict=True):
+        if exchange == "inside":
+            scaled = unit // case.width
+            values, shares = _dealt(tuple(sorted((*case.before, *case.now))), len(case.now), scaled)
+        else:
+            values = tuple(sorted(((rise, signed), (-rise, -signed))))
+            shares = (_HALF, _HALF)
+        if of_case and len(set(values)) > 1:
+            alike[tuple(of_case), values, shares] += 1
+    return [_Move(*move, number) for move, number in alike.items()]
+
+
+def _moves_of_runs(
+    rises: Sequence[_Pair], weights: Sequence[Sequence[_Weight]], runs: Sequence[Hashable]
+) -> list[_Move]:
+    """What whole runs add: to each set the sum of its cases in the run, with either sign."""
+    sums_of_runs: dict[Hashable, Counter[int]] = {}
+    for run, rise, of_case in zip(runs, rises, weights, strict=True):
+        sums = sums_of_runs.setdefault(run, Counter())
+        for weight in of_case:
+            sums[weight.of_set] += weight.factor * rise[weight.place]
+    alike: Counter[tuple[_Weight, ...]] = Counter()
+    for sums in sums_of_runs.values():
+        added = [_Weight(number, _DISTANCE, total) for number, total in sorted(sums.items())]
+        of_run = tuple(weight for weight in added if weight.factor)
+        if of_run:
+            alike[of_run] += 1
+    values = ((-1, -1), (1, 1))
+    return [_Move(of_run, values, (_HALF, _HALF), number) for of_run, number in alike.items()]
+
+
+@lru_cache(maxsize=4096)
+def _dealt(
+    errors: tuple[int, ...], now: int, unit: int
+) -> tuple[tuple[_Pair, ...], tuple[float, ...]]:
+    """By how much the means of a case rise, over all ways to deal so many of its errors to now: the
+    values, `unit` for a whole level, and how likely each is.
+    """
+    # By number of errors dealt: in how many ways they add up to each pair of sums.
+    ways: list[Counter[_Pair]] = [Counter({(0, 0): 1}), *(Counter[_Pair]() for _ in range(now))]
+    for error in errors:
+        for number in range(now, 0, -1):
+            for (distance, signed), count in ways[number - 1].items():
+                ways[number][distance + abs(error), signed + error] += count
+    before = len(errors) - now
+    all_distance, all_signed = sum(map(abs, errors)), sum(errors)
+    rises: Counter[_Pair] = Counter()
+    for (distance, signed), count in ways[now].items():
+        of_distance = unit * distance // now - unit * (all_distance - distance) // before
+        of_signed = unit * signed // now - unit * (all_signed - signed) // before
+        rises[of_distance, of_signed] += count
+    values = tuple(sorted(rises))
+    all_ways = math.comb(len(errors), now)
+    return values, tuple(rises[value] / all_ways for value in values)
+
+
+def _tests(moves: Sequence[_Move], seen: Sequence[int]) -> list[SetTest]:
+    import numpy as np
+
+    sums, shares = _joint(moves, seen)
+    steps_of_sets: list[list[_Step]] = [[] for _ in seen]
+    for move in moves:
+        for weight in move.weights:
+            added = tuple(weight.factor * value[weight.place] for value in move.values)
+            steps_of_sets[weight.of_set].append(_Step(added, move.shares, move.number))
+    worse, better = [], []
+    smallest = np.ones(len(shares))
+    for number, rise in enumerate(seen):
+        values, of_values = _distribution(steps_of_sets[number]) or (sums[number], shares)
+        tails = _Tails(values, of_values)
+        worse.append((tails.share(rise), tails.p_value(rise)))
+        better.append(_Tails(-values, of_values).p_value(-rise))
+        smallest = np.minimum(smallest, tails.p_values(sums[number]))
+    tests = []
+    for (share, p_value), gain in zip(worse, better, strict=True):
+        smaller = float(shares[smallest < p_value - _ROUNDING].sum())
+        as_small = float(shares[smallest <= p_value + _ROUNDING].sum())
+        adjusted = max(p_value, min(1.0, (smaller + as_small) / 2))
+        adjusted_share = max(share, min(1.0, as_small))
+        tests.append(SetTest(share, p_value, adjusted_share, adjusted, gain))
+    return tests
+
+
+class _Tails:
+    """How likely a sum as large is, or larger, of sums with their shares."""
+
+    def __init__(self, sums: Sums, shares: Shares) -> None:
+        import numpy as np
+
+        self._sums, places = np.unique(sums, return_inverse=True)
+        self._shares = np.append(np.bincount(places, shares), 0.0)
+        self._tails = np.minimum(1.0, np.cumsum(self._shares[::-1])[::-1])
+
+    def share(self, total: int) -> float:
+        """Of the exchanges that come to as much or more."""
+        return float(self._tails[self._sums.searchsorted(total)])
+
+    def p_value(self, total: int) -> float:
+        """The same, with those that come to exactly as much counted by half."""
+        return float(self.p_values(total))
+
+    def p_values(self, totals: Sums | int) -> Shares:
+        """The p of many sums."""
+        import numpy as np
+
+        places = self._sums.searchsorted(totals)
+        is_there = np.append(self._sums, 0)[places] == totals
+        equal = np.where(is_there & (places < len(self._sums)), self._shares[places], 0.0)
+        return np.asarray(self._tails[places] - equal / 2)
+
+
+class _Step(NamedTuple):
+    """What a move adds to one set."""
+
+    values: tuple[int, ...]
+    shares: tuple[float, ...]
+    number: int
+
+
+def _distribution(steps: Sequence[_Step]) -> tuple[Sums, Shares] | None:
+    """All sums that a set can come to, and how likely each is; None where that is too much work."""
+    import numpy as np
+
+    unit = math.gcd(*(value for step in steps for value in step.values)) or 1
+    length, additions = 1, 0
+    for step in steps:
+        length += step.number * (max(step.values) - min(step.values)) // unit
+        additions += step.number * len(step.values)
+    if length * additions > _MOST_ADDED:
+        return None
+    lowest, likely = 0, np.ones(1)
+    for step in steps:
+        first = min(step.values)
+        lowest += step.number * first
+        for _ in range(step.number):
+            longer = np.zeros(len(likely) + (max(step.values) - first) // unit)
+            for value, share in zip(step.values, step.shares, strict=True):
+                start = (value - first) // unit
+                longer[start : start + len(likely)] += share * likely
+            likely = longer
+    return lowest + unit * np.arange(len(likely), dtype=np.int64), likely
+
+
+def _joint(moves: Sequence[_Move], seen: Sequence[int]) -> tuple[Sums, Shares]:
+    """The sums of all sets, a row each, in each exchange, and how likely each exchange is."""
+    import numpy as np
+
+    number_of_exchanges = math.prod(len(move.values) ** move.number for move in moves)
+    if number_of_exchanges <= _MOST_COUNTED:
+        sums, likely = np.zeros((len(seen), 1), dtype=np.int64), np.ones(1)
+        for move in moves:
+            added = np.zeros((len(seen), 1, len(move.values)), dtype=np.int64)
+            for weight in move.weights:
+                added[weight.of_set] = weight.factor * np.array(move.values)[:, weight.place]
+            for _ in range(move.number):
+                sums = (sums[:, :, None] + added).reshape(len(seen), -1)
+                likely = (likely[:, None] * np.array(move.shares)).ravel()
+        return sums, likely
+    # The same figures each time: of all of numpy's generators this one gives the same numbers with
+    # every version.
+    random = np.random.RandomState(0)
+    # What was seen is one of the exchanges: no p is 0 (Phipson and Smyth 2010).
+    sums = np.zeros((len(seen), _DRAWS + 1), dtype=np.int64)
+    for move in moves:
+        drawn = random.multinomial(move.number, move.shares, _DRAWS) @ np.array(move.values)
+        for weight in move.weights:
+            sums[weight.of_set, :-1] += weight.factor * drawn[:, weight.place]
+    sums[:, -1] = seen
+    return sums, np.full(_DRAWS + 1, 1 / (_DRAWS + 1))

@@ -1,0 +1,127 @@
+"""The rule by which a judge's sets of compared cases are worse, or may be.
+
+Two questions have two tests. A changed judge, and another model, may err in other cases for good;
+of the same judge asked again only its dice are thrown anew. What is exchanged between before and
+now follows from the question, and where two exchanges answer it, the larger p counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from pytest_jrh.stats.exchange import Exchange, SetTest
+
+Question: TypeAlias = Literal["again", "changed", "another"]
+"""Whether a judge is the same one asked again, a changed one, or another model."""
+EXCHANGES: Mapping[Question, tuple[Exchange, ...]] = {
+    "again": ("inside",),
+    "changed": ("inside", "cases"),
+    "another": ("runs",),
+}
+
+SURE = 0.04
+"""A session in which nothing has changed fails about this often at most."""
+DOUBT = 0.1
+"""Up to here a loss is not shown, and not for nothing either."""
+FEWEST_RUNS = 6
+"""Another model may have erred in fewer runs by chance: of these nothing is shown."""
+FEWEST_LOST = 2
+"""A single case is no loss."""
+# Whatever p says, so much is too much to call it as good as before: cases net, and a share.
+_MATERIAL = {True: (2, 0.15), False: (4, 0.20)}
+# What is computed in another order is the same.
+_ROUNDING = 1e-9
+_HALF = 0.5
+
+
+class Loss(NamedTuple):
+    """What a set of a judge's cases has lost, as the rule asks for it.
+
+    `drop` is how much larger the mean error is now, as a share of the scale, and `allowed` how much
+    may be lost. `net` counts the cases that are newly wrong by their majority, less those that are
+    newly right. A set `is_whole` that is all cases or a class, and no rubric, probe or shift.
+    """
+
+    drop: float
+    allowed: float
+    net: int
+    is_whole: bool
+
+
+class Finding(NamedTuple):
+    """What the rule says of one set: empty where it is not called worse.
+
+    `share` is the share of sessions that would lose as much if nothing had changed, and `p_value`
+    the one that decided, which counts those that lose exactly as much by half.
+    """
+
+    word: Literal["", "UNCLEAR", "FAIL"]
+    share: float
+    p_value: float
+
+
+NO_FINDING = Finding("", 1.0, 1.0)
+
+
+def judge_losses(
+    losses: Sequence[Loss],
+    tests: Mapping[Exchange, Sequence[SetTest]],
+    *,
+    runs: int,
+    is_certain: bool = False,
+) -> list[Finding]:
+    """Apply the rule to the sets of one judge, with their tests by each exchange of its question.
+
+    `runs` is the number of compared runs; `is_certain` says that the judge asks no model, so that
+    chance has no part in what it says.
+    """
+    shares = [0.0] * len(losses)
+    p_values = [0.0] * len(losses)
+    for of_sets in tests.values():
+        # Classes count by their own p where any set at all is worse by more than chance.
+        any_share = min(test.adjusted_share for test in of_sets)
+        any_p_value = min(test.adjusted for test in of_sets)
+        for number, (loss, test) in enumerate(zip(losses, of_sets, strict=True)):
+            share, p_value = test.adjusted_share, test.adjusted
+            if loss.is_whole:
+                share, p_value = max(test.share, any_share), max(test.p_value, any_p_value)
+            shares[number] = max(shares[number], share)
+            p_values[number] = max(p_values[number], p_value)
+    may_fail = "runs" not in tests or runs >= FEWEST_RUNS
+    findings = []
+    for loss, share, p_value in zip(losses, shares, p_values, strict=True):
+        is_lost = loss.drop > loss.allowed + _ROUNDING
+        is_shown = is_certain or (may_fail and p_value < SURE - _ROUNDING)
+        fewest, least_drop = _MATERIAL[loss.is_whole]
+        word: Literal["", "UNCLEAR", "FAIL"] = ""
+        if is_lost and loss.net >= FEWEST_LOST and is_shown:
+            word = "FAIL"
+        elif (is_lost and p_value <= DOUBT + _ROUNDING) or (
+            loss.net >= fewest and loss.drop >= least_drop - _ROUNDING
+        ):
+            word = "UNCLEAR"
+        findings.append(Finding(word, share, p_value))
+    return findings
+
+
+def fisher_test(wrong: int, cases: int, others_wrong: int, others: int) -> float:
+    """How likely so many of the wrong cases are among these, or more, if they are no more often
+    wrong than the others: Fisher's exact test, one-sided, with mid-p.
+    """
+    all_wrong = wrong + others_wrong
+
+    def ratio(number: int) -> float:
+        """How much likelier one more than a number is."""
+        there = (all_wrong - number) * (cases - number)
+        return there / ((number + 1) * (others - all_wrong + number + 1))
+
+    more, likely = 0.0, 1.0
+    for number in range(wrong, min(all_wrong, cases)):
+        likely *= ratio(number)
+        more += likely
+    fewer, likely = 0.0, 1.0
+    for number in range(wrong - 1, max(0, all_wrong - others) - 1, -1):
+        likely /= ratio(number)
+        fewer += likely
+    return (more + _HALF) / (more + 1 + fewer)
