@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.recorded import Done, run_pytest
-from tests.support.stories import NEVER, PASS, TEN, Row, Story, side
+from tests.support.stories import ALL, NEVER, PASS, TEN, Row, Story, side
 
 CONFIG = """suite: {{log: runs.jsonl, rubrics: {name}.rubrics.yml}}
 cases: {{kinds: [{kinds}]}}
@@ -64,6 +64,7 @@ RUNS = 80
 BASELINE = "--jrh-baseline=base.jsonl"
 # Without a baseline: the suite's kinds, its limits, and what its judge says.
 LIMITED = {
+    "turns": ("labels, prompt_injection", "{min_recall: 0.5}", side(ALL, ALL)),
     "skips": ("labels", "{min_recall: 0.5}", side("xxxx......", TEN)),
 }
 
@@ -176,7 +177,9 @@ def test_a_session_of_these_is_exit_0(passed: tuple[Done, dict[str, Any]]) -> No
     assert passed[0].code == 0, passed[0].stdout
 
 
-def test_limits_leave_no_skip_at_exit_0(folder: Path) -> None:
+def test_limits_leave_no_turned_verdict_and_no_skip_at_exit_0(folder: Path) -> None:
     done, decisions = session(folder, LIMITED)
     codes = {name: decision["exit_code"] for name, decision in decisions.items()}
-    assert codes == {"skips": 1}, done.stdout
+    assert codes == {"turns": 1, "skips": 1}, done.stdout
+    turned = [reason for reason in decisions["turns"]["reasons"] if reason["kind"] == "probe"]
+    assert "54 of 54" in turned[0]["text"]
