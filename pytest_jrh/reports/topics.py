@@ -185,10 +185,14 @@ def panel_blocks(session: Session) -> list[Block]:
     return sections
 
 
+# A table of more columns is read by nobody; the JSON report has it.
+_MOST_LEVELS = 20
+
+
 def more_figures(section: figures.Section) -> Iterator[Block]:
     """The confusion matrix of a judge over all its cases, and why figures are missing, if any."""
     matrix = section.total.matrix
-    if matrix is not None and matrix.n:
+    if matrix is not None and matrix.n and len(matrix.labels) <= _MOST_LEVELS:
         rows = []
         for label, counts in zip(matrix.labels, matrix.counts, strict=True):
             rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))

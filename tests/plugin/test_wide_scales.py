@@ -49,6 +49,7 @@ def test_right_is_within_a_fiftieth_of_the_scale(folder: Path) -> None:
     done = run_pytest(folder, configured(folder), "-v", BASELINE, "--jrh-update-baseline")
     assert "4 passed, 2 xfailed" in done.stdout
     assert "right means within 2 levels of the label" in done.stdout
+    assert "judge gave" not in done.stdout
     line = next(line for line in done.lines if line.startswith("tone "))
     assert line.split()[:4] == ["tone", "5", "20.0%", "60.0%"]
     results = results_in(folder / "outputs/wide.yml")
