@@ -329,22 +329,19 @@ def mentioned(values: Values, texts: Sequence[str]) -> Values:
     """Which of the values are in texts, numbers first, each in its kind in order; numbers as the
     texts write them.
     """
-    words = frozenset(value for value in values if isinstance(value, str))
+    words = [value for value in values if isinstance(value, str)]
     numbers: dict[Decimal, str] = {}
-    present: set[str] = set()
     for text in texts:
         if len(words) < len(values):
             for number, spelling in _numbers_in(text):
                 if number in values:
                     numbers.setdefault(number, spelling)
     said = "\n".join(map(_folded, texts))
-    for word in words:
+    spelled: Values = dict(sorted(numbers.items()))
+    for word in sorted(words):
         # Most are not there, which is seen sooner without the ends of words.
         if word in said and re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", said):
-            present.add(word)
-    spelled: Values = dict(sorted(numbers.items()))
-    for word in sorted(present):
-        spelled[word] = values[word]
+            spelled[word] = values[word]
     return spelled
 
 

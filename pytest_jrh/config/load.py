@@ -81,8 +81,7 @@ def fit(document: Document) -> tuple[Config, Converted]:
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*document.problems, Problem(message, document.file, 1)])
-    data = _as_written(document)
-    converted = convert(data)
+    converted = convert(_as_written(document))
     config = None
     try:
         config = Config.model_validate(converted.data)

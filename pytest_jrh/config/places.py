@@ -161,8 +161,7 @@ class Places:
             if path is None:
                 mistakes.append(self._missing(relative, key, role))
             elif path.is_dir():
-                message = f"{role} {shown(relative)} is a folder, not a file"
-                mistakes.add(key, message)
+                mistakes.add(key, f"{role} {shown(relative)} is a folder, not a file")
             else:
                 files[key] = path
         return files
@@ -177,7 +176,7 @@ class Places:
             path = self._find(relative)
             if path is not None or not required:
                 logs[path or self._find_or_new(relative)] = None
-            elif is_glob(relative) and not remote_hint(relative):
+            elif any(char in relative for char in "*?[") and not remote_hint(relative):
                 logs.update(dict.fromkeys(self._matching(relative, mistakes, place)))
             else:
                 mistakes.append(self._missing(relative, place, "the log"))
@@ -282,11 +281,6 @@ def prompt_key(spec: StageSpec) -> KeyPath:
     """Where a config names the prompt of a stage that makes cases."""
     place = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
     return (*place, "prompt_path")
-
-
-def is_glob(name: str) -> bool:
-    """Whether a path that does not exist as it is written may stand for several."""
-    return any(char in name for char in "*?[")
 
 
 def matching(base: Path, pattern: str) -> tuple[Path, ...]:

@@ -135,7 +135,7 @@ def wants_raw_sample(preprocessor: Preprocessor) -> bool:
     for parameter in parameters:
         if parameter.kind is parameter.VAR_KEYWORD:
             return True
-        if parameter.name == "raw_sample" and parameter.kind is not parameter.POSITIONAL_ONLY:
+        if parameter.name == "raw_sample":
             return True
     return False
 

@@ -152,8 +152,7 @@ def _rubric(
     if len(mistakes) > before or instructions is None:
         return None
     skips = section.probes.skip if section.probes is not None else ()
-    line = document.line(path)
-    return Rubric(section.id, instructions, levels, file, line, skips)
+    return Rubric(section.id, instructions, levels, file, document.line(path), skips)
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:

@@ -57,13 +57,10 @@ def scores_text(score: int | None, scores: Sequence[int]) -> str:
 
 @frozen
 class Rejection:
-    """The case that the verifier rejected: its digest, the label that it was made for, and what the
-    verifier said instead.
-    """
+    """The case that the verifier rejected: its digest, and the label that it was made for."""
 
     case_digest: str
     expected: int
-    said: int
 
 
 @frozen

@@ -215,8 +215,7 @@ class CaseMaker:
         """Make a case once for all judges of a panel; each says what that took."""
         if len(ready.suite.judges) == 1:
             return await make()
-        key = generation_id(attempt.spec)
-        generation = self.generations.work(key, attempt, make)
+        generation = self.generations.work(generation_id(attempt.spec), attempt, make)
         if generation.attempt is not attempt:
             attempt.maker = generation.attempt
         return await generation.task

@@ -98,9 +98,12 @@ class _Run:
                 waiter.cancel()
                 if running.task is not None:
                     running.task.cancel()
-                cause = f"{self.code.who} gave no verdict within {self.code.timeout:g} s, its "
-                cause += "`timeout`."
-                raise no_verdict("model_error", cause, _LATE)
+                raise no_verdict(
+                    "model_error",
+                    f"{self.code.who} gave no verdict within {self.code.timeout:g} s, its "
+                    "`timeout`.",
+                    _LATE,
+                )
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())
 

@@ -45,7 +45,7 @@ from pytest_jrh.engine.case import (
 )
 from pytest_jrh.engine.planning import Survey, surveyed
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.judges.judge import about_media
+from pytest_jrh.judges.judge import SuiteJudge, about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.shown import shown_turns
@@ -277,7 +277,7 @@ class CaseRunner:
             if said := about_media(case.messages, sends_images=sends_images):
                 self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
-            await to_its_end(tape, self._repeats(attempt, ready, tape))
+            await to_its_end(tape, self._repeats(attempt, case, judge, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
         if self._settings.ask and not spec.variant and judge.models:
@@ -287,7 +287,7 @@ class CaseRunner:
             self._settings.review.judged(case, attempt.verdicts)
         attempt.scores = tuple(verdict.score for verdict in attempt.verdicts)
 
-    async def _repeats(self, attempt: Attempt, ready: ReadySuite, tape: Tape) -> None:
+    async def _repeats(self, attempt: Attempt, case: Case, judge: SuiteJudge, tape: Tape) -> None:
         """Judge a case so often, each time with recordings of its own on the one tape.
 
         One repeat after another: cases are judged side by side already, and what comes after a
@@ -296,9 +296,6 @@ class CaseRunner:
         the first repeat without a verdict; those before it stay recorded, and the attempt keeps
         their verdicts.
         """
-        spec, case = attempt.spec, attempt.case
-        assert case is not None
-        judge = ready.judges[spec.judge]
         for repeat in range(1, judge.settings.repeats + 1):
             calls = self.calls.judging(tape, judge, repeat)
             verdict = await renewing(tape, self._settings, partial(judge, case, calls))
@@ -364,8 +361,7 @@ class CaseRunner:
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
         attempt, judging = self._begun(spec)
-        ready = self._suites[spec.suite]
-        return await surveyed(attempt, ready, judging, self.calls)
+        return await surveyed(attempt, self._suites[spec.suite], judging, self.calls)
 
 
 def _clean(why: Why, redactor: Redactor) -> Why:

@@ -335,8 +335,7 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
             return block
         urls.append(block["image"])
         # Shown as `[image: image 1 (image/png)]`.
-        name = f"image {len(urls)} (image/{kind[1]})"
-        return {"type": "image", "filename": name}
+        return {"type": "image", "filename": f"image {len(urls)} (image/{kind[1]})"}
 
     numbered: list[Message] = []
     for message in messages:

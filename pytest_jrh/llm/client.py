@@ -459,8 +459,7 @@ def _other_ways(request: CallRequest, sending: Sending) -> dict[str, list[frozen
 
 
 def _as_sent(request: CallRequest, sending: Sending) -> object:
-    names = frozenset(request.parameters)
-    return server_of(request), sending, names, has_system(request)
+    return server_of(request), sending, frozenset(request.parameters), has_system(request)
 
 
 def has_system(request: CallRequest) -> bool:

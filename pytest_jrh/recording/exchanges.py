@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.core.text import shortened
@@ -336,12 +337,7 @@ class Change(NamedTuple):
 
     def lines(self) -> list[str]:
         """The change in three lines, each value from where it begins to differ."""
-        start = 0
-        for recorded_char, char in zip(self.recorded, self.sent, strict=False):
-            if recorded_char != char:
-                break
-            start += 1
-        start = max(0, start - _CONTEXT)
+        start = max(0, shared_ends(self.recorded, self.sent)[0] - _CONTEXT)
         lines = [f"{self.place}:"]
         for sign, text in (("-", self.recorded), ("+", self.sent)):
             value = text[start:].replace("\n", " ")

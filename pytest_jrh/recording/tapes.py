@@ -389,8 +389,7 @@ class Tape:
                 # Also where no answer came: what was sent was asked, and may be billed.
                 sent = Spending(calls=attempts.sent, lost=attempts.lost)
                 self.spend(sent, self._holder(request, sequence))
-        messages = self.recording.redactor.value(request.messages)
-        scrubbed = replace(request, messages=tuple(messages))
+        scrubbed = replace(request, messages=self.recording.redactor.value(request.messages))
         entry = RecordedCall(
             stage=request.stage.stage,
             fingerprint=request.fingerprint,

@@ -20,7 +20,7 @@ from pytest_jrh.core.documents import (
     listed,
     received,
 )
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import counted
 from pytest_jrh.sources.chat import (
     TEXTS,
     as_text,
@@ -125,11 +125,8 @@ class _Reader:
         if "type" not in item and "role" in item:
             kind = "message"
         if kind not in ITEM_TYPES:
-            hint = None
-            if isinstance(kind, str):
-                hint = nearest_hint(kind, ITEM_TYPES)
             expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
-            raise DamagedError(received(kind, expected), hint, ("type",))
+            raise DamagedError(received(kind, expected), path=("type",))
         if kind == "message":
             self._add_message(item)
         elif kind == "agent_message":

@@ -313,8 +313,7 @@ def clusters_by(cluster_key: str, runs: Iterable[tuple[Key, Fields]]) -> dict[Ke
                 f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(key[0])} "
                 f"(epoch {key[1]}); must be text, a number, true or false there"
             )
-            how = "name one value in it by a pointer"
-            raise InputError(message, key=_KEY, hint=how)
+            raise InputError(message, key=_KEY, hint="name one value in it by a pointer")
         clusters[key] = None
         if value is not MISSING and value is not None:
             clusters[key] = _text(value) or None

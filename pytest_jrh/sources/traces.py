@@ -328,9 +328,7 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
             is_asked_last = is_asked and number == len(call.before)
             if is_asked_last or seen[keys[-1]] > times_said[keys[-1]]:
                 moments.append((call.start, message))
-            for key in keys:
-                if seen[key] > times_said[key]:
-                    times_said[key] += 1
+            times_said |= seen
         for message, keys in call.after:
             times_said.update(keys)
             moments.append((call.end, message))

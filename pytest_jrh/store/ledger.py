@@ -224,10 +224,8 @@ def edit_note(spec: CaseSpec, case: Case | None) -> str:
 
 
 def _rejection(case: Case) -> Rejection:
-    answer = case.verifier_answer
-    assert answer is not None
     assert case.expected is not None
-    return Rejection(case_digest(case), case.expected, answer)
+    return Rejection(case_digest(case), case.expected)
 
 
 LONGEST_REASONING = 2_000

@@ -293,18 +293,18 @@ def clustered(index: RecordIndex, suite: str, cluster_key: str) -> RecordIndex:
 
     Raises `InputError` where none of them has the field.
     """
-    of_suite = [case for case, entry in index.entries.items() if entry.spec.suite == suite]
+    of_suite: dict[str, RecordEntry] = {}
     first_of_run: dict[tuple[str, int], RecordEntry] = {}
-    for case in of_suite:
-        entry = index.entries[case]
-        first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
+    for case, entry in index.entries.items():
+        if entry.spec.suite == suite:
+            of_suite[case] = entry
+            first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
     metadata = ((run, entry.case().run.metadata) for run, entry in first_of_run.items())
     clusters = clusters_by(cluster_key, metadata)
     entries = dict(index.entries)
-    for case in of_suite:
-        spec = entries[case].spec
-        placed = replace(spec, cluster=clusters[spec.run_id, spec.epoch])
-        entries[case] = entries[case]._replace(spec=placed)
+    for case, entry in of_suite.items():
+        cluster = clusters[entry.spec.run_id, entry.spec.epoch]
+        entries[case] = entry._replace(spec=replace(entry.spec, cluster=cluster))
     return replace(index, entries=entries)
 
 

@@ -72,7 +72,7 @@ def person(number: int, label: int | None, **more: Any) -> PersonLabel:
 def rejected(number: int, expected: int = 1, **changes: Any) -> CaseResult:
     """A case that the verifier rejected: it says the other label."""
     spec = make_spec(f"run-{number}", **changes)
-    rejection = Rejection(DIGESTS[number], expected, 1 - expected)
+    rejection = Rejection(DIGESTS[number], expected)
     return result_with(make_result(spec, "no_case"), rejected=rejection)
 
 

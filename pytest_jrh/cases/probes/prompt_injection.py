@@ -123,8 +123,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     position = random.choice(
         [candidate for candidate in positions if candidate not in base.decisive] or positions
     )
-    text = attack.text_for(values_for(base))
-    changed = with_text_at_end(base.messages[position], text)
+    changed = with_text_at_end(base.messages[position], attack.text_for(values_for(base)))
     return Derived((*base.messages[:position], changed, *base.messages[position + 1 :]))
 
 
