@@ -328,30 +328,9 @@ def interaction_of(
     }
 
 
-class Change(NamedTuple):
-    """A part of a request, such as a JSON pointer into its body, as recorded and as sent now."""
-
-    place: str
-    recorded: str
-    sent: str
-
-    def lines(self) -> list[str]:
-        """The change in three lines, each value from where it begins to differ."""
-        start = max(0, shared_ends(self.recorded, self.sent)[0] - _CONTEXT)
-        lines = [f"{self.place}:"]
-        for sign, text in (("-", self.recorded), ("+", self.sent)):
-            value = text[start:].replace("\n", " ")
-            if start:
-                value = f"…{value}"
-            lines.append(sign + shortened(value, _LONGEST_CHANGE))
-        return lines
-
-
-def changes_from(
-    recorded: Sequence[Mapping[str, Any]], request: HttpRequest
-) -> list[Change] | None:
+def changes_from(recorded: Sequence[Mapping[str, Any]], request: HttpRequest) -> str:
     """What differs from the request to the same address in the recorded exchanges that is most like
-    it; None where there is no such request.
+    it, in a few lines: each part, such as a JSON pointer into the body, as recorded and as sent.
     """
     parts = request.parts
     nearest: dict[str, str] | None = None
@@ -363,28 +342,32 @@ def changes_from(
             if in_common > most_in_common:
                 nearest, most_in_common = candidate.parts, in_common
     if nearest is None:
-        return None
-    changes: list[Change] = []
+        return "(no request to this address is recorded; another thread may have sent it)"
+    changed = []
     for place in nearest | parts:
-        change = Change(place, nearest.get(place, ""), parts.get(place, ""))
-        if change.recorded != change.sent:
-            changes.append(change)
-    return changes
+        if nearest.get(place, "") != parts.get(place, ""):
+            changed.append(place)
+    lines: list[str] = []
+    for place in changed[:_MOST_CHANGES]:
+        lines += _change_lines(place, nearest.get(place, ""), parts.get(place, ""))
+    return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
+
+
+def _change_lines(place: str, recorded: str, sent: str) -> list[str]:
+    """A change in three lines, each value from where it begins to differ."""
+    start = max(0, shared_ends(recorded, sent)[0] - _CONTEXT)
+    lines = [f"{place}:"]
+    for sign, text in (("-", recorded), ("+", sent)):
+        value = text[start:].replace("\n", " ")
+        if start:
+            value = f"…{value}"
+        lines.append(sign + shortened(value, _LONGEST_CHANGE))
+    return lines
 
 
 def _address(request: HttpRequest) -> tuple[str, str]:
     """Where a request goes, whatever ids are in its path."""
     return request.method, _ID.sub("#", urlsplit(request.uri).path)
-
-
-def change_lines(changes: Sequence[Change] | None) -> str:
-    """What differs, in a few lines."""
-    if changes is None:
-        return "(no request to this address is recorded; another thread may have sent it)"
-    lines: list[str] = []
-    for change in changes[:_MOST_CHANGES]:
-        lines += change.lines()
-    return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
 
 
 def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,6 @@ from pytest_jrh.recording.exchanges import (
     Halt,
     Halted,
     HttpRequest,
-    change_lines,
     changes_from,
 )
 from pytest_jrh.recording.recorder import HttpRecorder
@@ -281,7 +280,7 @@ class KeptRequests:
         cause = f"{asker} sent {halt.what}, which is not recorded"
         if entry is None or not entry.exchanges:
             return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
-        changes = change_lines(changes_from(entry.exchanges, halt.request))
+        changes = changes_from(entry.exchanges, halt.request)
         if entry.asked != code.asked:
             cause = f"{cause}; the nearest recorded request differs."
             return self.tape.missing(JUDGE.name, cause, changes)
