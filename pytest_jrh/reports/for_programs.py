@@ -146,7 +146,8 @@ def decision_data(decision: Decision) -> dict[str, Any]:
             {
                 "set": change.kind,
                 "class": change.of_class.word if change.of_class else None,
-                **fields_of(change, "name", "judge", "n", "runs", "question", "is_certain"),
+                **fields_of(change, "name", "judge", "n", "runs"),
+                **fields_of(change.asked, "question", "is_certain"),
                 "before": change.before._asdict(),
                 "now": change.now._asdict(),
                 **fields_of(change, "lost", "won", "right_before", "drop", "allowed"),

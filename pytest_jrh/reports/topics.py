@@ -62,7 +62,7 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         return
     units = []
     for question, unit in _EXCHANGED.items():
-        if any(change.question == question for change in decision.sets):
+        if any(change.asked.question == question for change in decision.sets):
             units.append(unit)
     yield (
         f"Test by exchange of {' and '.join(units)}: p is the chance of a loss as large as this, "

@@ -348,7 +348,7 @@ def _one_sided(
 ) -> str:
     """Why a case cannot be compared; None where it can, or has no verdict on either side."""
     judged = result is not None and result.outcome in JUDGED
-    if before is None:
+    if before is None or not before.complete_scores:
         return NOT_IN_BASELINE if judged else ""
     if result is None:
         return NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import CaseResult, JudgeLine
-from pytest_jrh.core.scales import CaseClass, RubricScales
+from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Baseline, Pair, short
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
@@ -77,6 +77,17 @@ class Errors(NamedTuple):
 
 
 @frozen
+class Asked:
+    """What a judge's verdicts are compared as: by default those of a changed judge.
+
+    One that `is_certain` asks no model, so that chance has no part in what it says.
+    """
+
+    question: Question = "changed"
+    is_certain: bool = False
+
+
+@frozen
 class SetChange:
     """A set of one judge's compared cases, and what the rule says of it.
 
@@ -106,8 +117,7 @@ class SetChange:
     won: tuple[str, ...]
     right_before: int
     bound: float
-    question: Question
-    is_certain: bool
+    asked: Asked
     finding: Finding = NO_FINDING
     gain: float = 1.0
 
@@ -135,17 +145,6 @@ class SetChange:
     def net(self) -> int:
         """How many more cases have become worse than better."""
         return len(self.lost) - len(self.won)
-
-
-@frozen
-class Asked:
-    """What a judge's verdicts are compared as: by default those of a changed judge.
-
-    One that `is_certain` asks no model, so that chance has no part in what it says.
-    """
-
-    question: Question = "changed"
-    is_certain: bool = False
 
 
 def how_asked(
@@ -192,11 +191,11 @@ def _changes_of(
     tests = {}
     for exchange in EXCHANGES[asked.question]:
         tests[exchange] = compare_sets(errors, [*sets.values()], exchange, runs, shifts)
-    losses = [Loss(of.drop, of.allowed, of.net, of.is_whole) for of in changes]
+    losses = [Loss(of.drop, of.allowed, of.net, of.is_whole, of.is_class) for of in changes]
     findings = judge_losses(losses, tests, runs=len({*runs}), is_certain=asked.is_certain)
     for number, (change, finding) in enumerate(zip(changes, findings, strict=True)):
-        gain = max(of_sets[number].gain for of_sets in tests.values())
-        yield replace(change, finding=finding, gain=gain)
+        better = 1 - min(of_sets[number].p_value for of_sets in tests.values())
+        yield replace(change, finding=finding, gain=better)
 
 
 class _Set(NamedTuple):
@@ -243,63 +242,52 @@ def _sets_of(result: CaseResult) -> Iterator[_Set]:
 
 
 class _Compared(NamedTuple):
-    """A case as the rule sees it: how far off its verdicts were and are, below 0 too low, and from
-    which distance on a verdict is wrong.
+    """A case as the rule sees it: how far off its verdicts were and are, and how many levels off
+    is right.
     """
 
     case_id: str
     run: Hashable
     errors: CaseErrors
+    within: int
     was_right: bool
-
-    def moved(self, *, sign: int = 0) -> int:
-        """By how many levels the majority is further off than before; with a sign by how many it
-        is higher, or lower.
-        """
-        before, now = self.errors.before, self.errors.now
-        if sign:
-            return sign * (median_high(now) - median_high(before))
-        return median_high(map(abs, now)) - median_high(map(abs, before))
 
 
 def _compared(pair: Pair, scales: RubricScales) -> _Compared:
     result = pair.now
+    assert result.label is not None
     scale = scales.get((result.suite, result.rubric_id), result.scale)
-    before, now = pair.before.complete_scores, result.complete_scores
-    errors = CaseErrors((int(not pair.was_right),), (int(not pair.is_right),))
-    # Of unknown scores there is the outcome alone.
-    if result.label is not None and before and now:
-        label, width = result.label, scale.width
-        errors = CaseErrors(_off(before, label, width), _off(now, label, width), width)
-    return _Compared(result.case_id, result.spec.cluster_id, errors, pair.was_right)
+    before = _off(pair.before.complete_scores, result.label, scale)
+    now = _off(result.complete_scores, result.label, scale)
+    errors = CaseErrors(before, now, scale.width)
+    return _Compared(result.case_id, result.spec.cluster_id, errors, scale.within, pair.was_right)
 
 
-def _off(scores: Sequence[int], label: int, width: int) -> tuple[int, ...]:
+def _off(scores: Sequence[int], label: int, scale: Scale) -> tuple[int, ...]:
     """How far off each score is; one outside of the scale is as far as can be."""
-    return tuple(max(-width, min(width, score - label)) for score in scores)
+    if not scale.is_ordered:
+        return tuple(int(score != label) for score in scores)
+    return tuple(max(-scale.width, min(scale.width, score - label)) for score in scores)
 
 
 def _change(of_set: _Set, cases: Sequence[_Compared], max_drop: float, asked: Asked) -> SetChange:
-    is_shift = of_set.kind == SHIFT
-    widths = [case.errors.width for case in cases]
-    before = _summed([case.errors.before for case in cases], widths, is_shift=is_shift)
-    now = _summed([case.errors.now for case in cases], widths, is_shift=is_shift)
-    sign = 0
-    if is_shift:
-        sign = -1 if before.mean + now.mean < 0 else 1
+    before, befores = _summed(cases, [case.errors.before for case in cases], of_set)
+    now, nows = _summed(cases, [case.errors.now for case in cases], of_set)
+    # A shift is worse where it is further from 0.
+    sign = -1 if before.mean + now.mean < 0 else 1
     lost, won = [], []
-    rises: list[tuple[Hashable, float]] = []
-    for case in cases:
-        moved = case.moved(sign=sign)
-        if moved > 0:
+    losses: list[tuple[Hashable, float]] = []
+    for case, was, becomes in zip(cases, befores, nows, strict=True):
+        moved = sign * (becomes.majority - was.majority)
+        if moved > case.within:
             lost.append(case.case_id)
-        elif moved < 0:
+        elif moved < -case.within:
             won.append(case.case_id)
-        rises.append((case.run, case.errors.rise))
-    by_run = grouped(rises).values()
+        losses.append((case.run, sign * (becomes.mean - was.mean)))
+    by_run = grouped(losses).values()
     return SetChange(
         **of_set._asdict(),
-        width=max(widths),
+        width=max(case.errors.width for case in cases),
         n=len(cases),
         runs=len(by_run),
         before=before,
@@ -311,20 +299,34 @@ def _change(of_set: _Set, cases: Sequence[_Compared], max_drop: float, asked: As
         won=tuple(won),
         right_before=sum(case.was_right for case in cases),
         bound=largest_drop([*map(sum, by_run)], [*map(len, by_run)]),
-        question=asked.question,
-        is_certain=asked.is_certain,
+        asked=asked,
     )
 
 
-def _summed(cases: Sequence[tuple[int, ...]], widths: Sequence[int], *, is_shift: bool) -> Errors:
-    verdicts = wrong = 0
-    means = []
-    for errors, width in zip(cases, widths, strict=True):
-        verdicts += len(errors)
-        wrong += len(errors) - errors.count(0)
-        distances = errors if is_shift else map(abs, errors)
-        means.append(sum(distances) / len(errors) / width)
-    return Errors(verdicts, wrong, math.fsum(means) / len(means))
+class _OfCase(NamedTuple):
+    """How far off the majority of the verdicts on a case is, in levels, and all in the mean, as a
+    share of the scale.
+    """
+
+    majority: int
+    mean: float
+
+
+def _summed(
+    cases: Sequence[_Compared], verdicts: Sequence[tuple[int, ...]], of_set: _Set
+) -> tuple[Errors, list[_OfCase]]:
+    """What the verdicts on cases come to, and those on each."""
+    number = wrong = 0
+    of_cases = []
+    for case, errors in zip(cases, verdicts, strict=True):
+        distances = [*map(abs, errors)]
+        number += len(errors)
+        wrong += sum(distance > case.within for distance in distances)
+        counting = errors if of_set.kind == SHIFT else distances
+        mean = sum(counting) / len(errors) / case.errors.width
+        of_cases.append(_OfCase(median_high(counting), mean))
+    mean = math.fsum(of_case.mean for of_case in of_cases) / len(of_cases)
+    return Errors(number, wrong, mean), of_cases
 
 
 _MOST_NAMED = 3
@@ -332,14 +334,14 @@ _MOST_NAMED = 3
 
 def chance_text(change: SetChange, noun: str) -> str:
     """How often chance does as much, of a judge or prompt, as the `noun` says."""
-    if change.is_certain:
+    if change.asked.is_certain:
         return "it asks no model, so that chance has no part in it"
     finding = change.finding
     share, p_value = finding.share, finding.p_value
     of_hundred = "fewer than 1" if share < _HUNDREDTH else f"{100 * share:.0f}"
-    if change.question == "again":
+    if change.asked.question == "again":
         text = f"if nothing had changed, {of_hundred} of 100 sessions would lose as much"
-    elif change.question == "another":
+    elif change.asked.question == "another":
         text = f"another model that is as good would lose as much in {of_hundred} of 100"
         text += f" ({counted(change.runs, 'run')} exchanged)"
     else:
@@ -355,7 +357,7 @@ def chance_text(change: SetChange, noun: str) -> str:
 def needed_text(change: SetChange) -> str:
     """What would decide about a set that may be worse."""
     p_value = change.finding.p_value
-    if change.question == "another" and change.runs < FEWEST_RUNS:
+    if change.asked.question == "another" and change.runs < FEWEST_RUNS:
         return f"compare at least {FEWEST_RUNS} runs"
     noun = change.of_class.noun if change.of_class is not None else ""
     more = f"more {noun or 'case'}s"

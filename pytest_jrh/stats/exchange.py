@@ -49,18 +49,12 @@ class CaseErrors(NamedTuple):
     """By how many levels each verdict on a case was off before, and is now; below 0 it is too low.
 
     `width` is the distance from the lowest level of the scale to the highest; where answers have no
-    order it is 1.
+    order it is 1, and an error 0 or 1.
     """
 
     before: tuple[int, ...]
     now: tuple[int, ...]
     width: int = 1
-
-    @property
-    def rise(self) -> float:
-        """By how much the mean distance has risen, as a share of the scale."""
-        before, now = sum(map(abs, self.before)), sum(map(abs, self.now))
-        return (now / len(self.now) - before / len(self.before)) / self.width
 
 
 class SetTest(NamedTuple):
@@ -68,18 +62,17 @@ class SetTest(NamedTuple):
 
     `share` is that of the exchanges with a rise as large as what was seen, or larger; `p_value`
     counts those as large by half. `adjusted_share` and `adjusted` are how often any of the sets
-    that were tested together has so small a p. `gain` is the p of having become better.
+    that were tested together has so small a p.
     """
 
     share: float
     p_value: float
     adjusted_share: float
     adjusted: float
-    gain: float
 
 
 # Every exchange is as what was seen.
-NO_CHANGE = SetTest(1.0, _HALF, 1.0, _HALF, _HALF)
+NO_CHANGE = SetTest(1.0, _HALF, 1.0, _HALF)
 
 
 class _Weight(NamedTuple):
@@ -99,13 +92,6 @@ class _Move(NamedTuple):
     number: int
 
 
-class _Mean(NamedTuple):
-    """The mean of a case before and now, in the unit in which all means are whole numbers."""
-
-    before: int
-    now: int
-
-
 def compare_sets(
     cases: Sequence[CaseErrors],
     sets: Sequence[Sequence[int]],
@@ -118,83 +104,79 @@ def compare_sets(
     The rise of a set is that of its errors; of those numbered by `shifts` that of their mean, in
     which too high and too low make up for each other, away from 0.
     """
-    if not shifts:
-        # Which way a verdict is off makes no case another one.
-        cases = [
-            CaseErrors(tuple(map(abs, case.before)), tuple(map(abs, case.now)), case.width)
-            for case in cases
-        ]
-    unit = 1
-    for case in cases:
+    # Few of many cases differ.
+    unit, distinct = 1, {*cases}
+    for case in distinct:
         unit = math.lcm(unit, case.width * len(case.before), case.width * len(case.now))
-    distance: list[_Mean] = []
-    signed: list[_Mean] = []
-    for case in cases:
-        of_before = unit // (case.width * len(case.before))
-        of_now = unit // (case.width * len(case.now))
-        signed.append(_Mean(of_before * sum(case.before), of_now * sum(case.now)))
-        before, now = sum(map(abs, case.before)), sum(map(abs, case.now))
-        distance.append(_Mean(of_before * before, of_now * now))
+    before_of, now_of = {}, {}
+    for case in distinct:
+        before_of[case] = _mean(case.before, unit // case.width)
+        now_of[case] = _mean(case.now, unit // case.width)
+    before, now = [before_of[case] for case in cases], [now_of[case] for case in cases]
     weights: list[list[_Weight]] = [[] for _ in cases]
-    seen: list[int] = []
+    seen = []
     for number, members in enumerate(sets):
-        is_shift = number in shifts
-        means = signed if is_shift else distance
-        before = sum(means[place].before for place in members)
-        now = sum(means[place].now for place in members)
+        place = _SIGNED if number in shifts else _DISTANCE
+        of_before = sum(before[member][place] for member in members)
+        of_now = sum(now[member][place] for member in members)
         # What is exchanged leaves the sum of both as it is, and so the side on which the larger is.
-        weight = _Weight(number, int(is_shift), -1 if before + now < 0 else 1)
-        seen.append(abs(now) - abs(before))
-        for place in members:
-            weights[place].append(weight)
-    rises = []
-    for of_distance, of_signed in zip(distance, signed, strict=True):
-        rises.append((of_distance.now - of_distance.before, of_signed.now - of_signed.before))
-    if exchange == "runs":
-        moves = _moves_of_runs(rises, weights, runs)
+        weight = _Weight(number, place, -1 if of_before + of_now < 0 else 1)
+        seen.append(abs(of_now) - abs(of_before))
+        for member in members:
+            weights[member].append(weight)
+    if exchange == "inside":
+        moves = _moves_inside(cases, weights, unit)
     else:
-        moves = _moves_of_cases(cases, rises, weights, unit, exchange)
+        groups = runs if exchange == "runs" else range(len(cases))
+        moves = _moves_of_groups(before, now, weights, groups)
     return _tests(moves, seen) if moves else [NO_CHANGE] * len(sets)
 
 
-def _moves_of_cases(
-    cases: Sequence[CaseErrors],
-    rises: Sequence[_Pair],
-    weights: Sequence[Sequence[_Weight]],
-    unit: int,
-    exchange: Exchange,
+def _mean(errors: Sequence[int], unit: int) -> _Pair:
+    """The mean of a case, in the unit in which those of all cases are whole numbers."""
+    unit //= len(errors)
+    return unit * sum(map(abs, errors)), unit * sum(errors)
+
+
+def _moves_inside(
+    cases: Sequence[CaseErrors], weights: Sequence[Sequence[_Weight]], unit: int
 ) -> list[_Move]:
     """What cases add, each by itself, those that add alike together."""
-    alike: Counter[tuple[tuple[_Weight, ...], tuple[_Pair, ...], tuple[float, ...]]] = Counter()
-    for case, (rise, signed), of_case in zip(cases, rises, weights, strict=True):
-        if exchange == "inside":
-            scaled = unit // case.width
-            values, shares = _dealt(tuple(sorted((*case.before, *case.now))), len(case.now), scaled)
-        else:
-            values = tuple(sorted(((rise, signed), (-rise, -signed))))
-            shares = (_HALF, _HALF)
-        if of_case and len(set(values)) > 1:
-            alike[tuple(of_case), values, shares] += 1
-    return [_Move(*move, number) for move, number in alike.items()]
+    alike: Counter[tuple[tuple[_Weight, ...], tuple[int, ...], int, int]] = Counter()
+    for (of_case, case), number in Counter(zip(map(tuple, weights), cases, strict=True)).items():
+        errors = tuple(sorted((*case.before, *case.now)))
+        if of_case and errors[0] != errors[-1]:
+            alike[of_case, errors, len(case.now), unit // case.width] += number
+    moves = []
+    for (of_case, errors, now, of_level), number in alike.items():
+        moves.append(_Move(of_case, *_dealt(errors, now, of_level), number))
+    return moves
 
 
-def _moves_of_runs(
-    rises: Sequence[_Pair], weights: Sequence[Sequence[_Weight]], runs: Sequence[Hashable]
+def _moves_of_groups(
+    before: Sequence[_Pair],
+    now: Sequence[_Pair],
+    weights: Sequence[Sequence[_Weight]],
+    groups: Sequence[Hashable],
 ) -> list[_Move]:
-    """What whole runs add: to each set the sum of its cases in the run, with either sign."""
-    sums_of_runs: dict[Hashable, Counter[int]] = {}
-    for run, rise, of_case in zip(runs, rises, weights, strict=True):
-        sums = sums_of_runs.setdefault(run, Counter())
+    """What cases add that are exchanged together: to each set the sum of its own, with either
+    sign.
+    """
+    sums_of_groups: dict[Hashable, Counter[int]] = {}
+    for group, was, becomes, of_case in zip(groups, before, now, weights, strict=True):
+        sums = sums_of_groups.setdefault(group, Counter())
         for weight in of_case:
-            sums[weight.of_set] += weight.factor * rise[weight.place]
+            sums[weight.of_set] += weight.factor * (becomes[weight.place] - was[weight.place])
     alike: Counter[tuple[_Weight, ...]] = Counter()
-    for sums in sums_of_runs.values():
-        added = [_Weight(number, _DISTANCE, total) for number, total in sorted(sums.items())]
-        of_run = tuple(weight for weight in added if weight.factor)
-        if of_run:
-            alike[of_run] += 1
+    for sums in sums_of_groups.values():
+        # With either sign, what has gained as much is alike.
+        sign = -1 if min(sums.values(), default=0) < 0 else 1
+        added = [_Weight(number, _DISTANCE, sign * sums[number]) for number in sorted(sums)]
+        of_group = tuple(weight for weight in added if weight.factor)
+        if of_group:
+            alike[of_group] += 1
     values = ((-1, -1), (1, 1))
-    return [_Move(of_run, values, (_HALF, _HALF), number) for of_run, number in alike.items()]
+    return [_Move(of_group, values, (_HALF, _HALF), number) for of_group, number in alike.items()]
 
 
 @lru_cache(maxsize=4096)
@@ -229,23 +211,20 @@ def _tests(moves: Sequence[_Move], seen: Sequence[int]) -> list[SetTest]:
     steps_of_sets: list[list[_Step]] = [[] for _ in seen]
     for move in moves:
         for weight in move.weights:
-            added = tuple(weight.factor * value[weight.place] for value in move.values)
+            added = [weight.factor * value[weight.place] for value in move.values]
             steps_of_sets[weight.of_set].append(_Step(added, move.shares, move.number))
-    worse, better = [], []
+    own = []
     smallest = np.ones(len(shares))
     for number, rise in enumerate(seen):
-        values, of_values = _distribution(steps_of_sets[number]) or (sums[number], shares)
-        tails = _Tails(values, of_values)
-        worse.append((tails.share(rise), tails.p_value(rise)))
-        better.append(_Tails(-values, of_values).p_value(-rise))
+        tails = _Tails(*(_distribution(steps_of_sets[number]) or (sums[number], shares)))
+        own.append((tails.share(rise), float(tails.p_values(rise))))
         smallest = np.minimum(smallest, tails.p_values(sums[number]))
     tests = []
-    for (share, p_value), gain in zip(worse, better, strict=True):
+    for share, p_value in own:
         smaller = float(shares[smallest < p_value - _ROUNDING].sum())
-        as_small = float(shares[smallest <= p_value + _ROUNDING].sum())
-        adjusted = max(p_value, min(1.0, (smaller + as_small) / 2))
-        adjusted_share = max(share, min(1.0, as_small))
-        tests.append(SetTest(share, p_value, adjusted_share, adjusted, gain))
+        as_small = min(1.0, float(shares[smallest <= p_value + _ROUNDING].sum()))
+        adjusted = max(p_value, (smaller + as_small) / 2)
+        tests.append(SetTest(share, p_value, max(share, as_small), adjusted))
     return tests
 
 
@@ -263,12 +242,8 @@ class _Tails:
         """Of the exchanges that come to as much or more."""
         return float(self._tails[self._sums.searchsorted(total)])
 
-    def p_value(self, total: int) -> float:
-        """The same, with those that come to exactly as much counted by half."""
-        return float(self.p_values(total))
-
     def p_values(self, totals: Sums | int) -> Shares:
-        """The p of many sums."""
+        """The same of many sums, with exchanges that come to exactly as much counted by half."""
         import numpy as np
 
         places = self._sums.searchsorted(totals)
@@ -280,8 +255,8 @@ class _Tails:
 class _Step(NamedTuple):
     """What a move adds to one set."""
 
-    values: tuple[int, ...]
-    shares: tuple[float, ...]
+    values: Sequence[int]
+    shares: Sequence[float]
     number: int
 
 
@@ -290,23 +265,23 @@ def _distribution(steps: Sequence[_Step]) -> tuple[Sums, Shares] | None:
     import numpy as np
 
     unit = math.gcd(*(value for step in steps for value in step.values)) or 1
-    length, additions = 1, 0
+    lowest, length, additions = 0, 1, 0
     for step in steps:
+        lowest += step.number * min(step.values)
         length += step.number * (max(step.values) - min(step.values)) // unit
         additions += step.number * len(step.values)
     if length * additions > _MOST_ADDED:
         return None
-    lowest, likely = 0, np.ones(1)
+    likely = np.ones(1)
     for step in steps:
         first = min(step.values)
-        lowest += step.number * first
         for _ in range(step.number):
             longer = np.zeros(len(likely) + (max(step.values) - first) // unit)
             for value, share in zip(step.values, step.shares, strict=True):
                 start = (value - first) // unit
                 longer[start : start + len(likely)] += share * likely
             likely = longer
-    return lowest + unit * np.arange(len(likely), dtype=np.int64), likely
+    return lowest + unit * np.arange(length, dtype=np.int64), likely
 
 
 def _joint(moves: Sequence[_Move], seen: Sequence[int]) -> tuple[Sums, Shares]:

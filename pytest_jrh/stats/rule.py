@@ -40,13 +40,15 @@ class Loss(NamedTuple):
 
     `drop` is how much larger the mean error is now, as a share of the scale, and `allowed` how much
     may be lost. `net` counts the cases that are newly wrong by their majority, less those that are
-    newly right. A set `is_whole` that is all cases or a class, and no rubric, probe or shift.
+    newly right. A set `is_whole` that is all cases or a class, and no rubric, probe or shift, and
+    `is_class` that is a class, or all cases of an ordered scale.
     """
 
     drop: float
     allowed: float
     net: int
     is_whole: bool
+    is_class: bool
 
 
 class Finding(NamedTuple):
@@ -93,7 +95,7 @@ def judge_losses(
     for loss, share, p_value in zip(losses, shares, p_values, strict=True):
         is_lost = loss.drop > loss.allowed + _ROUNDING
         is_shown = is_certain or (may_fail and p_value < SURE - _ROUNDING)
-        fewest, least_drop = _MATERIAL[loss.is_whole]
+        fewest, least_drop = _MATERIAL[loss.is_class]
         word: Literal["", "UNCLEAR", "FAIL"] = ""
         if is_lost and loss.net >= FEWEST_LOST and is_shown:
             word = "FAIL"

@@ -130,7 +130,7 @@ def test_a_drop_is_decided_over_all_shards(project: Project, merge: Merge) -> No
     assert merge(BASELINE, *FOLDERS) == 1
     told = " ".join(merge.lines)
     assert (
-        "UNCLEAR  the new prompt misses 3 of 3 violations that it found before; chance does as much"
+        "UNCLEAR  the new prompt misses 3 of 3 violations that it found before; a prompt that is"
         in told
     )
     project.rules(LAX, "{max_drop: 0.05}")

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import numbered
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.reports.for_programs import decision_data
-from pytest_jrh.stats.baseline import Baseline, Scope, update
-from pytest_jrh.stats.changes import Asked
+from pytest_jrh.stats.baseline import Baseline, Scope, compare, update
+from pytest_jrh.stats.changes import Asked, how_asked
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import DIGESTS, LEVELS, make_result, make_spec, result_with
@@ -332,7 +332,8 @@ UNCLEAR = [
         cases("xx..", "." * 36),
         cases("....", "." * 36),
         {},
-        "the judge misses 2 of 4 violations that it found before; a judge that is neither better",
+        "the judge misses 2 of 4 violations that it found before; a judge that is neither better "
+        "nor worse would lose as much in 25 of 100",
     ),
     Row(
         "a rubric may be worse, and nothing else",
@@ -547,6 +548,107 @@ class TestItems:
         assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
 
 
+class TestQuestions:
+    """What the verdicts of a judge are compared as."""
+
+    PROMPT = JudgeLine("refunds", EARLIER, "prompt_path", ("m",), {}, True, prompt="Judge it.")
+    CODE = JudgeLine("refunds", EARLIER, "python", (), {}, False)
+
+    def asked(self, now: JudgeLine, *lines: JudgeLine, is_random: bool = False) -> Asked:
+        results = cases("." * len(lines), "")
+        before = [
+            result_with(result, judge_digest=line.judge_digest)
+            for result, line in zip(results, lines, strict=True)
+        ]
+        baseline = update(Baseline(), before, scope_of(before), lines).baseline
+        pairs = compare(baseline, results, scope_of(results)).all_pairs
+        return how_asked(now, pairs, baseline, is_random=is_random)
+
+    def test_a_prompt_with_one_digest_is_asked_again(self) -> None:
+        assert self.asked(self.PROMPT, self.PROMPT, self.PROMPT) == Asked("again")
+        other = replace(self.PROMPT, judge_digest=OTHER, prompt="Judge it well.")
+        assert self.asked(other, self.PROMPT) == Asked("changed")
+        # Some lines are of an earlier prompt.
+        assert self.asked(self.PROMPT, self.PROMPT, other) == Asked("changed")
+
+    def test_another_model_is_one_whatever_else_has_changed(self) -> None:
+        now = replace(self.PROMPT, judge_digest=OTHER, prompt="Judge it well.", models=("n",))
+        assert self.asked(now, self.PROMPT) == Asked("another")
+        hotter = replace(self.PROMPT, judge_digest=OTHER, parameters={"temperature": 1.0})
+        assert self.asked(hotter, self.PROMPT) == Asked("changed")
+
+    def test_code_is_certain_where_neither_side_asks_and_is_never_asked_again(self) -> None:
+        assert self.asked(self.CODE, self.CODE) == Asked("changed", is_certain=True)
+        assert self.asked(self.CODE, self.CODE, is_random=True) == Asked("changed")
+        asking = replace(self.CODE, asks_model=True)
+        assert self.asked(asking, asking) == Asked("changed")
+        assert self.asked(self.CODE, asking) == Asked("changed")
+
+
+class TestProbes:
+    """With lines in the baseline a probe is a set."""
+
+    @pytest.mark.parametrize(
+        ("before", "now", "word", "said"),
+        [
+            ("....................", "xx..................", "PASS", "newly turns 2 of 20"),
+            ("xxxxxxxxxx..........", "xxxxxxxxxx..........", "PASS", ""),
+            ("xxxxxxxxxx..........", "xxxxxxxxxxxx........", "PASS", "newly turns 2 of 20"),
+            ("xxxxxxxxxx..........", "xxxxxxxxxxxxx.......", "UNCLEAR", ""),
+            ("....................", "xxxxxxxxxx..........", "FAIL", ""),
+        ],
+    )
+    def test_newly_turned_verdicts(self, before: str, now: str, word: str, said: str) -> None:
+        sides = []
+        for letters in (before, now):
+            variants = [f"v{run:02}" for run in range(len(letters))]
+            turned = [f"v{run:02}" for run, letter in enumerate(letters) if letter == "x"]
+            sides.append([*judged(right), *derived(turned, variants=variants)])
+        decision = decided(sides[1], sides[0])
+        assert decision.word == word
+        assert said in "; ".join(decision.beside)
+
+
+class TestScales:
+    """On an ordered scale mistakes have a size and a direction."""
+
+    def scored(self, *errors: int, label: int = 50) -> list[CaseResult]:
+        results = []
+        for run, error in enumerate(errors * 10):
+            spec = make_spec(f"run-{run:03}", target_score=label + run % 3)
+            outcome: Outcome = "disagree" if error else "agree"
+            score = label + run % 3 + error
+            results.append(result_with(make_result(spec, outcome, score, **DIGESTS), within=2))
+        return results
+
+    HELD: ClassVar[dict[str, Any]] = {"scales": {("refunds", "refund_policy"): numbered(0, 100)}}
+
+    def test_all_scores_up_by_ten_points_fail_also_as_a_shift(self) -> None:
+        decision = decided(self.scored(10, 10), self.scored(0, 0), **self.HELD)
+        assert decision.word == "FAIL"
+        assert "refund_policy 10.00 levels too high on average, before 0.00" in decision.headline
+        # As far off on average, and all in one direction.
+        decision = decided(self.scored(9, 9), self.scored(-9, 9), **self.HELD)
+        assert decision.word == "FAIL"
+        assert decision.headline.startswith("the judge scores refund_policy 9.00 levels too high")
+
+    def test_nothing_is_newly_wrong_within_the_tolerance(self) -> None:
+        decision = decided(self.scored(2, -2), self.scored(0, 0), {"max_drop": 0.0}, **self.HELD)
+        [of_all] = [of for of in decision.sets if of.kind == "all"]
+        assert (of_all.lost, of_all.now.wrong) == ((), 0)
+        decision = decided(self.scored(3, -3), self.scored(0, 0), {"max_drop": 0.0}, **self.HELD)
+        assert decision.word == "FAIL"
+
+    @pytest.mark.parametrize(("spread", "word"), [(0, "FAIL"), (12, "UNCLEAR")])
+    def test_the_flicker_of_an_error_limit_is_in_levels(self, spread: int, word: str) -> None:
+        results = []
+        for result in self.scored(10, 11):
+            scores = tuple(result.scores[0] + step for step in (0, 0, spread, -spread, 0))
+            results.append(replace(result, scores=scores, reasons=("",) * 5))
+        decision = decided(results, None, {"max_error": 10.4}, **self.HELD)
+        assert decision.word == word
+
+
 class TestCases:
     """Which cases a decision names."""
 
@@ -636,3 +738,20 @@ def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
     other = decided(accepted, now, {"max_drop": allowed})
     assert other.headline
     assert json.dumps(decision_data(other))
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "held", "needs"),
+    [
+        ("xx..", "....", {}, "ask both three times (`repeats: 3`), or label 6 more violations"),
+        ("3300", "0000", {}, "label 6 more violations"),
+        ("33000000", "00000000", {}, "label 11 more violations"),
+        ("xxxx", "....", OTHER_MODEL, "compare at least 6 runs"),
+    ],
+)
+def test_what_is_unclear_says_what_decides_it(
+    now: str, before: str, held: dict[str, Any], needs: str
+) -> None:
+    decision = decided(cases(now, "." * len(now)), cases(before, "." * len(now)), **held)
+    assert decision.word == "UNCLEAR"
+    assert decision.reasons[0].needs == needs

@@ -144,7 +144,7 @@ def brute(
             as_small += count * (other <= p_value)
         adjusted = max(p_value, Fraction(smaller + as_small, 2 * joint.total()))
         adjusted_share = max(share, Fraction(as_small, joint.total()))
-        figures = (share, p_value, adjusted_share, adjusted, 1 - p_value)
+        figures = (share, p_value, adjusted_share, adjusted)
         tests.append(SetTest(*map(float, figures)))
     return tests
 
