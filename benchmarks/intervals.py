@@ -14,13 +14,14 @@ import numpy.typing as npt
 from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.stats.intervals import (
     Estimate,
-    RepeatedCase,
+    Repeats,
     estimate_bias,
     estimate_flicker,
     estimate_kappa,
     estimate_mean,
     estimate_share,
 )
+from pytest_jrh.stats.verdicts import Coded
 
 Counts = npt.NDArray[np.int64]
 ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -328,11 +329,8 @@ def flicker_coverage(flip: float, repeats: int) -> float:
     rng = np.random.default_rng([repeats, int(100 * flip)])
     estimates = []
     for scores in rng.binomial(1, flip, (_FLICKER_SESSIONS, 54, repeats)).tolist():
-        cases = [
-            RepeatedCase(place // 3, tuple(verdicts), binary=True)
-            for place, verdicts in enumerate(scores)
-        ]
-        estimates.append(estimate_flicker(cases))
+        cases = [Repeats(tuple(verdicts), has_two=True) for verdicts in scores]
+        estimates.append(estimate_flicker(Coded.of(cases), np.arange(len(cases)) // 3))
     return held(estimates, 2 * flip * (1 - flip)).covered
 
 

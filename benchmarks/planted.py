@@ -20,6 +20,7 @@ from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.made_cases import DIGESTS, make_result, make_spec
 
 RUBRICS = [Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")]
@@ -69,7 +70,9 @@ def _findings(judge: Judge, seed: int, per_case: Mapping[str, int]) -> frozenset
             results.append(
                 make_result(spec, "agree", score, base_scores=(base.expected,), **DIGESTS)
             )
-    return frozenset(table.probe for table in probe_tables(results) if table.is_finding)
+    return frozenset(
+        table.probe for table in probe_tables(Verdicts.of(results)) if table.is_finding
+    )
 
 
 def _specs(name: str, settings: ProbeSettings) -> Iterator[CaseSpec]:

@@ -16,6 +16,7 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.groups import grouped, grouped_by
 from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.runs import LabelSource, Rubric
@@ -45,7 +46,6 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.changes import Asked
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
-from pytest_jrh.stats.intervals import grouped, grouped_by
 from pytest_jrh.stats.probabilities import ERROR
 
 _ITSELF = "is held against itself"

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
 from pytest_jrh.core.runs import Rubric
 
@@ -95,6 +96,17 @@ def case_id(spec: CaseSpec) -> str:
 def generation_id(spec: CaseSpec) -> str:
     """The id of the case without its judge: several judges look at one made case."""
     return f"{_prefix(spec)}::{node_part(spec.run_id)}[{'-'.join(_key(spec))}]"
+
+
+def made_case_id(result: CaseResult) -> str:
+    """The id of the made case that a result is about: several judges look at one."""
+    # A lone judge has no part of the id, which is long work to make.
+    return result.case_id if result.spec.judge is None else generation_id(result.spec)
+
+
+def by_made_case(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
+    """The results of all judges, by the id of the case that they judged."""
+    return grouped((made_case_id(result), result) for result in results)
 
 
 def empty_result(spec: CaseSpec) -> CaseResult:

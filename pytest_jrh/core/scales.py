@@ -107,6 +107,11 @@ class Scale:
         return tuple(sorted(self.words))
 
     @property
+    def kind(self) -> Scale:
+        """The scale without the levels of a rubric."""
+        return replace(self, levels=())
+
+    @property
     def words(self) -> dict[int, str]:
         """What each score means."""
         if self.is_ordered:

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
-from pytest_jrh.core.ids import generation_id
+from pytest_jrh.core.groups import grouped, grouped_by
+from pytest_jrh.core.ids import by_made_case, generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, LabelKey, majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.stats.intervals import grouped, grouped_by
 from pytest_jrh.stats.people import (
     AgainstPeople,
     VerifierAgainstPeople,
@@ -25,7 +25,6 @@ from pytest_jrh.stats.people import (
     digest_of,
     verifier_against_people,
 )
-from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
 
 class SharedModel(NamedTuple):

@@ -21,6 +21,7 @@ from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import DEFAULT_SEED
@@ -36,7 +37,6 @@ from pytest_jrh.people.decisions import (
     with_edits,
 )
 from pytest_jrh.people.labels import PersonLabel, WriteLabel, add_label
-from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.store.records import case_digest
 
 SECONDS_BETWEEN_LOOKS = 0.1

@@ -27,6 +27,7 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import DamagedError, listed, parsed_lines, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
+from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
@@ -35,7 +36,6 @@ from pytest_jrh.sources import tables
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
 from pytest_jrh.sources.verdicts import columns_named
-from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
@@ -15,13 +16,15 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
-from pytest_jrh.stats.intervals import Estimate, grouped, grouped_by
+from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
 
 # So many rows still fit a glance.
 _MOST_ROWS = 8
 _ALL = "all"
+# Of shares in bars: what a sum in another order, or on another machine, leaves as it is.
+_DIGITS = 6
 
 
 class Share(NamedTuple):
@@ -41,11 +44,12 @@ class Share(NamedTuple):
         interval = before = None
         weight: Weight = ""
         if wrong.lower is not None and wrong.upper is not None:
-            interval = (wrong.lower, wrong.upper)
+            interval = (round(wrong.lower, _DIGITS), round(wrong.upper, _DIGITS))
         if self.before is not None:
-            before = self.before / wrong.n
+            before = round(self.before / wrong.n, _DIGITS)
             weight = "bad" if (wrong.count or 0) > self.before else ""
-        return Cell(wrong.fraction, "", "", weight, wrong.value, interval, before)
+        share = round(wrong.value or 0.0, _DIGITS)
+        return Cell(wrong.fraction, "", "", weight, share, interval, before)
 
 
 @frozen
@@ -119,15 +123,14 @@ def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_
             yield _counts(rubric or section.total.name, statistics, of_rubric)
         return
     judged = section.total.judged
-    by_level = grouped((result.label, result) for result in judged if result.label is not None)
     matrix = section.total.matrix
     scores = () if matrix is None else matrix.labels
     about = (section.suite, section.judge, "")
     [of_class] = section.scale.classes
-    for level, results in sorted(by_level.items()):
+    for level, verdicts in sorted(judged.grouped("label").items()):
         of_level = [pair for pair in pairs if pair.now.label == level]
-        shares = {of_class: _share(accuracy_of(results).complement(), of_level)}
-        yield _Counts(f"level {level}", about, shares, bias_of(results, scores))
+        shares = {of_class: _share(accuracy_of(verdicts).complement(), of_level)}
+        yield _Counts(f"level {level}", about, shares, bias_of(verdicts, scores))
 
 
 def _counts(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> _Counts:

@@ -17,7 +17,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, case_id, generation_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.skips import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, counted, escape_commands
@@ -32,7 +32,6 @@ from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, compare
 from pytest_jrh.stats.changes import how_asked
 from pytest_jrh.stats.decision import Decision, Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
-from pytest_jrh.stats.statistics import by_made_case
 from pytest_jrh.store.base_branch import accepted_by, baseline_there
 from pytest_jrh.store.ledger import BaselineFile, ledger_path, ledger_text
 from pytest_jrh.store.made_cases import (

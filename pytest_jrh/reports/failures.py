@@ -38,7 +38,7 @@ from pytest_jrh.reports.case_facts import (
 )
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.reports.topics import not_shown_text
-from pytest_jrh.stats.statistics import REASONING_DISAGREES, stated_score
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 _MOST_PROSE_LINES = 24
 _MOST_VERDICTS = 12

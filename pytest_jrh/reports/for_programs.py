@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.core.text import log_line
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import Session, scales
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import all_warnings, columns_of
-from pytest_jrh.stats.intervals import LEVEL, Estimate, grouped_by
+from pytest_jrh.stats.intervals import LEVEL, Estimate
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Panel, Statistics, StatisticsTable, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
+
+# What a sum in another order, or on another machine, leaves as it is.
+_DIGITS = 12
 
 
 class JsonReport(Report):
@@ -44,13 +46,13 @@ class JsonReport(Report):
                 "panel": panels.get(suite),
                 "gate": None if gate is None else decision_data(gate),
             }
-        by_judge = grouped_by(session.results, "suite", "judge")
-        for (suite, judge), results in by_judge.items():
+        for (suite, judge), verdicts in session.verdicts.grouped("suite", "judge").items():
             grounds = session.grounds.get(suite, Grounds())
-            counts = shown_counts(session.by_judge.get((suite, judge), ()))
+            of_tests = verdicts.where(~verdicts.derived)
+            counts = shown_counts(session.results_in(of_tests))
             figures = {
-                **table_data(tabulate(results, scales(session.rubrics))),
-                "violations": violation_data(results, grounds) or None,
+                **table_data(tabulate(verdicts)),
+                "violations": violation_data(verdicts, grounds) or None,
                 "shown": [asdict(count) for count in counts if count.turns],
             }
             if probabilities := session.probabilities.get((suite, judge)):
@@ -125,6 +127,8 @@ def fields_of(value: object, *names: str) -> dict[str, Any]:
         fields[name] = list(field) if isinstance(field, tuple) else field
         if field == "":
             fields[name] = None
+        elif isinstance(field, float):
+            fields[name] = round(field, _DIGITS)
     return fields
 
 
@@ -235,10 +239,10 @@ def share_data(estimate: Estimate) -> dict[str, Any]:
     return fields_of(estimate, "count", "n", "value", "reason")
 
 
-def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
+def violation_data(verdicts: Verdicts, grounds: Grounds) -> dict[str, Any]:
     """How often the runs that one judge judged are violations; empty where all have labels."""
     levels = {}
-    for rubric, rate in violation_rates(results, grounds.drawn):
+    for rubric, rate in violation_rates(verdicts, grounds.drawn):
         levels[rubric] = {
             "judged": _rate(rate.judged),
             "corrected": rate.corrected.value,

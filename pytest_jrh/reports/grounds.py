@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.people import (
@@ -18,7 +19,7 @@ from pytest_jrh.reports.blocks import Block, Cases, Line, Weight
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.figures import decimal, percent, range_text
-from pytest_jrh.stats.intervals import Estimate, grouped_by
+from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     AgainstPeople,
@@ -27,7 +28,7 @@ from pytest_jrh.stats.people import (
     digest_of,
     violation_rates,
 )
-from pytest_jrh.stats.statistics import is_ordered
+from pytest_jrh.stats.verdicts import Verdicts
 
 _NAMES = {"false_positive_rate": "FPR"}
 _ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
@@ -40,7 +41,7 @@ def label_sentences(session: Session) -> list[str]:
     for suite, grounds in session.grounds.items():
         of_suite = session.prefix(suite)
         results = _of_suite(session, suite)
-        annotators = agreement(grounds.votes, ordinal=is_ordered(results))
+        annotators = agreement(grounds.votes, ordinal=_is_ordered(session, suite))
         if annotators.units:
             agreed = _agreement_text(annotators, "run")
             sentences.append(f"{of_suite}Annotators agree in {agreed}.")
@@ -59,17 +60,22 @@ def label_sentences(session: Session) -> list[str]:
 
 def violation_sentences(session: Session, suite: str) -> Iterator[str]:
     """How often the runs of a suite are violations, judge by judge, where not all have a label."""
-    for (of_suite, judge), results in session.by_judge.items():
+    for (of_suite, judge), verdicts in session.by_judge.items():
         if of_suite == suite:
             by = session.prefix(suite)
             if judge:
                 by += f"judge {judge}: "
-            for sentence in rate_sentences(results, session.grounds[suite]):
+            for sentence in rate_sentences(verdicts, session.grounds[suite]):
                 yield f"{by}{sentence}"
 
 
 def _of_suite(session: Session, suite: str) -> list[CaseResult]:
     return [result for result in session.results if result.suite == suite]
+
+
+def _is_ordered(session: Session, suite: str) -> bool:
+    verdicts = session.verdicts
+    return verdicts.where(verdicts.suite.equals(suite)).is_ordered
 
 
 def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
@@ -133,11 +139,11 @@ def _agreement_text(annotators: Agreement, unit: str) -> str:
     return text
 
 
-def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
+def rate_sentences(verdicts: Verdicts, grounds: Grounds) -> Iterator[str]:
     """How often the runs that one judge judged are violations, by what it says and corrected by
     their labels: in total and for each of several rubrics; nothing where all runs have labels.
     """
-    rates = violation_rates(results, grounds.drawn)
+    rates = violation_rates(verdicts, grounds.drawn)
     for rubric, rate in rates:
         judged, corrected = rate.judged, rate.corrected
         of = f"{rubric}: " if rubric else ""

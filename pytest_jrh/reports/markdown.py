@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_jrh.core.diffs import Piece, near_changes
+from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
@@ -35,7 +36,6 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
-from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
 
 class MarkdownReport(Report):

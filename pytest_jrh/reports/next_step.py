@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from pytest_jrh.core.ids import by_made_case
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Line
 from pytest_jrh.reports.grounds import labels_line, wrong_labels
 from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.decision import Kind
-from pytest_jrh.stats.statistics import by_made_case
 
 
 def next_lines(session: Session) -> Iterator[Line]:

@@ -25,7 +25,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
-from pytest_jrh.core.ids import generation_id, short_digest
+from pytest_jrh.core.ids import by_made_case, generation_id, made_case_id, short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Message, Rubric
@@ -51,12 +51,7 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
-from pytest_jrh.stats.statistics import (
-    REASONING_DISAGREES,
-    by_made_case,
-    made_case_id,
-    reasoning_disagrees,
-)
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.records import BY_HAND
 
 JsonValues: TypeAlias = "dict[str, Any]"

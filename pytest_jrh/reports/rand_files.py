@@ -23,7 +23,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
-from pytest_jrh.core.ids import artifact_stem, perturbed_idx
+from pytest_jrh.core.ids import artifact_stem, by_made_case, perturbed_idx
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
@@ -37,7 +37,8 @@ from pytest_jrh.reports.session import Session, SuiteRun, scales
 from pytest_jrh.reports.topics import reworded_rubrics
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
-from pytest_jrh.stats.statistics import Panel, accuracy_of, by_made_case, panels, tabulate
+from pytest_jrh.stats.statistics import Panel, accuracy_of, panels, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.made_cases import Outputs, cause
 from pytest_jrh.store.records import to_record
@@ -52,7 +53,7 @@ def write_rand_files(
     """
     suite = run.suite
     _write_tables(suite, results, outputs)
-    panel = next(iter(panels(results)), None)
+    panel = next(iter(panels(Verdicts.of(results))), None)
     ran = sum(not result.extra.kept for result in results)
     # The gate decided about the cases of this session alone.
     about = {
@@ -103,7 +104,7 @@ def judge_report(
             "mode": suite.mode,
         },
         "all_metrics": metrics,
-        "statistics": table_data(tabulate(results, scales(rubrics))),
+        "statistics": table_data(tabulate(Verdicts.of(results, scales(rubrics)))),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,
@@ -135,7 +136,7 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
             judged.append(result)
             labels.append(result.label)
             scores.append(result.score)
-    figure, accuracy = metric(metric_name, labels, scores), accuracy_of(judged)
+    figure, accuracy = metric(metric_name, labels, scores), accuracy_of(Verdicts.of(judged))
     pass_rate = None
     if accuracy.value is not None:
         # RAND's text, which is a number: never 100.00% where a case is wrong.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.blocks import WorstCase
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title, what_was_done
-from pytest_jrh.stats.statistics import by_made_case, made_case_id
 
 
 def worst_results(session: Session) -> list[CaseResult]:

@@ -25,10 +25,10 @@ from pytest_jrh.reports.provenance import SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
-from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import Panel, StatisticsTable, panels, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 
 TITLE_WIDTH = 72
@@ -210,9 +210,18 @@ class Session:
         return f"{one_line(suite)}: " if len(self.suites) > 1 else ""
 
     @cached_property
+    def verdicts(self) -> Verdicts:
+        """The results in columns, of which all figures are."""
+        return Verdicts.of(self.results, scales(self.rubrics))
+
+    def results_in(self, verdicts: Verdicts) -> list[CaseResult]:
+        """The results of some rows."""
+        return [self.results[row] for row in verdicts.row]
+
+    @cached_property
     def table(self) -> StatisticsTable:
         """The figures of all judges."""
-        return tabulate(self.results, scales(self.rubrics))
+        return tabulate(self.verdicts)
 
     @cached_property
     def sections(self) -> list[Section]:
@@ -224,23 +233,18 @@ class Session:
         return [section for section in self.sections if section.suite == suite]
 
     @cached_property
-    def by_judge(self) -> Mapping[tuple[str, str], Sequence[CaseResult]]:
-        """The results of each suite's judges, but for those of probes, which say nothing of labels
+    def by_judge(self) -> Mapping[tuple[str, str], Verdicts]:
+        """The verdicts of each suite's judges, but for those of probes, which say nothing of labels
         and figures.
         """
-        of_tests = (result for result in self.results if not result.spec.derived)
-        return grouped_by(of_tests, "suite", "judge")
-
-    def results_of(self, section: Section) -> Sequence[CaseResult]:
-        """The results that the figures of a judge are of."""
-        return self.by_judge.get((section.suite, section.judge), ())
+        return self.verdicts.where(~self.verdicts.derived).grouped("suite", "judge")
 
     @cached_property
     def probabilities(self) -> Mapping[tuple[str, str], Probabilities]:
         """What the probabilities of each suite's judges come to, of those that give some."""
         figures = {}
-        for judge, results in self.by_judge.items():
-            if (of_judge := probabilities_of(results, self.error)) is not None:
+        for judge, verdicts in self.by_judge.items():
+            if (of_judge := probabilities_of(verdicts, self.error)) is not None:
                 figures[judge] = of_judge
         return figures
 
@@ -252,12 +256,12 @@ class Session:
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """How the judges of suites with several agree."""
-        return tuple(panels(self.results))
+        return tuple(panels(self.verdicts))
 
     @cached_property
     def probes(self) -> tuple[ProbeTable, ...]:
         """What probes have turned, the worst first."""
-        tables = probe_tables(self.results)
+        tables = probe_tables(self.verdicts)
         return tuple(sorted(tables, key=lambda table: -table.total.turned))
 
     @cached_property

@@ -342,8 +342,9 @@ def _details(session: Session) -> Iterator[Block]:
 def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
     flickering = []
-    for result in session.results_of(section):
-        if result.flickers:
-            flickering.append(session.named(result.case_id, result.scores_text))
+    of_judge = session.by_judge[section.suite, section.judge]
+    flickers = of_judge.answers.each(lambda scores: len({*scores}) > 1)
+    for result in session.results_in(of_judge.where(flickers)):
+        flickering.append(session.named(result.case_id, result.scores_text))
     if flickering:
         yield Cases("flickering", tuple(flickering))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
+from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, SKIPS
 from pytest_jrh.core.text import capital, counted, one_line
@@ -32,7 +33,7 @@ from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import decimal, range_text
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.rule import SURE
-from pytest_jrh.stats.statistics import Panel, made_case_id, reasoning_disagrees
+from pytest_jrh.stats.statistics import Panel
 
 _MOST_SETS = 12
 _EXCHANGED = {
@@ -142,7 +143,7 @@ def figures_table(section: figures.Section) -> Table:
 def left_out_blocks(session: Session) -> list[Block]:
     """What the figures leave out, how much of each, and why there is no case."""
     parts = []
-    for kind, number in figures.left_out(session.results):
+    for kind, number in figures.left_out(session.verdicts):
         # Of these the decision speaks.
         if kind != "unscored" or not session.decisions:
             parts.append(f"{number:,} {kind}")
@@ -408,10 +409,11 @@ def contradicted_blocks(session: Session) -> Iterator[Cases]:
     """The verdicts whose reasoning ends in another one, by judge."""
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        contradicted = list(filter(reasoning_disagrees, session.results_of(section)))
-        if contradicted:
+        of_judge = session.by_judge[section.suite, section.judge]
+        contradicted = of_judge.where(of_judge.contradicted)
+        if len(contradicted):
             title = f"{judge}verdicts against their own reasoning"
-            yield _warning_cases(session, title, contradicted)
+            yield _warning_cases(session, title, session.results_in(contradicted))
 
 
 def shown_sentences(session: Session) -> Iterator[str]:
@@ -434,8 +436,8 @@ def shown_sentences(session: Session) -> Iterator[str]:
 
 def _by_judge(session: Session) -> Iterator[tuple[str, Sequence[CaseResult]]]:
     """The results by what their judge is called in a sentence."""
-    for (suite, judge), results in session.by_judge.items():
+    for (suite, judge), verdicts in session.by_judge.items():
         subject = f"The judge {one_line(judge)}".rstrip()
         if len(session.suites) > 1:
             subject += f" of {one_line(suite)}"
-        yield subject, results
+        yield subject, session.results_in(verdicts)

@@ -24,7 +24,7 @@ from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import check_depth, parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
@@ -47,7 +47,6 @@ from pytest_jrh.reports.page import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.serving import PageRequest, Route
-from pytest_jrh.stats.statistics import made_case_id
 from pytest_jrh.store.ledger import case_result
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import BINARY, ONES, Scale
@@ -25,7 +26,6 @@ from pytest_jrh.core.values import as_seen, as_text, as_word, part_of, whole_num
 from pytest_jrh.sources import tables
 from pytest_jrh.sources.results.scores import quoted
 from pytest_jrh.sources.tables import ROLES, NoLabelError, Table
-from pytest_jrh.stats.intervals import grouped
 
 _BLANKS = re.compile(r"[\s-]+")
 _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")

@@ -12,12 +12,13 @@ from statistics import NormalDist, median_high
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.groups import grouped, grouped_by
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Baseline, Pair, short
+from pytest_jrh.stats.distributions import t_quantile
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
-from pytest_jrh.stats.intervals import grouped, grouped_by, t_quantile
 from pytest_jrh.stats.rule import (
     DOUBT,
     EXCHANGES,

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import CaseClass, RubricScales
@@ -39,11 +40,17 @@ from pytest_jrh.stats.changes import (
     set_changes,
 )
 from pytest_jrh.stats.figures import range_text
-from pytest_jrh.stats.intervals import estimate_kappa, grouped_by
+from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, fisher_test
-from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, with_verdict, wrong_cases
+from pytest_jrh.stats.shims import (
+    accuracy_of,
+    answered,
+    is_wrong,
+    probe_tables,
+    with_verdict,
+    wrong_cases,
+)
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules

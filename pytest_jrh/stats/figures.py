@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from pytest_jrh.cases.tests import counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, grouped_by
-from pytest_jrh.stats.statistics import (
-    Statistics,
-    StatisticsTable,
-    kappa_of,
-    made_case_id,
-    tabulate,
-)
+from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
+from pytest_jrh.stats.statistics import Statistics, StatisticsTable, kappa_of, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 FIGURES = ("rate", "share", "number")
@@ -290,14 +287,15 @@ def sections(table: StatisticsTable) -> list[Section]:
     return with_cases
 
 
-def left_out(results: Iterable[CaseResult]) -> list[tuple[str, int]]:
+def left_out(verdicts: Verdicts) -> list[tuple[str, int]]:
     """What the figures leave out, and how many cases of each: of several judges each case once."""
-    cases: dict[str, set[str]] = {kind: set() for kind in _LEFT_OUT}
-    for result in results:
-        kind = "unscored" if result.outcome in UNSCORED else result.outcome
-        if kind in cases and not result.spec.derived:
-            cases[kind].add(made_case_id(result))
-    return [(_LEFT_OUT[kind], len(of_kind)) for kind, of_kind in cases.items() if of_kind]
+    shown = verdicts.where(~verdicts.derived)
+    left = []
+    for kind, text in _LEFT_OUT.items():
+        is_left = shown.unscored if kind == "unscored" else shown.outcome.equals(kind)
+        if number := len(np.unique(shown.made.codes[is_left])):
+            left.append((text, number))
+    return left
 
 
 _LEFT_OUT = {
@@ -444,11 +442,12 @@ class Reliability:
         return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
 
 
-def reliability(results: Iterable[CaseResult]) -> Reliability:
+def reliability(results: Iterable[CaseResult] | Verdicts) -> Reliability:
     """Compute one judge's figures with 95% intervals, clustered by run; raises `ValueError` for no
     results, and for those of several judges or suites.
     """
-    judge_sections = sections(tabulate(results))
+    verdicts = results if isinstance(results, Verdicts) else Verdicts.of(results)
+    judge_sections = sections(tabulate(verdicts))
     if len(judge_sections) != 1:
         raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections

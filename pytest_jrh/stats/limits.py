@@ -9,25 +9,21 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.stats import statistics
 from pytest_jrh.stats.baseline import Pair, Scope
-from pytest_jrh.stats.intervals import (
-    NO_VERDICT,
-    Estimate,
-    estimate_flicker,
-    grouped_by,
-    majority_flip,
-)
-from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import (
+from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
+from pytest_jrh.stats.shims import (
     accuracy_of,
     answered,
+    estimate_flicker,
     is_ordered,
     is_wrong,
+    probe_tables,
     repeated_case,
-    share_of,
     with_verdict,
     wrong_cases,
 )
@@ -197,11 +193,11 @@ def probe_limits(
         present = [judge for name, judge in tables if name == probe]
         for judge in present or ([] if scope.deselected else judges):
             table = tables.get((probe, judge))
-            if table is None or not table.judged:
+            if table is None or not len(table.judged):
                 nothing = Estimate(why=NO_VERDICT)
                 yield Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
                 continue
-            rate = share_of(table.judged, is_wrong, _RATE_LEVEL)
+            rate = statistics.share_of(table.judged, table.judged.wrong, _RATE_LEVEL)
             is_more = rate.value is not None and rate.value > limit + _ROUNDING
             yield Limit(
                 "max_rate",

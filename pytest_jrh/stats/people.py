@@ -19,18 +19,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
+from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelKey, majority
-from pytest_jrh.core.skips import MADE
+from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.intervals import Estimate, Row, estimate, estimate_share, grouped_by
-from pytest_jrh.stats.statistics import (
-    clusters_of,
-    is_ordered,
-    made_case_id,
-    share_of,
-    with_verdict,
-)
+from pytest_jrh.stats.intervals import Clusters, Estimate, estimate, estimate_share
+from pytest_jrh.stats.statistics import share_of
+from pytest_jrh.stats.verdicts import Verdicts
 
 _Counts: TypeAlias = Callable[[int, int], bool]
 """Whether a case counts, by the judge's answer and by a label."""
@@ -70,21 +66,19 @@ class Anchored:
     raw: float | None
 
 
-def anchored_violations(cases: Sequence[Answers], clusters: Sequence[Hashable]) -> Anchored:
+def anchored_violations(cases: Sequence[Answers], clusters: Clusters) -> Anchored:
     """The share of all cases that are violations by people's labels; each case's own label is what
     the judge says of it, so that `raw` is the judge's share of violations.
     """
     return _anchored(cases, clusters, lambda _, label: label == 1, None, _UNSEEN_OF_RATES)
 
 
-def anchored_accuracy(cases: Sequence[Answers], clusters: Sequence[Hashable]) -> Anchored:
+def anchored_accuracy(cases: Sequence[Answers], clusters: Clusters) -> Anchored:
     """The share of cases that the judge gets right by the labels of people."""
     return _anchored(cases, clusters, lambda answer, label: answer == label, None)
 
 
-def anchored_positives(
-    cases: Sequence[Answers], clusters: Sequence[Hashable], label: int | None
-) -> Anchored:
+def anchored_positives(cases: Sequence[Answers], clusters: Clusters, label: int | None) -> Anchored:
     """The share of the cases with this label by people that the judge calls violations: of these
     the recall, of others the false-positive rate.
     """
@@ -98,7 +92,7 @@ def anchored_positives(
 
 def _anchored(
     cases: Sequence[Answers],
-    clusters: Sequence[Hashable],
+    clusters: Clusters,
     counts: _Counts,
     among: _Counts | None,
     unseen: float = _UNSEEN_CASES,
@@ -128,7 +122,7 @@ def _anchored(
         rest = [one - ratio * whole for one, whole in zip(true, wholes, strict=True)]
     weights = _weights([guesses[place] for place in looked], rest)
     weight = fmean(weights)
-    rows: list[Row] = [(1.0, 0.0, weight * guess, 0.0, 0.0) for guess in guesses]
+    rows = [(1.0, 0.0, weight * guess, 0.0, 0.0) for guess in guesses]
     for place, of_case, one, whole in zip(looked, weights, true, wholes, strict=True):
         guess = guesses[place]
         rows[place] = (1.0, 1.0, weight * guess, one - of_case * guess, whole)
@@ -148,7 +142,7 @@ def _anchored(
     return Anchored(replace(corrected, value=value), raw)
 
 
-def _missing(clusters: Sequence[Hashable], wholes: Sequence[float], *, is_ratio: bool) -> str:
+def _missing(clusters: Clusters, wholes: Sequence[float], *, is_ratio: bool) -> str:
     """Why no figure is corrected; empty where one is."""
     if not is_ratio and len(wholes) < FEWEST_LABELS:
         return f"{counted(len(wholes), 'label')}; at least {FEWEST_LABELS} are needed"
@@ -227,7 +221,7 @@ def against_people(
     counts, and for one of the cases that are equal: a person has looked once. `undecidable` are the
     digests of cases of which people cannot tell.
     """
-    judged = with_verdict(results)
+    judged = [result for result in results if result.outcome in JUDGED]
     digests = {result.case_digest for result in judged}
     labels = {digest: majority(people[digest]) for digest in digests & people.keys()}
     unclear = {digest for digest, label in labels.items() if label is None}
@@ -240,10 +234,10 @@ def against_people(
         answer = _NO_SCORE if result.score is None else result.score
         label = labels.get(result.case_digest) if result.case_id in first else None
         cases.append(Answers(answer, result.label or 0, label))
-    clusters = clusters_of(judged)
+    clusters = [result.spec.cluster_id for result in judged]
     accuracy = anchored_accuracy(cases, clusters)
     figures = {"accuracy": accuracy}
-    if is_ordered(judged):
+    if _is_ordered(judged):
         figures = {"exact": accuracy}
     else:
         for of_class in judged[0].scale.classes:
@@ -270,7 +264,7 @@ def verifier_against_people(
     made = {made_case_id(result): result for result in results}
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
-    reviewers = agreement(votes.values(), ordinal=is_ordered(made.values()))
+    reviewers = agreement(votes.values(), ordinal=_is_ordered(made.values()))
     looked = [
         result
         for result in made.values()
@@ -304,6 +298,10 @@ def digest_of(result: CaseResult) -> str:
     return result.case_digest if rejected is None else rejected.case_digest
 
 
+def _is_ordered(results: Iterable[CaseResult]) -> bool:
+    return any(result.scale.is_ordered for result in results)
+
+
 def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
     """The ids of these cases, of those with one rubric, transcript and label the first alone."""
     first: dict[str, str] = {}
@@ -333,33 +331,36 @@ class ViolationRate:
 
 
 def violation_rates(
-    results: Sequence[CaseResult], drawn: Collection[LabelKey]
+    verdicts: Verdicts, drawn: Collection[LabelKey]
 ) -> list[tuple[str, ViolationRate]]:
-    """The rates of one judge's results, of all under the name "", and of each of several rubrics;
+    """The rates of one judge's verdicts, of all under the name "", and of each of several rubrics;
     nothing where each run that it judged has a label.
 
     `drawn` are the labels that are said to be a random sample: where there are any, no other label
     corrects a rate.
     """
-    by_rubric = grouped_by(results, "rubric_id")
+    if not verdicts.outcome.equals("unlabelled").any():
+        return []
+    # A tie of repeats is no verdict on a run without a label, and so on none here.
+    counts = verdicts.kinds("test", "scale", "score").each(
+        lambda kind: KINDS[kind[0]].is_labelled and not kind[1].is_ordered and kind[2] is not None
+    )
+    judged = verdicts.where(counts)
+    by_rubric = judged.grouped("rubric")
     rates = []
-    for rubric, of_rubric in [("", results), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
-        # A tie of repeats is no verdict on a run without a label, and so on none here.
-        judged = []
-        for result in of_rubric:
-            is_unedited = KINDS[result.test].is_labelled and not result.scale.is_ordered
-            if is_unedited and result.score is not None:
-                judged.append(result)
-        if not any(result.outcome == "unlabelled" for result in judged):
+    for rubric, of_rubric in [("", judged), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
+        if not of_rubric.outcome.equals("unlabelled").any():
             continue
-        cases = []
-        for result in judged:
-            answer = result.score or 0
-            is_drawn = not drawn or result.spec.label_key in drawn
-            cases.append(Answers(answer, answer, result.label if is_drawn else None))
+        says_violated = of_rubric.score.each(bool)
+        kinds = of_rubric.kinds("rubric", "run", "score", "label")
+        answers = []
+        for name, (run, epoch), score, label in kinds.names:
+            is_drawn = not drawn or (name, run, epoch) in drawn
+            answers.append(Answers(score, score, label if is_drawn else None))
+        cases = [answers[code] for code in kinds.codes]
         labelled = sum(case.people is not None for case in cases)
-        corrected = anchored_violations(cases, clusters_of(judged)).estimate
-        share = share_of(judged, lambda result: result.score == 1)
+        corrected = anchored_violations(cases, of_rubric.cluster).estimate
+        share = share_of(of_rubric, says_violated)
         rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=bool(drawn))))
     return rates
 

@@ -11,23 +11,22 @@ interval misses in at most 10.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import groupby
-from operator import attrgetter
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-from pytest_jrh.core.results import CaseResult
+import numpy as np
+
 from pytest_jrh.stats.intervals import (
     LEVEL,
     Estimate,
     effective_size,
     estimate_mean,
     estimate_share,
-    grouped,
     wilson,
 )
+from pytest_jrh.stats.verdicts import Bools, Floats, Ints, Verdicts
 
 FALSE_ALARMS = 0.05
 ERROR = 0.05
@@ -56,92 +55,123 @@ class Probabilities(NamedTuple):
     bins: Mapping[int, Estimate]
 
 
-class _Case(NamedTuple):
-    """How sure a judge is of an answer, and whether that is wrong."""
+class _Answers(NamedTuple):
+    """Of each case how sure a judge is of an answer, whether that is wrong, and the cluster."""
 
-    sure: float
-    is_wrong: bool
-    cluster: Hashable
+    sure: Floats
+    wrong: Bools
+    clusters: Ints
+
+    def where(self, rows: Bools) -> _Answers:
+        return _Answers(self.sure[rows], self.wrong[rows], self.clusters[rows])
+
+    @property
+    def wrong_share(self) -> Estimate:
+        return estimate_share(self.wrong, self.clusters)
 
 
-def probabilities_of(results: Iterable[CaseResult], error: float = ERROR) -> Probabilities | None:
-    """The figures of one judge's results, without ties; None where it says nothing between 0 and 1,
-    or all labels or clusters are the same.
+def probabilities_of(verdicts: Verdicts, error: float = ERROR) -> Probabilities | None:
+    """The figures of one judge's verdicts, without ties; None where it says nothing between 0 and
+    1, or all labels or clusters are the same.
     """
-    violations, verdicts = [], []
-    for result in results:
-        repeats, label, score = result.extra.probabilities, result.label, result.score
-        if label is None or score is None or len(repeats) != len(result.scores):
-            continue
-        value, cluster = round(fmean(repeats), _DIGITS), result.spec.cluster_id
-        of_verdict = value if score else round(1 - value, _DIGITS)
-        violations.append(_Case(value, label == 0, cluster))
-        verdicts.append(_Case(of_verdict, score != label, cluster))
-    clusters = [case.cluster for case in violations]
-    has_shares = any(0 < case.sure < 1 for case in violations)
-    if not has_shares or 1 in (len({*clusters}), len({case.is_wrong for case in violations})):
+    has_one = verdicts.probabilities.each(bool)
+    if not has_one.any():
         return None
-    worth = effective_size([case.is_wrong for case in verdicts], clusters) / len(clusters)
-    threshold, caught, raised = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
-    sure, share, alone = _chosen(verdicts, error, worth)
-    alarms, passing = sum(case.is_wrong for case in raised), len(clusters) - caught.n
-    squares = [(case.sure - 1 + case.is_wrong) ** 2 for case in violations]
-    bins = grouped((min(int(case.sure * BINS), BINS - 1), case) for case in violations)
+    is_answered = verdicts.kinds("label", "score").each(lambda kind: None not in kind)
+    # Each of the repeats has to have one.
+    repeats = verdicts.kinds("probabilities", "answers")
+    is_whole = repeats.each(lambda kind: len(kind[0]) == len(kind[1]))
+    known = verdicts.where(has_one & is_answered & is_whole)
+    of_violation = known.probabilities.each(_mean, float)
+    is_violation, says_violation = known.label.each(bool), known.score.each(bool)
+    clusters = known.cluster
+    has_shares = ((of_violation > 0) & (of_violation < 1)).any()
+    if not has_shares or 1 in (len(np.unique(clusters)), len(np.unique(is_violation))):
+        return None
+    of_verdict = np.where(says_violation, of_violation, np.round(1 - of_violation, _DIGITS))
+    violations = _Answers(of_violation, ~is_violation, clusters)
+    answers = _Answers(of_verdict, says_violation != is_violation, clusters)
+    worth = effective_size(answers.wrong, clusters) / len(clusters)
+    at_few_alarms = _chosen(violations, FALSE_ALARMS, worth, of_wrong=True)
+    at_few_errors = _chosen(answers, error, worth)
+    alarms, passing = int(at_few_alarms.reaching.wrong.sum()), int((~is_violation).sum())
+    tenths = np.minimum(of_violation * BINS, BINS - 1).astype(np.int64)
+    bins = {}
+    for tenth in np.unique(tenths).tolist():
+        bins[tenth] = violations.where(tenths == tenth).wrong_share.complement()
     return Probabilities(
-        missed=caught.complement(),
+        missed=at_few_alarms.share.complement(),
         false_alarms=Estimate(alarms / passing, count=alarms, n=passing, why="a count alone"),
-        threshold=threshold,
-        alone=share,
-        wrong=_wrong(alone),
-        sure=sure,
-        brier=estimate_mean(squares, clusters),
-        bins={tenth: _wrong(cases).complement() for tenth, cases in sorted(bins.items())},
+        threshold=at_few_alarms.threshold,
+        alone=at_few_errors.share,
+        wrong=at_few_errors.reaching.wrong_share,
+        sure=at_few_errors.threshold,
+        brier=estimate_mean((of_violation - is_violation) ** 2, clusters),
+        bins=bins,
     )
 
 
-def _chosen(
-    cases: Sequence[_Case], limit: float, worth: float, *, of_wrong: bool = False
-) -> tuple[float | None, Estimate, list[_Case]]:
-    """How sure a case must be (see `_lowest`), the share of cases that are (`of_wrong`: of right
-    ones), and these cases; each is held to a threshold that was chosen without its cluster.
+def _mean(probabilities: tuple[float, ...]) -> float:
+    return round(fmean(probabilities), _DIGITS) if probabilities else 0.0
+
+
+class _Chosen(NamedTuple):
+    """How sure a case must be, None where no case is, the share of cases that are, and these."""
+
+    threshold: float | None
+    share: Estimate
+    reaching: _Answers
+
+
+def _chosen(answers: _Answers, limit: float, worth: float, *, of_wrong: bool = False) -> _Chosen:
+    """Choose how sure a case must be (see `_lowest`), and which are; the share is that of all
+    cases, or `of_wrong` of the right ones. Each case is held to a threshold that was chosen without
+    its cluster.
     """
-    lowest, loosest, strictest = _lowest(cases, limit, worth, of_wrong=of_wrong)
-    names = sorted({case.cluster for case in cases}, key=repr)
-    apart: dict[Hashable, float] = {}
-    for first in range(_FOLDS):
-        fold = {*names[first::_FOLDS]}
-        others = [case for case in cases if case.cluster not in fold]
-        apart |= dict.fromkeys(fold, _lowest(others, limit, worth, of_wrong=of_wrong)[0])
-    counted = [case for case in cases if not (of_wrong and case.is_wrong)]
-    clusters = [case.cluster for case in counted]
-    share = estimate_share([case.sure >= apart[case.cluster] for case in counted], clusters)
-    lower = estimate_share([case.sure >= strictest for case in counted], clusters).lower
-    upper = estimate_share([case.sure >= loosest for case in counted], clusters).upper
+    lowest, loosest, strictest = _lowest(answers, limit, worth, of_wrong=of_wrong)
+    _, numbers = np.unique(answers.clusters, return_inverse=True)
+    folds = numbers % _FOLDS
+    thresholds = np.zeros(len(folds))
+    for fold in range(_FOLDS):
+        others = answers.where(folds != fold)
+        thresholds[folds == fold] = _lowest(others, limit, worth, of_wrong=of_wrong)[0]
+    reaches = answers.sure >= thresholds
+    counts = ~answers.wrong if of_wrong else np.ones(len(folds), bool)
+    sure, clusters = answers.sure[counts], answers.clusters[counts]
+    share = estimate_share(reaches[counts], clusters)
+    lower = estimate_share(sure >= strictest, clusters).lower
+    upper = estimate_share(sure >= loosest, clusters).upper
     if share.value is not None and lower is not None and upper is not None:
         share = replace(share, lower=min(lower, share.value), upper=max(upper, share.value))
-    reached = lowest if lowest < math.inf else None
-    return reached, share, [case for case in cases if case.sure >= apart[case.cluster]]
+    threshold = lowest if lowest < math.inf else None
+    return _Chosen(threshold, share, answers.where(reaches))
 
 
-def _lowest(cases: Iterable[_Case], limit: float, worth: float, *, of_wrong: bool) -> list[float]:
+def _lowest(
+    answers: _Answers, limit: float, worth: float, *, of_wrong: bool
+) -> tuple[float, float, float]:
     """The lowest sureness from which on the share of wrong cases keeps to the limit, or with
     `of_wrong` the share of all wrong cases that are so sure; then the same by the lower and by the
     upper bound of that share, where a case is `worth` a part of an independent one. Infinite where
     there is none.
     """
-    ordered = sorted(cases, key=attrgetter("sure"), reverse=True)
-    whole = sum(case.is_wrong for case in ordered) if of_wrong else 0
-    lowest = [math.inf] * 3
+    whole = int(answers.wrong.sum()) if of_wrong else 0
+    lowest = loosest = strictest = math.inf
     n = wrong = 0
-    for sure, equal in groupby(ordered, attrgetter("sure")):
-        for case in equal:
-            n += 1
-            wrong += case.is_wrong
+    values, numbers = np.unique(answers.sure, return_counts=True)
+    wrong_numbers = np.bincount(
+        np.searchsorted(values, answers.sure[answers.wrong]), minlength=len(values)
+    )
+    steps = zip(values.tolist(), numbers.tolist(), wrong_numbers.tolist(), strict=True)
+    for sure, equal, equal_wrong in reversed([*steps]):
+        n += equal
+        wrong += equal_wrong
         share = wrong / (whole or n)
-        rates = (share, *wilson(share, _SQUARE / ((whole or n) * worth)))
-        lowest = [sure if rate <= limit else old for rate, old in zip(rates, lowest, strict=True)]
-    return lowest
-
-
-def _wrong(cases: Sequence[_Case]) -> Estimate:
-    return estimate_share([case.is_wrong for case in cases], [case.cluster for case in cases])
+        lower, upper = wilson(share, _SQUARE / ((whole or n) * worth))
+        if share <= limit:
+            lowest = sure
+        if lower <= limit:
+            loosest = sure
+        if upper <= limit:
+            strictest = sure
+    return lowest, loosest, strictest

@@ -5,32 +5,17 @@ more often than by chance, and more often than is allowed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
+
+import numpy as np
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.results import CaseResult
-from pytest_jrh.stats.intervals import (
-    SIGNIFICANCE,
-    Estimate,
-    RepeatedCase,
-    binomial_tail,
-    effective_size,
-    estimate_flicker,
-    grouped,
-    grouped_by,
-)
-from pytest_jrh.stats.statistics import (
-    answer_of,
-    clusters_of,
-    is_ordered,
-    is_wrong,
-    share_of,
-    with_verdict,
-    wrong_cases,
-)
+from pytest_jrh.core.results import most_frequent
+from pytest_jrh.stats.distributions import binomial_tail
+from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, effective_size
+from pytest_jrh.stats.statistics import flicker_of, share_of
+from pytest_jrh.stats.verdicts import Verdicts, answer_of, distinct
 
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
@@ -38,17 +23,17 @@ not known, and one that never contradicted itself may yet do so.
 """
 
 
-def chance_of(judged: Sequence[CaseResult], chance: float) -> float:
+def chance_of(judged: Verdicts, chance: float) -> float:
     """The probability that so many verdicts turn where each does with the probability `chance`.
 
     One-sided, by the binomial distribution on as many cases as these are good for; 1 where none
     turned.
     """
-    turned = list(map(is_wrong, judged))
-    if not any(turned):
+    turned = judged.wrong
+    if not turned.any():
         return 1.0
-    size = effective_size(turned, clusters_of(judged))
-    return binomial_tail(sum(turned) * size / len(turned), size, chance)
+    size = effective_size(turned, judged.cluster)
+    return binomial_tail(float(turned.mean()) * size, size, chance)
 
 
 @frozen
@@ -82,8 +67,8 @@ class ProbeTable:
 
     `flicker` is the judge's on the unchanged cases. `p_value` is the probability of what was seen,
     or more, if verdicts turned by flicker alone, `adjusted` the same after Holm's adjustment over
-    the tables of the suite. `judged` are the results with a verdict; where the answers on them
-    are levels, it `is_ordered`.
+    the tables of the suite. `judged` are the verdicts; where these are levels, it
+    `is_ordered`.
     """
 
     suite: str
@@ -92,7 +77,7 @@ class ProbeTable:
     total: ProbeRow
     rows: tuple[ProbeRow, ...]
     is_ordered: bool
-    judged: tuple[CaseResult, ...]
+    judged: Verdicts
     flicker: Estimate
     p_value: float
     adjusted: float = 1.0
@@ -100,7 +85,7 @@ class ProbeTable:
     @property
     def cases(self) -> tuple[str, ...]:
         """The ids of the cases whose verdict turned."""
-        return wrong_cases(self.judged)
+        return tuple(self.judged.ids[self.judged.wrong])
 
     @property
     def is_finding(self) -> bool:
@@ -108,18 +93,17 @@ class ProbeTable:
         return self.adjusted < SIGNIFICANCE
 
 
-def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
+def probe_tables(verdicts: Verdicts) -> tuple[ProbeTable, ...]:
     """Compute the figures of probes, by suite and judge in the order in which they appear."""
-    groups = grouped(
-        ((result.suite, result.judge, result.test), result)
-        for result in results
-        if result.spec.derived and result.outcome != "generated"
-    )
-    judges = list(dict.fromkeys(key[:2] for key in groups))
-    keys = sorted(groups, key=lambda key: judges.index(key[:2]))
-    tables = [_table(*key, groups[key]) for key in keys]
-    places_by_suite = grouped((table.suite, place) for place, table in enumerate(tables))
-    for places in places_by_suite.values():
+    was_judged = ~verdicts.outcome.equals("generated")
+    tables = []
+    for (suite, judge), of_judge in (
+        verdicts.where(verdicts.derived & was_judged).grouped("suite", "judge").items()
+    ):
+        for probe, of_probe in of_judge.grouped("test").items():
+            tables.append(_table(suite, judge, probe, of_probe))
+    for suite in {table.suite for table in tables}:
+        places = [place for place, table in enumerate(tables) if table.suite == suite]
         adjusted = holm([tables[place].p_value for place in places])
         for place, p_value in zip(places, adjusted, strict=True):
             tables[place] = replace(tables[place], adjusted=p_value)
@@ -139,56 +123,61 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) -> ProbeTable:
-    judged = with_verdict(results)
+def _table(suite: str, judge: str, probe: str, verdicts: Verdicts) -> ProbeTable:
+    judged = verdicts.judged
     # How often the judge contradicts itself on the unchanged cases.
-    bases = {}
-    for result in judged:
-        cluster, has_two = result.spec.cluster_id, result.scale.has_two
-        base = RepeatedCase(cluster, result.base_scores, binary=has_two)
-        bases[generation_id(result.spec.base_case)] = base
-    flicker = estimate_flicker(bases.values())
-    by_variant = grouped_by(results, "spec.variant")
+    _, first_of_base = distinct(judged.base_case)
+    flicker = flicker_of(judged.where(first_of_base), "base")
+    by_variant = verdicts.grouped("variant")
     rows = [_row(variant, by_variant[variant]) for variant in sorted(by_variant)]
     return ProbeTable(
         suite,
         judge,
         probe,
-        _row("", results),
+        _row("", verdicts),
         tuple(rows),
-        is_ordered=is_ordered(results),
+        is_ordered=verdicts.is_ordered,
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
-        judged=tuple(judged),
+        judged=judged,
     )
 
 
-def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
-    judged = with_verdict(results)
+def _row(variant: str, verdicts: Verdicts) -> ProbeRow:
+    judged = verdicts.judged
     towards: Counter[tuple[int, str]] = Counter()
-    shifts = []
-    for result in judged:
-        answer, base_score = answer_of(result), result.base_score
-        if result.scale.is_ordered:
-            if answer is not None and base_score is not None:
-                shifts.append(answer - base_score)
-        elif answer is not None and is_wrong(result):
-            towards[answer, result.scale.word(answer)] += 1
+    shift, shifted = 0, 0
+    kinds = judged.kinds("scale", "label", "score", "base", "outcome")
+    numbers = np.bincount(kinds.codes).tolist()
+    for (scale, label, score, base_scores, outcome), number in zip(
+        kinds.names, numbers, strict=True
+    ):
+        answer, base_score = answer_of(scale, label, score), most_frequent(base_scores)
+        if answer is None:
+            continue
+        if not scale.is_ordered and outcome == "disagree":
+            towards[answer, scale.word(answer)] += number
+        elif scale.is_ordered and base_score is not None:
+            shift += number * (answer - base_score)
+            shifted += number
     return ProbeRow(
         variant,
-        share_of(judged, is_wrong),
+        share_of(judged, judged.wrong),
         towards={word: number for (_, word), number in sorted(towards.items())},
-        shift=fmean(shifts) if shifts else None,
+        shift=shift / shifted if shifted else None,
     )
 
 
-def _p_value(judged: Sequence[CaseResult], chance: float) -> float:
+def _p_value(judged: Verdicts, chance: float) -> float:
     """The smallest of all cases together and of each part of a variant's name, such as an attack,
     times their number (Bonferroni): a judge may fall for one of many.
     """
-    parts = dict.fromkeys(part for result in judged for part in result.spec.variant.split("-"))
+    parts: dict[str, None] = {}
+    for variant in judged.variant.present():
+        parts |= dict.fromkeys(variant.split("-"))
     groups = [judged]
     for part in parts:
-        groups.append([result for result in judged if part in result.spec.variant.split("-")])
+        with_part = {name for name in judged.variant.names if part in name.split("-")}
+        groups.append(judged.where(judged.variant.each(with_part.__contains__)))
     values = [chance_of(group, chance) for group in groups]
     return min(1.0, min(values) * len(values))

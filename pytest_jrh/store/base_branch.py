@@ -13,7 +13,6 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import git_output
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.baseline import Baseline, Scope, compare, suite_of
-from pytest_jrh.stats.statistics import is_wrong
 from pytest_jrh.store.ledger import parsed
 
 _GITHUB, _GITLAB = "GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
@@ -94,7 +93,8 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]
     parts = [f"it accepts {' and '.join(losses) or 'no loss'}"]
     if added:
-        parts.append(f"adds {counted(len(added), 'case')} ({sum(map(is_wrong, added)):,} wrong)")
+        wrong = sum(line.outcome == "disagree" for line in added)
+        parts.append(f"adds {counted(len(added), 'case')} ({wrong:,} wrong)")
     if gone:
         parts.append(f"drops {counted(gone, 'case')}")
     if other_cases:

@@ -27,6 +27,7 @@ from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
@@ -35,7 +36,6 @@ from pytest_jrh.core.scales import Mode, Objective
 from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
-from pytest_jrh.stats.intervals import grouped_by
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (
     Record,

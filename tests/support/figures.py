@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.stats.intervals import estimate_bias, estimate_kappa, estimate_mean, estimate_share
 from pytest_jrh.stats.statistics import Statistics, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_jrh.core.results import CaseResult
     from pytest_jrh.core.scales import RubricScales
-    from pytest_jrh.stats.intervals import Estimate, Pair
+    from pytest_jrh.stats.intervals import Estimate
 
 
 def describe(results: Iterable[CaseResult], scales: RubricScales | None = None) -> Statistics:
     """The figures of these results, taken together."""
-    return tabulate(results, scales).overall
+    return tabulate(Verdicts.of(results, scales)).overall
 
 
-Runs = Sequence[Sequence["Pair"]]
+Pair = tuple[int, int]
+Runs = Sequence[Sequence[Pair]]
 """Of each run the labels and answers."""
 
 

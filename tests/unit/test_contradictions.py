@@ -11,7 +11,7 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, ORDINAL
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.for_programs import table_data
-from pytest_jrh.stats.statistics import reasoning_disagrees, stated_score
+from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, session_of
 from tests.support.made_cases import judged_result, make_case, make_result, result_with
 

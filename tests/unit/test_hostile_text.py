@@ -13,7 +13,7 @@ from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.transcript import neutralize, storable
 from pytest_jrh.llm.calls import Response, parse
 from pytest_jrh.reports import markdown
-from pytest_jrh.stats.statistics import stated_score
+from pytest_jrh.stats.reasoning import stated_score
 from tests.support.cpu import cpu_seconds
 
 SIZE = 100_000

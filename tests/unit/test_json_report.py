@@ -12,6 +12,7 @@ import pytest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.rand_files import judge_report
 from pytest_jrh.stats.statistics import panels
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
     always,
@@ -38,7 +39,7 @@ def check_report(
         suite.judges[0].name or "",
         results,
         next(iter(session.decisions.values()), None),
-        next(iter(panels(results)), None),
+        next(iter(panels(Verdicts.of(results))), None),
     )
     report["session"] = {"cases": ran, "kept": 0, "of": ran, "interrupted": False}
     read = json.loads(json.dumps(json_value(report), allow_nan=False))

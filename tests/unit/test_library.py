@@ -20,6 +20,7 @@ from pytest_jrh import (
     reliability,
 )
 from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.records import case_digest, record_line, to_record
 from tests.support.made_cases import make_case, make_spec
 
@@ -148,7 +149,7 @@ def test_less_than_one_is_refused(how: dict[str, int]) -> None:
 def test_the_figures_are_those_of_a_suite_with_intervals_and_warnings() -> None:
     results = judged([*VIOLATED, *SATISFIED], lambda case: 1)
     figures = reliability(results)
-    total = tabulate(results).overall
+    total = tabulate(Verdicts.of(results)).overall
     assert figures.figures["accuracy"].value == total.accuracy.value == 0.5
     assert figures.figures["accuracy"].lower == total.accuracy.lower
     assert list(figures.rubrics) == [VIOLATED[0].rubric.id]

@@ -20,26 +20,25 @@ from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import empty_result
-from pytest_jrh.core.results import CaseResult, Extra
+from pytest_jrh.core.results import Extra
 from pytest_jrh.reports.for_programs import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.stats.probabilities import probabilities_of
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import table_bytes
 
 Numbers = npt.NDArray[np.float64]
 
 
-def results_of(
-    probabilities: Sequence[float], labels: Sequence[int], size: int = 1
-) -> list[CaseResult]:
-    """Results of a judge whose threshold is 0.5, with so many cases of a run."""
+def results_of(probabilities: Sequence[float], labels: Sequence[int], size: int = 1) -> Verdicts:
+    """Verdicts of a judge whose threshold is 0.5, with so many cases of a run."""
     results = []
     for number, (value, label) in enumerate(zip(probabilities, labels, strict=True)):
         spec = CaseSpec("", "labels", "", f"run {number // size}", number)
         extra = Extra(probabilities=(float(value),))
         scored = replace(empty_result(spec), scores=(int(value >= 0.5),), reasons=("",))
         results.append(replace(scored, label=int(label), extra=extra))
-    return results
+    return Verdicts.of(results)
 
 
 def drawn(
@@ -96,8 +95,7 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
     assert figures.threshold == pytest.approx(at_few_alarms(everybody))
     assert figures.sure == pytest.approx(sure_enough(everybody))
     called, alone = np.zeros(len(values), bool), np.zeros(len(values), bool)
-    names = sorted({repr(result.spec.cluster_id) for result in results})
-    tenths = np.array([names.index(repr(result.spec.cluster_id)) % 10 for result in results])
+    tenths = results.cluster % 10
     for fold in (tenths == tenth for tenth in range(10)):
         called[fold] = values[fold] >= at_few_alarms(~fold) - 1e-12
         alone[fold] = sureness[fold] >= sure_enough(~fold) - 1e-12

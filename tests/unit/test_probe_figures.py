@@ -16,12 +16,13 @@ from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeTable, chance_of, probe_tables
+from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.judged_sessions import HOSTILE, INJECTION, LAYOUT, derived, judged, right
 from tests.support.made_cases import make_result, make_spec, result_with
 
 
 def only(results: Sequence[CaseResult]) -> ProbeTable:
-    (table,) = probe_tables(results)
+    (table,) = probe_tables(Verdicts.of(results))
     return table
 
 
@@ -67,9 +68,8 @@ def test_a_judge_that_contradicts_itself_as_often_has_no_finding() -> None:
 def test_holm_counts_the_probes_of_a_suite() -> None:
     alone = only(derived(["v1"], variants=["v1", "v2", "v3"], runs=5))
     others = [derived(probe=probe) for probe in (INJECTION, "position")]
-    first, *_ = probe_tables(
-        [*derived(["v1"], variants=["v1", "v2", "v3"], runs=5), *others[0], *others[1]]
-    )
+    results = [*derived(["v1"], variants=["v1", "v2", "v3"], runs=5), *others[0], *others[1]]
+    first, *_ = probe_tables(Verdicts.of(results))
     assert alone.adjusted == alone.p_value
     assert first.adjusted == pytest.approx(3 * alone.p_value)
 
@@ -111,10 +111,12 @@ def turned_of(*runs: tuple[int, int]) -> list[CaseResult]:
 
 
 def test_no_verdict_that_turned_is_certain_and_none_at_all_is_chance() -> None:
-    assert chance_of(turned_of((0, 3)), SUPPOSED_FLICKER) == 1
-    assert chance_of(turned_of((1, 1), (1, 1)), 0.02) == pytest.approx(0.02**2)
+    assert chance_of(Verdicts.of(turned_of((0, 3))), SUPPOSED_FLICKER) == 1
+    assert chance_of(Verdicts.of(turned_of((1, 1), (1, 1))), 0.02) == pytest.approx(0.02**2)
     # Of cases that come in clusters there are fewer.
-    assert chance_of(turned_of(*[(4, 4)] * 3), 0.02) > chance_of(turned_of(*[(1, 1)] * 12), 0.02)
+    assert chance_of(Verdicts.of(turned_of(*[(4, 4)] * 3)), 0.02) > chance_of(
+        Verdicts.of(turned_of(*[(1, 1)] * 12)), 0.02
+    )
 
 
 def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> None:

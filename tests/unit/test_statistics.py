@@ -15,6 +15,7 @@ from pytest_jrh.core.scales import numbered
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import holm
 from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 
@@ -86,11 +87,14 @@ def test_epochs_of_a_sample_are_one_observation() -> None:
     width = {name: width_of(results) for name, results in (("once", once), ("often", often))}
     assert width["often"] > 0.8 * width["once"] > 2 * width_of(apart)
     one_sample = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
-    assert accuracy_of(one_sample).interval_reason == "all verdicts come from one sample or cluster"
+    assert (
+        accuracy_of(Verdicts.of(one_sample)).interval_reason
+        == "all verdicts come from one sample or cluster"
+    )
 
 
 def width_of(results: Sequence[CaseResult]) -> float:
-    bounds = accuracy_of(results)
+    bounds = accuracy_of(Verdicts.of(results))
     assert bounds.lower is not None
     assert bounds.upper is not None
     return bounds.upper - bounds.lower
@@ -126,7 +130,7 @@ def test_ordinal_figures_count_levels() -> None:
 def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
     results = [scored("run-1", 1, 1), scored("run-2", 2, 2, rubric_id="tone")]
     scales = {("refunds", "refund_policy"): numbered(0, 4), ("refunds", "tone"): numbered(0, 2)}
-    found = tabulate(results, scales)
+    found = tabulate(Verdicts.of(results, scales))
     assert found.overall.figures["weighted_kappa"].reason == "the rubrics have different scales"
 
 
@@ -135,13 +139,14 @@ def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
 
     None is an unscored one.
     """
-    return panels(
-        make_result(make_spec(f"run-{run}", judge=judge), "model_error")
-        if score is None
-        else judged(f"run-{run}", 1, score, judge=judge)
-        for run, scores in enumerate(votes)
-        for judge, score in zip("abc", scores, strict=False)
-    )
+    results = []
+    for run, scores in enumerate(votes):
+        for judge, score in zip("abc", scores, strict=False):
+            result = make_result(make_spec(f"run-{run}", judge=judge), "model_error")
+            if score is not None:
+                result = judged(f"run-{run}", 1, score, judge=judge)
+            results.append(result)
+    return panels(Verdicts.of(results))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_ordinal_judges_are_compared_by_weighted_kappa() -> None:
     for run, scores in enumerate(pairs):
         for judge, score in zip("ab", scores, strict=True):
             results.append(scored(f"run-{run}", 2, score, judge=judge))
-    (panel,) = panels(results)
+    (panel,) = panels(Verdicts.of(results))
     assert panel.pairs[0].kappa.value == kappa_of([pairs]).value
 
 

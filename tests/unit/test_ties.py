@@ -14,6 +14,7 @@ from pytest_jrh.core.results import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
 from pytest_jrh.stats.statistics import panels, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import describe
 from tests.support.made_cases import result_with
@@ -78,7 +79,7 @@ def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
 @given(st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(0, 1), min_size=1, max_size=4))))
 def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) -> None:
     given_results = [result(n, label, *scores) for n, (label, scores) in enumerate(cases)]
-    found = tabulate(given_results)
+    found = tabulate(Verdicts.of(given_results))
     counts = found.overall.counts
     assert counts.n == len(cases)
     matrix = found.overall.matrices.get("binary")
@@ -104,7 +105,7 @@ def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:
     for judge, given_scores in scores.items():
         votes.append(result_with(result(1, 1, *given_scores), judge=judge, case_id=f"x{judge}"))
         votes.append(result_with(result(2, 1, 0, 1), judge=judge, case_id=f"y{judge}"))
-    (panel,) = panels(votes)
+    (panel,) = panels(Verdicts.of(votes))
     assert [*panel.without_majority.values()] == ["no judge of 3 gave a score"]
     assert (panel.accuracy.count, panel.accuracy.n) == (1, 2)
     assert [pair.agreement.n for pair in panel.pairs] == [0, 1, 0]

@@ -22,6 +22,7 @@ from pytest_jrh.reports.grounds import rate_sentences
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
+from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.figures import describe
 from tests.support.made_cases import (
     DIGESTS,
@@ -49,12 +50,12 @@ def session(labelled: int = 60, unlabelled: int = 600) -> list[CaseResult]:
 
 
 def sentences(results: Iterable[CaseResult], grounds: Grounds = Grounds()) -> list[str]:  # noqa: B008 - frozen
-    return list(rate_sentences(list(results), grounds))
+    return list(rate_sentences(Verdicts.of(results), grounds))
 
 
 def test_the_judges_share_is_corrected_by_the_labels() -> None:
     tie = result_with(judged(9_999, 0, None), scores=(0, 1))
-    [(name, rate)] = violation_rates([*session(), tie], ())
+    [(name, rate)] = violation_rates(Verdicts.of([*session(), tie]), ())
     assert (name, rate.labelled, rate.drawn) == ("", 60, False)
     assert (rate.judged.count, rate.judged.n) == (330, 660)
     assert rate.corrected.value == pytest.approx(0.25, abs=0.01)
@@ -77,9 +78,9 @@ def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
     grounds = Grounds(drawn=frozenset(key for key in labels if labels[key].is_drawn))
     [rate] = sentences(results, grounds)
     assert "corrected by 60 labels drawn at random" in rate
-    [(_, figure)] = violation_rates(results, grounds.drawn)
+    [(_, figure)] = violation_rates(Verdicts.of(results), grounds.drawn)
     assert figure.corrected.value == pytest.approx(0.27, abs=0.02)
-    [(_, biased)] = violation_rates(results, ())
+    [(_, biased)] = violation_rates(Verdicts.of(results), ())
     assert biased.corrected.value is not None
     assert biased.corrected.value > 0.3
 

@@ -19,6 +19,7 @@ from pytest_jrh.reports.for_programs import panel_data, table_data
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.statistics import panels, tabulate
+from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.judged_sessions import Answer, always, coin, judged, scored
 from tests.support.made_cases import make_result, make_spec, result_with
 
@@ -26,7 +27,7 @@ THREE = ("privacy", "refund_policy", "tone")
 
 
 def warnings_of(results: list[CaseResult]) -> list[str]:
-    (section,) = sections(tabulate(results))
+    (section,) = sections(tabulate(Verdicts.of(results)))
     return all_warnings(section.total, section.rubrics)
 
 
@@ -108,7 +109,7 @@ ANY_RESULT = st.builds(
 @given(st.lists(ANY_RESULT, max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseResult]) -> None:
-    table = tabulate(results)
+    table = tabulate(Verdicts.of(results))
     for statistics in (*table.rubrics, *table.judges, table.overall):
         for estimate in statistics.figures.values():
             known = [estimate.value, estimate.lower, estimate.upper]
@@ -116,7 +117,7 @@ def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseRes
             assert all(math.isfinite(number) for number in known if number is not None)
     assert json.dumps(table_data(table))
     of_floats = [result for result in results if all(abs(n) < 10**15 for n in result.scores)]
-    assert json.dumps(list(map(panel_data, panels(of_floats))))
+    assert json.dumps(list(map(panel_data, panels(Verdicts.of(of_floats)))))
 
 
 def test_nearly_all_is_not_printed_as_all() -> None:

@@ -1,0 +1,277 @@
+"""The verdicts of a session, or of a table, as one frozen table: a row for each case under each
+judge, and a column for each thing that figures ask of it.
+
+A figure is a function of such a table, and a set of cases, such as a rubric, a class or a probe, is
+some of its rows (`where`, `grouped`). Texts stay with the results, which `row` finds again.
+
+Most columns hold few different values. What depends on these alone, such as the majority of
+repeats, is computed once for each of them in plain Python (`Coded.each`) and looked up for all
+rows; so is what depends on several columns (`kinds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_jrh.core.ids import generation_id, made_case_id
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
+from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
+from pytest_jrh.stats.reasoning import reasoning_disagrees
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Rows: TypeAlias = npt.NDArray[Any]
+"""Which rows are meant: their numbers, or a mark for each row."""
+
+_Name = TypeVar("_Name", bound=Hashable)
+
+# Scores beyond this are of no scale, and are counted as this.
+_LARGEST_SCORE = 10**12
+
+
+@dataclass(frozen=True, eq=False)
+class Coded(Generic[_Name]):
+    """A column with few different values: `names` are these, in order of appearance, and `codes`
+    say for each row which one it has.
+    """
+
+    names: Sequence[_Name]
+    codes: Ints
+
+    @classmethod
+    def of(cls, values: Iterable[_Name]) -> Coded[_Name]:
+        """The column of these values."""
+        known: dict[_Name, int] = {}
+        codes = [known.setdefault(value, len(known)) for value in values]
+        return cls([*known], np.array(codes, np.int64))
+
+    @classmethod
+    def one(cls, name: _Name, n: int) -> Coded[_Name]:
+        """A column with the same value in all rows."""
+        return cls([name], np.zeros(n, np.int64))
+
+    def __getitem__(self, rows: Rows) -> Coded[_Name]:
+        return Coded(self.names, self.codes[rows])
+
+    def each(self, function: Callable[[_Name], Any], kind: type = bool) -> npt.NDArray[Any]:
+        """What a function gives for each row, which is computed for each value once."""
+        if not len(self.codes):
+            return np.zeros(0, kind)
+        return np.array([function(name) for name in self.names], kind)[self.codes]
+
+    def equals(self, name: object) -> Bools:
+        """Which rows have this value."""
+        return self.each(lambda other: other == name)
+
+    def present(self) -> list[_Name]:
+        """The different values that rows have, in order of appearance."""
+        _, first = distinct(self.codes)
+        return [self.names[code] for code in self.codes[first]]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """A row for each case under each judge, in the order of the session.
+
+    `row` is the number of a row's result in the session. `made` is the id of the made case, which
+    judges share, and `cluster` for cases that are not independent. `run` is a run's id with its epoch.
+    `answers` are the scores of all repeats, of a case with a verdict, and `score` the most frequent
+    one; `base` are those of the case that a probe changed, which is number `base_case`. `before`
+    are the answers in the baseline, None where the case is not compared, and `apart` says why;
+    empty, it is compared, or has nothing to compare. `same_judge` is whether the judge is that of
+    the baseline. `probabilities` are those of all repeats.
+    """
+
+    ids: npt.NDArray[np.object_]
+    row: Ints
+    suite: Coded[str]
+    judge: Coded[str]
+    rubric: Coded[str]
+    test: Coded[str]
+    variant: Coded[str]
+    made: Coded[str]
+    cluster: Ints
+    run: Coded[tuple[str, int]]
+    scale: Coded[Scale]
+    label: Coded[int | None]
+    score: Coded[int | None]
+    answers: Coded[tuple[int, ...]]
+    outcome: Coded[Outcome]
+    contradicted: Bools
+    base: Coded[tuple[int, ...]]
+    base_case: Ints
+    before: Coded[tuple[int, ...] | None]
+    apart: Coded[str]
+    same_judge: Bools
+    probabilities: Coded[tuple[float, ...]]
+
+    @classmethod
+    def of(cls, results: Iterable[CaseResult], scales: RubricScales | None = None) -> Verdicts:
+        """The table of results, before they are compared; with `scales` the levels are known that
+        are on offer under their rubrics.
+        """
+        results = [*results]
+        known_scales = scales or {}
+        n = len(results)
+        of_scale = []
+        base_cases = []
+        for result in results:
+            key = (result.suite, result.rubric_id)
+            of_scale.append(known_scales.get(key, result.scale))
+            spec = result.spec
+            base_cases.append(generation_id(spec.base_case) if spec.derived else "")
+        return cls(
+            ids=np.array([result.case_id for result in results], object),
+            row=np.arange(n),
+            suite=Coded.of(result.suite for result in results),
+            judge=Coded.of(result.judge for result in results),
+            rubric=Coded.of(result.rubric_id for result in results),
+            test=Coded.of(result.test for result in results),
+            variant=Coded.of(result.spec.variant for result in results),
+            made=Coded.of(map(made_case_id, results)),
+            cluster=numbered(result.spec.cluster_id for result in results),
+            run=Coded.of((result.run_id, result.epoch) for result in results),
+            scale=Coded.of(of_scale),
+            label=Coded.of(result.label for result in results),
+            score=Coded.of(result.score for result in results),
+            answers=Coded.of(result.complete_scores for result in results),
+            outcome=Coded.of(result.outcome for result in results),
+            contradicted=np.array([*map(reasoning_disagrees, results)], bool),
+            base=Coded.of(result.base_scores for result in results),
+            base_case=Coded.of(base_cases).codes,
+            before=Coded.one(None, n),
+            apart=Coded.one("", n),
+            same_judge=np.zeros(n, bool),
+            probabilities=Coded.of(result.extra.probabilities for result in results),
+        )
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def where(self, rows: Rows) -> Verdicts:
+        """Some of the rows, by their numbers or marks."""
+        columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        return replace(self, **columns)
+
+    def kinds(self, *columns: str) -> Coded[Any]:
+        """The different values of several columns together, and which of them each row has."""
+        of_rows = [getattr(self, column) for column in columns]
+        codes, first = distinct(*(column.codes for column in of_rows))
+        names = []
+        for row in first:
+            names.append(tuple(column.names[column.codes[row]] for column in of_rows))
+        return Coded(names, codes)
+
+    def grouped(self, *columns: str) -> dict[Any, Verdicts]:
+        """The rows by their value in a column, or values in several, in order of appearance."""
+        groups = {}
+        for key, rows in self.places(*columns).items():
+            groups[key if len(columns) > 1 else key[0]] = self.where(rows)
+        return groups
+
+    def places(self, *columns: str) -> dict[tuple[Any, ...], Ints]:
+        """The numbers of the rows with the same values in these columns."""
+        kinds = self.kinds(*columns)
+        in_order = np.argsort(kinds.codes, kind="stable")
+        ends = np.cumsum(np.bincount(kinds.codes))[:-1]
+        return dict(zip(kinds.names, np.split(in_order, ends), strict=False))
+
+    @property
+    def derived(self) -> Bools:
+        """Which rows are of probes: these count in no figure of the judge's accuracy."""
+        return self.variant.each(bool)
+
+    @property
+    def has_verdict(self) -> Bools:
+        """Which rows have a verdict that is right or wrong."""
+        return self.outcome.each(JUDGED.__contains__)
+
+    @property
+    def right(self) -> Bools:
+        """Which verdicts are the label."""
+        return self.outcome.equals("agree")
+
+    @property
+    def wrong(self) -> Bools:
+        """Which verdicts are another than the label."""
+        return self.outcome.equals("disagree")
+
+    @property
+    def unscored(self) -> Bools:
+        """Which rows should have a verdict and have none."""
+        return self.outcome.each(UNSCORED.__contains__)
+
+    @property
+    def case_class(self) -> Coded[CaseClass | None]:
+        """The class of each case; None without a label."""
+        kinds = self.kinds("scale", "label")
+        return Coded([scale.class_of(label) for scale, label in kinds.names], kinds.codes)
+
+    @property
+    def judged(self) -> Verdicts:
+        """The rows with a verdict."""
+        return self.where(self.has_verdict)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the answers of some are levels."""
+        return bool(self.scale.each(lambda scale: scale.is_ordered).any())
+
+    @property
+    def answered(self) -> tuple[Verdicts, Floats]:
+        """The rows that have both, a label and an answer that counts, and these side by side."""
+        kinds = self.kinds("scale", "label", "score")
+        answers = [answer_of(*kind) for kind in kinds.names]
+        is_known = np.array([answer is not None for answer in answers], bool)[kinds.codes]
+        pairs = np.zeros((len(kinds.names), 2))
+        for place, ((_, label, _), answer) in enumerate(zip(kinds.names, answers, strict=True)):
+            if answer is not None:
+                pairs[place] = _bounded(label), _bounded(answer)
+        return self.where(is_known), pairs[kinds.codes[is_known]]
+
+
+def answer_of(scale: Scale, label: int | None, score: int | None) -> int | None:
+    """The answer that counts: the score, and for a tie of the repeats a wrong one.
+
+    None without a label, and for a tie on an ordered scale: there is no telling how far off it is.
+    """
+    if label is None:
+        return None
+    return scale.tie(label) if score is None else score
+
+
+def _bounded(score: int) -> int:
+    return max(-_LARGEST_SCORE, min(score, _LARGEST_SCORE))
+
+
+def numbered(clusters: Iterable[Hashable]) -> Ints:
+    """Of each row the number of its cluster, in an order that is not that of the rows."""
+    of_rows = Coded.of(clusters)
+    in_order = sorted(range(len(of_rows.names)), key=lambda code: repr(of_rows.names[code]))
+    numbers = np.empty(len(in_order), np.int64)
+    numbers[in_order] = np.arange(len(in_order))
+    return numbers[of_rows.codes]
+
+
+def distinct(*columns: Ints) -> tuple[Ints, Ints]:
+    """For each row which of the different combinations it has, in the order in which these appear,
+    and of each the first row.
+    """
+    combined = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, codes = np.unique(column, return_inverse=True)
+        # Coded again, so that the product stays small.
+        combined = combined * (int(codes.max(initial=0)) + 1) + codes
+        _, combined = np.unique(combined, return_inverse=True)
+    _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
+    in_order = np.argsort(first)
+    rank = np.empty(len(in_order), np.int64)
+    rank[in_order] = np.arange(len(in_order))
+    return rank[codes], first[in_order]
