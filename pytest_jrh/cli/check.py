@@ -271,7 +271,7 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale.is_ordered else f" but how many are {scale.classes[0].word}"
         yield f"{count} without a label: in no figure below{but}."
-    alone = sum(case.label is not None and not case.verdicts for case in table.cases.values())
+    alone = sum(case.label is not None and not case.rows for case in table.cases.values())
     if alone:
         yield f"{counted(alone, 'label')} of cases without a verdict: not used."
     yield from table.notices

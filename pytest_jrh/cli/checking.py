@@ -5,30 +5,28 @@ config, model or recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_jrh.cases.tests import LABELS
+from pytest_jrh.cli.table_results import TableResults
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.groups import grouped, grouped_by
 from pytest_jrh.core.ids import empty_result
-from pytest_jrh.core.results import CaseResult, Extra
-from pytest_jrh.core.runs import LabelSource, Rubric
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, numbered
-from pytest_jrh.core.skips import UNSCORED, Why
+from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of
 from pytest_jrh.sources.verdicts import (
     NONE,
     OPTIONS,
-    CaseKey,
     Columns,
     TableCase,
     Values,
@@ -42,8 +40,7 @@ from pytest_jrh.sources.verdicts import (
     only_column,
     refuse_strangers,
 )
-from pytest_jrh.stats.baseline import Baseline, Scope, update
-from pytest_jrh.stats.changes import Asked
+from pytest_jrh.stats.baseline import NEVER_REPORTED, Baseline, Scope
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR
@@ -147,9 +144,13 @@ class CheckedTable:
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:
         """The figures of each judge, by its name."""
-        by_judge = grouped((result.judge or self.judge_names[0], result) for result in self.results)
-        names = [name for name in self.judge_names if name in by_judge]
-        return {name: reliability(by_judge[name]) for name in names}
+        by_judge = self.session.verdicts.grouped("judge")
+        figures = {}
+        for name in self.judge_names:
+            of_judge = by_judge.get(name, by_judge.get(""))
+            if of_judge is not None:
+                figures[name] = reliability(of_judge)
+        return figures
 
 
 def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> CheckedTable:
@@ -237,6 +238,33 @@ def _cases(
     return cases_of(table, columns, values)
 
 
+def _decision(results, gone, before, settings, turning):  # temporary
+    lines = {
+        id_: line for id_ in results.verdicts.ids if (line := results.earlier.get(id_)) is not None
+    }
+    for id_ in gone:
+        lines[id_] = replace(empty_result(CaseSpec(results.name, "labels", "", "", 1)), case_id=id_)
+    compared = list(results)
+    selected = {id_ for id_, why in gone.items() if why == NEVER_REPORTED}
+    selected |= {result.case_id for result in compared}
+    if settings.common:
+        compared = [result for result in compared if result.outcome not in UNSCORED]
+        selected = {result.case_id for result in compared}
+    others = {
+        (judge if results.has_judges else "") for judge, its in before.items() if its != judge
+    }
+    held = Held(
+        Baseline(lines),
+        Scope.of(selected),
+        {(results.name, result.rubric_id): results.table.values.scale for result in lines.values()},
+        set() if settings.same_judge else others,
+        common=settings.common,
+        turning=turning,
+    )
+    rules = GateRules(max_drop=settings.max_drop, proof=settings.proof, unclear=settings.unclear)
+    return decide(compared, rules, held)
+
+
 def _session(
     table: VerdictTable, earlier: VerdictTable, baseline: str, settings: CheckSettings
 ) -> tuple[Session, tuple[str, ...]]:
@@ -250,58 +278,37 @@ def _session(
             message = f"{baseline} {_ITSELF}"
             hint = "name another one"
             raise InputError(table.table.problem(message, key="--baseline", hint=hint))
-    gone: list[str] = []
+    gone_judges: list[str] = []
     if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
         # Of these the table has no row any more.
-        gone = [judge for judge in earlier.judges if judge not in (*judges, baseline)]
+        gone_judges = [judge for judge in earlier.judges if judge not in (*judges, baseline)]
     columns = table.columns
     is_known = bool(settings.label or settings.labels or table.table.results)
     is_known = is_known or by_people(table.table, columns.label, columns.annotator)
-    suite = _TableSuite(table, len(judges) + len(gone) > 1, "" if is_known else columns.label)
-    results, nodes = suite.results(judges)
-    lines: dict[str, CaseResult] = {}
-    asked: dict[str, Asked] = {}
-    for judge in (*judges, *gone) if settings.baseline else ():
-        its_judge = baseline or judge
-        if not baseline and len(earlier.judges) == 1:
-            [its_judge] = earlier.judges
-        if its_judge != judge and not settings.same_judge:
-            asked[judge if suite.has_judges else ""] = Asked("another")
-        before = suite.earlier(earlier, judge, its_judge, results)
-        lines |= update(Baseline(), before, Scope.of(())).baseline.cases
-    rubrics = {}
-    for rubric in {result.rubric_id for result in (*results.values(), *lines.values())}:
-        rubrics[suite.name, rubric] = Rubric(rubric, "", answers=table.values.scale)
+    label_column = "" if is_known else columns.label
+    has_judges = len(judges) + len(gone_judges) > 1
+    results = TableResults(table, judges, has_judges=has_judges, label_column=label_column)
     decisions = {}
     turning = table.values.turning((*columns.verdicts, columns.label))
     if settings.baseline:
-        # A case of the baseline without a row is one without a result.
-        compared = list(results.values())
-        # Cases whose text is another one have left, and are not missed.
-        selected = {id_ for id_, line in lines.items() if line.run_id not in table.changed}
-        selected |= {result.case_id for result in compared}
-        if settings.common:
-            compared = [result for result in compared if result.outcome not in UNSCORED]
-            selected = {result.case_id for result in compared}
-        held = Held(
-            Baseline(lines),
-            Scope.of(selected),
-            {key: rubric.scale for key, rubric in rubrics.items()},
-            asked,
-            common=settings.common,
-            turning=turning,
-        )
-        rules = GateRules(
-            max_drop=settings.max_drop, proof=settings.proof, unclear=settings.unclear
-        )
-        decisions[suite.name] = decide(compared, rules, held)
+        before = {}
+        for judge in (*judges, *gone_judges):
+            before[judge] = baseline or judge
+            if not baseline and len(earlier.judges) == 1:
+                [before[judge]] = earlier.judges
+        gone = results.hold_against(earlier, before, common=settings.common)
+        decisions[results.name] = _decision(results, gone, before, settings, turning)
     else:
         reasons: list[Reason] = []
-        for judge, of_judge in grouped_by(results.values(), "judge").items():
-            reasons += opposite(of_judge, f"judge {judge}" if judge else "the judge", turning)
+        for judge, of_judge in results.verdicts.judged.grouped("judge").items():
+            reasons += opposite(
+                [results[row] for row in of_judge.row],
+                f"judge {judge}" if judge else "the judge",
+                turning,
+            )
         if reasons:
             texts = [reason.text for reason in reasons]
-            decisions[suite.name] = Decision(
+            decisions[results.name] = Decision(
                 "UNCLEAR",
                 texts[0],
                 passed=settings.unclear == "pass",
@@ -309,115 +316,20 @@ def _session(
                 beside=tuple(texts[1:]),
                 reasons=tuple(reasons),
             )
+    rubrics = {}
+    for rubric in {
+        results.rubric(case) for case in (*table.cases.values(), *earlier.cases.values())
+    }:
+        rubrics[results.name, rubric] = Rubric(rubric, "", answers=table.values.scale)
     session = Session(
-        tuple(results.values()),
+        results,
+        columns=results.verdicts,
         decisions=decisions,
-        nodes=nodes,
+        nodes=results.nodes,
         rubrics=rubrics,
-        grounds={suite.name: Grounds(column=suite.label_column)},
-        earlier=lines,
+        grounds={results.name: Grounds(column=label_column)},
+        earlier=results.earlier,
         error=settings.error,
         is_table=True,
     )
     return session, judges
-
-
-@dataclass(frozen=True)
-class _TableSuite:
-    """A table as a suite is: what its cases came to now and before.
-
-    `label_column` is empty where people are known to have given the labels.
-    """
-
-    table: VerdictTable
-    has_judges: bool
-    label_column: str
-
-    @property
-    def name(self) -> str:
-        """The name of the file."""
-        return Path(self.table.table.file).stem or self.table.table.file
-
-    def results(
-        self, judges: Iterable[str]
-    ) -> tuple[dict[tuple[CaseKey, str], CaseResult], dict[str, str]]:
-        """What the cases came to by the verdicts of judges, by case and judge; and by the result's
-        id what reports call a case: its line and its name.
-        """
-        results: dict[tuple[CaseKey, str], CaseResult] = {}
-        nodes = {}
-        for judge in judges:
-            for case in self.table.cases.values():
-                # One with neither label nor verdict counts for nothing, and of some the judge has
-                # no row.
-                is_rated = case.verdicts_of(judge) and not self.table.values.scale.is_ordered
-                if judge in case.verdicts and (case.label is not None or is_rated):
-                    result = self._result(self._spec(case, judge), case, judge, case.label, "now")
-                    results[case.key, judge] = result
-                    line = f":{case.line}" if self.table.table.path is None else ""
-                    name = f"{self.table.table.file}{line}: {case.key.case}"
-                    nodes[result.case_id] = f"{name} [{judge}]" if self.has_judges else name
-        return results, nodes
-
-    def earlier(
-        self,
-        table: VerdictTable,
-        judge: str,
-        its_judge: str,
-        results: Mapping[tuple[CaseKey, str], CaseResult],
-    ) -> Iterator[CaseResult]:
-        """What the baseline's judge said of these cases, also of those without a row now."""
-        for case in table.cases.values():
-            verdicts, label = case.verdicts_of(its_judge), case.label
-            result, new_case = results.get((case.key, judge)), self.table.cases.get(case.key)
-            has_label = (label if new_case is None else new_case.label) is not None
-            has_left = not has_label and case.key.case in self.table.changed
-            is_level = self.table.values.scale.is_ordered
-            if not verdicts or (is_level and not has_label and not has_left):
-                continue
-            if label is None:
-                # A case without a row now, or of another text, is missed, whatever its label.
-                label = verdicts[0].score if result is None or has_left else result.label
-            # A case with another label now is the same one.
-            spec = self._spec(case, judge) if result is None else result.spec
-            yield self._result(spec, case, its_judge, label, "earlier")
-
-    def _spec(self, case: TableCase, judge: str) -> CaseSpec:
-        columns, key = self.table.columns, case.key
-        return CaseSpec(
-            self.name,
-            LABELS.name,
-            key.rubric or columns.label or columns.verdicts[0],
-            key.case,
-            key.epoch,
-            target_score=self.table.values.scale.target(case.label),
-            judge=judge if self.has_judges else None,
-            cluster=case.cluster,
-        )
-
-    def _result(
-        self, spec: CaseSpec, case: TableCase, judge: str, label: int | None, fingerprint: str
-    ) -> CaseResult:
-        """What a case comes to by the verdicts of a judge, now or before."""
-        verdicts = case.verdicts_of(judge)
-        # One with neither label nor verdict is no result; without a label alone it counts for the
-        # rate of violations.
-        why = Why() if verdicts else Why("invalid_response", "the verdict is empty")
-        by: LabelSource = "column" if self.label_column else "people"
-        probabilities = [
-            verdict.probability for verdict in verdicts if verdict.probability is not None
-        ]
-        return replace(
-            empty_result(spec),
-            answers=self.table.values.scale.line,
-            within=self.table.values.scale.within,
-            label=label,
-            labelled_by=None if label is None else by,
-            # What changes with a case: of a table, its label is all that is known of it.
-            case_digest="" if label is None else f"label {label}",
-            judge_digest=fingerprint,
-            scores=tuple(verdict.score for verdict in verdicts if verdict.score is not None),
-            reasons=tuple(verdict.reasoning for verdict in verdicts),
-            why=why,
-            extra=Extra(probabilities=tuple(probabilities)),
-        )

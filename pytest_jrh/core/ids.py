@@ -93,6 +93,12 @@ def case_id(spec: CaseSpec) -> str:
     return f"{_prefix(spec)}::{case_name(spec)}"
 
 
+def id_ends(spec: CaseSpec) -> tuple[str, str, str]:
+    """What stands in a case's id before its run, and behind it of the case and of its judge."""
+    of_judge = "".join(f"-{part}" for part in _judge(spec))
+    return f"{_prefix(spec)}::", "-".join(_key(spec)), of_judge
+
+
 def generation_id(spec: CaseSpec) -> str:
     """The id of the case without its judge: several judges look at one made case."""
     return f"{_prefix(spec)}::{node_part(spec.run_id)}[{'-'.join(_key(spec))}]"

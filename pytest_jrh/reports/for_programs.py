@@ -27,10 +27,6 @@ from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Panel, Statistics, StatisticsTable, tabulate
 from pytest_jrh.stats.verdicts import Verdicts
 
-# What a sum in another order, or on another machine, leaves as it is.
-_DIGITS = 12
-
-
 class JsonReport(Report):
     """The figures of each judge and what the gate decides about each suite, for programs."""
 
@@ -127,8 +123,6 @@ def fields_of(value: object, *names: str) -> dict[str, Any]:
         fields[name] = list(field) if isinstance(field, tuple) else field
         if field == "":
             fields[name] = None
-        elif isinstance(field, float):
-            fields[name] = round(field, _DIGITS)
     return fields
 
 

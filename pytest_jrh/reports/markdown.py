@@ -159,7 +159,7 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
         most_edits, edit_room, reason_room = _MOST_EDITS, _WHOLE, _WHOLE
     # Secrets go first: once a text is cut and escaped they could not be found.
     clean = session.redactor.text
-    result = session.results_by_id[case.case_id]
+    result = session.result(case.case_id)
     made_id = made_case_id(result)
     record = session.records.read(made_id)
     text = ""

@@ -99,7 +99,7 @@ def _fix_what_probes_turn(session: Session) -> Line | None:
     for table in session.probes:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
-            first = session.results_by_id[table.cases[0]].spec
+            first = session.result(table.cases[0]).spec
             case = one_line(f"{first.run_id} {first.variant}")
             judge = _judge_to_fix(session, table.judge)
             text = f"read {case} first, change {judge}, and run it again: -k {table.probe}"

@@ -170,7 +170,7 @@ class Session:
     `records` says where the made cases lie, and rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
-    results are from shards. `page` is the HTML report of the session. `error` is how much may be
+    results are from shards. `columns` are the `results` where these are made on demand. `page` is the HTML report of the session. `error` is how much may be
     wrong of what a judge decides alone. `about` says how a table was read.
     """
 
@@ -195,6 +195,7 @@ class Session:
     folder: Path | None = None
     is_table: bool = False
     is_merge: bool = False
+    columns: Verdicts | None = None
     page: Path | None = None
     error: float = ERROR
     about: Sequence[str] = ()
@@ -212,6 +213,8 @@ class Session:
     @cached_property
     def verdicts(self) -> Verdicts:
         """The results in columns, of which all figures are."""
+        if self.columns is not None:
+            return self.columns
         return Verdicts.of(self.results, scales(self.rubrics))
 
     def results_in(self, verdicts: Verdicts) -> list[CaseResult]:
@@ -265,9 +268,13 @@ class Session:
         return tuple(sorted(tables, key=lambda table: -table.total.turned))
 
     @cached_property
-    def results_by_id(self) -> Mapping[str, CaseResult]:
-        """The result of each case by the case's id."""
-        return {result.case_id: result for result in self.results}
+    def rows(self) -> Mapping[str, int]:
+        """The places of results by their case ids."""
+        return {case_id: row for row, case_id in enumerate(self.verdicts.ids)}
+
+    def result(self, case_id: str) -> CaseResult:
+        """The result of a case by its id."""
+        return self.results[self.rows[case_id]]
 
     @property
     def spending(self) -> Spending:
@@ -306,9 +313,9 @@ class Session:
 
     def named(self, case_id: str, why: str = "") -> NamedCase:
         """The case as a list of cases names it."""
-        result = self.results_by_id.get(case_id)
-        if result is None:
+        if case_id not in self.rows:
             return NamedCase(self.node(case_id), why)
+        result = self.result(case_id)
         return NamedCase(self.node(case_id), why, case_key(case_id), self.title(result))
 
     def title(self, result: CaseResult) -> str:

@@ -395,7 +395,7 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
 def _unseen_cases(session: Session, title: str, case_ids: Iterable[str]) -> Cases:
     cases = []
     for case_id in case_ids:
-        cases.append(session.named(case_id, not_shown_text(session.results_by_id[case_id])))
+        cases.append(session.named(case_id, not_shown_text(session.result(case_id))))
     return Cases(title, tuple(cases), "warning")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import not_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -271,10 +271,10 @@ class CaseKey(NamedTuple):
     epoch: int = 1
 
     @classmethod
-    def of(cls, case: str, texts: Mapping[str, str]) -> CaseKey:
+    def of(cls, case: str, rubric: str, epoch_text: str) -> CaseKey:
         """The key of a case whose row has these texts; without an epoch it is in the first."""
-        epoch = whole_number(texts["epoch"])
-        return cls(case, texts["rubric"], 1 if epoch is None else epoch)
+        epoch = whole_number(epoch_text) if epoch_text else None
+        return cls(case, rubric, 1 if epoch is None else epoch)
 
     def __str__(self) -> str:
         parts = [self.case, self.rubric, f"epoch {self.epoch}" if self.epoch > 1 else ""]
@@ -289,7 +289,6 @@ class Verdict(NamedTuple):
 
     score: int | None
     probability: float | None = None
-    reasoning: str = ""
 
 
 class Values:
@@ -443,32 +442,29 @@ def _meaning_of_one(column: str) -> str:
     return meanings[0] if len(meanings) == 1 and not tokens & _NEGATIONS else ""
 
 
-@dataclass
-class TableCase:
-    """A case of a table: what people said, and the verdicts by judge and repeat.
+Given: TypeAlias = list[tuple[int, Verdict]]
+"""The verdicts of one judge on one case, each behind its row."""
 
-    `votes` are by annotator, None for a word that is no label; `label` is what more than half of
-    all of them say. A verdict is None where its cell is empty. `line` is that of its first row.
+
+@dataclass(slots=True)
+class TableCase:
+    """A case of a table: the `label` is what more than half of all people say, and `rows` are by
+    judge the numbers of its rows, one a repeat. `line` is that of the first row.
     """
 
     key: CaseKey
     line: int
     cluster: str | None = None
     label: int | None = None
-    votes: dict[str, int | None] = field(default_factory=dict)
-    verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
-
-    def verdicts_of(self, judge: str) -> list[Verdict]:
-        """The verdicts of a judge that there are, one a repeat."""
-        verdicts = self.verdicts.get(judge, {}).values()
-        return [verdict for verdict in verdicts if verdict.score is not None]
+    rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class VerdictTable:
     """The cases of a `table`, in its order; which columns are `unused`, and how `values` are read.
-    `notices` say what counts for nothing. `changed` are the cases, by their ids, whose labels are
-    of another text or question than these verdicts.
+    `verdicts` are by column what each row says, None where that is nothing. `notices` say what
+    counts for nothing. `changed` are the cases, by their ids, whose labels are of another text or
+    question than these verdicts.
     """
 
     table: Table
@@ -476,6 +472,7 @@ class VerdictTable:
     unused: tuple[str, ...]
     cases: dict[CaseKey, TableCase]
     values: Values
+    verdicts: Mapping[str, Sequence[Verdict | None]]
     notices: list[str]
     changed: Collection[str] = ()
 
@@ -486,8 +483,27 @@ class VerdictTable:
             return self.columns.verdicts
         judges: dict[str, None] = {}
         for case in self.cases.values():
-            judges.update(dict.fromkeys(case.verdicts))
+            judges.update(dict.fromkeys(case.rows))
         return tuple(judges)
+
+    def given(self, case: TableCase, judge: str) -> Given:
+        """The verdicts of a judge that there are, one a repeat, each behind its row."""
+        # Where a column names the judges, one column has the verdicts of all.
+        column = judge if judge in self.verdicts else self.columns.verdicts[0]
+        given = []
+        for row in case.rows.get(judge, ()):
+            verdict = self.verdicts[column][row]
+            if verdict is not None:
+                given.append((row, verdict))
+        return given
+
+    def reasoning(self, row: int, judge: str) -> str:
+        """Why a judge says what it says in a row; empty where no column tells."""
+        column = self.columns.reasoning
+        # The reasons beside a column of earlier verdicts are those of now.
+        if not column or judge == self.columns.baseline:
+            return ""
+        return as_text(self.table.columns[column][row])
 
 
 def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
@@ -497,49 +513,54 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     Raises `InputError` for values that mean nothing, where rows contradict each other, and where
     one case is there twice.
     """
-    cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
     labels = values.read(table, columns.label, problems, is_verdict=False)
     verdicts = {}
     for name in filter(None, (*columns.verdicts, columns.baseline)):
-        verdicts[name] = values.read(table, name, problems, is_verdict=True)
-    for row, (line, texts) in enumerate(table.rows(columns._asdict())):
-        # Where no column names the case, its line does.
-        name = texts["case"] or f"line {line}"
-        key = CaseKey.of(name, texts)
-        case = cases.setdefault(key, TableCase(key, line, texts["cluster"] or None))
-        label, annotator = labels[row], texts["annotator"]
-        is_one_more_vote = annotator not in {"", *case.votes}
-        if label is not None and case.votes.setdefault(annotator, label.score) != label.score:
-            message = f"the label of the case {shown(name)} is another one above"
+        of_column = values.read(table, name, problems, is_verdict=True)
+        # What is no verdict is as a cell that is empty.
+        verdicts[name] = [
+            None if of_row is None or of_row.score is None else of_row for of_row in of_column
+        ]
+    cases: dict[CaseKey, TableCase] = {}
+    votes: dict[CaseKey, dict[str, int | None]] = {}
+    clusters, judges = table.texts(columns.cluster), table.texts(columns.judge)
+    annotators, repeats = table.texts(columns.annotator), table.texts(columns.repeat)
+    for row, (key, line) in enumerate(zip(_keys(table, columns), table.lines, strict=True)):
+        case = cases.get(key)
+        if case is None:
+            case = cases[key] = TableCase(key, line, clusters[row] or None)
+            votes[key] = {}
+        label, of_case = labels[row], votes[key]
+        is_one_more_vote = annotators[row] not in {"", *of_case}
+        if label is not None and of_case.setdefault(annotators[row], label.score) != label.score:
+            message = f"the label of the case {shown(key.case)} is another one above"
             hint = "give a case one label, or say in a column annotator whose each label is"
             problems.append(table.problem(message, line, columns.label, hint))
         for column, of_column in verdicts.items():
-            verdict = of_column[row] or Verdict(None)
-            if columns.judge and not texts["judge"] and verdict.score is None:
+            judge, verdict = column, of_column[row]
+            if columns.judge and column != columns.baseline:
+                judge = judges[row]
+            if columns.judge and not judges[row] and verdict is None:
                 # A row of a label alone.
                 continue
-            judge = column
-            if column != columns.baseline:
-                judge = texts["judge"] if columns.judge else column
-                verdict = verdict._replace(reasoning=texts["reasoning"])
-            of_judge = case.verdicts.setdefault(judge, {})
-            repeat = texts["repeat"]
-            if repeat in of_judge:
-                if is_one_more_vote and verdict.score in (None, of_judge[repeat].score):
-                    # The verdict stands beside the label of each person.
-                    continue
-                message = f"the case {shown(name)} is in line {case.line} too"
+            rows = case.rows.get(judge, ())
+            same_repeat = [other for other in rows if repeats[other] == repeats[row]]
+            if same_repeat and is_one_more_vote and verdict in (None, of_column[same_repeat[0]]):
+                # The verdict stands beside the label of each person.
+                continue
+            if same_repeat:
+                message = f"the case {shown(key.case)} is in line {case.line} too"
                 problems.append(table.problem(message, line, columns.case, _TELL_APART))
-            of_judge[repeat] = verdict
+            case.rows[judge] = (*rows, row)
     if problems:
         raise InputError(tables.first_problems(problems, table.file))
     disputed = 0
-    for case in cases.values():
-        if case.votes:
-            [(most, count)] = Counter(case.votes.values()).most_common(1)
-            if 2 * count > len(case.votes):
-                case.label = most
+    for key, of_case in votes.items():
+        if of_case:
+            [(most, count)] = Counter(of_case.values()).most_common(1)
+            if 2 * count > len(of_case):
+                cases[key].label = most
             else:
                 disputed += 1
     notices = list(table.notices)
@@ -547,7 +568,15 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
     used = {*columns.taken().values(), *columns.verdicts}
     unused = tuple(column for column in table.columns if column not in used)
-    return VerdictTable(table, columns, unused, cases, values, notices)
+    return VerdictTable(table, columns, unused, cases, values, verdicts, notices)
+
+
+def _keys(table: Table, columns: Columns) -> Iterator[CaseKey]:
+    """Which case each row is about; where no column names it, its line does."""
+    names = table.texts(columns.case)
+    rubrics, epochs = table.texts(columns.rubric), table.texts(columns.epoch)
+    for name, rubric, epoch, line in zip(names, rubrics, epochs, table.lines, strict=True):
+        yield CaseKey.of(name or f"line {line}", rubric, epoch)
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
@@ -679,7 +708,7 @@ def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iter
         for name in text_columns:
             if text := as_text(table.columns[name][row]):
                 turns.append({"role": name, "content": text})
-        key = CaseKey.of(cells["case"], cells)
+        key = CaseKey.of(cells["case"], cells["rubric"], cells["epoch"])
         yield TextToLabel(key, turns, digests[row], cells["rubric_text"])
 
 

@@ -63,10 +63,15 @@ def reasoning_disagrees(result: CaseResult) -> bool:
 
     False where it is not unambiguous.
     """
-    if result.score is None or not result.reasoning:
+    if result.score is None:
         return False
-    stated = stated_score(result.reasoning, result.scale)
-    return stated is not None and stated != result.score
+    return contradicts(result.reasoning, result.score, result.scale)
+
+
+def contradicts(reasoning: str, score: int, scale: Scale) -> bool:
+    """Whether a reasoning states another score."""
+    stated = stated_score(reasoning, scale) if reasoning else None
+    return stated not in (None, score)
 
 
 @lru_cache(maxsize=4096)  # a result is counted at every level of the figures

@@ -1,0 +1,298 @@
+"""A table of verdicts as a suite is: what its cases came to, in columns for the figures, and as
+results for those that are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from pytest_jrh.cases.tests import LABELS
+from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
+from pytest_jrh.core.results import CaseResult, Extra, most_frequent
+from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.skips import JUDGED, Outcome, Why
+from pytest_jrh.sources.verdicts import CaseKey, Given, TableCase, VerdictTable
+from pytest_jrh.stats.baseline import (
+    CASE_CHANGED,
+    NEVER_REPORTED,
+    NOT_IN_BASELINE,
+    NOT_IN_SUITE,
+)
+from pytest_jrh.stats.reasoning import contradicts
+from pytest_jrh.stats.verdicts import Coded, Verdicts, numbered
+
+
+class _Line(NamedTuple):
+    """What a case was in the baseline."""
+
+    case: TableCase
+    scores: tuple[int, ...]
+    label: int
+
+
+class TableResults(Sequence[CaseResult]):
+    """What the cases of a table came to under its judges: `rows` are cases with the judge.
+
+    `verdicts` are all of them in columns. A result is made when it is asked for, as most cases are
+    never named. `label_column` is empty where people are known to have given the labels.
+    """
+
+    def __init__(
+        self, table: VerdictTable, judges: Sequence[str], *, has_judges: bool, label_column: str
+    ) -> None:
+        self.table = table
+        self.has_judges = has_judges
+        self.label_column = label_column
+        self.name = Path(table.table.file).stem or table.table.file
+        self._earlier_table = table
+        self._judges_before: Mapping[str, str] = {}
+        self.rows: list[tuple[TableCase, str]] = []
+        is_ordered = table.values.scale.is_ordered
+        for judge in judges:
+            for case in table.cases.values():
+                # One with neither label nor verdict counts for nothing, and of some the judge has
+                # no row.
+                is_rated = not is_ordered and table.given(case, judge)
+                if judge in case.rows and (case.label is not None or is_rated):
+                    self.rows.append((case, judge))
+        self.verdicts = self._in_columns()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, row: int) -> CaseResult: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[CaseResult]: ...
+    def __getitem__(self, row: int | slice) -> CaseResult | list[CaseResult]:
+        if isinstance(row, slice):
+            return [self[place] for place in range(*row.indices(len(self)))]
+        case, judge = self.rows[row]
+        return self._result(self.table, case, judge, case.label)
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """By the result's id what reports call a case: its line and its name."""
+        return _OnDemand(self.verdicts.ids.tolist(), self._node)
+
+    @property
+    def earlier(self) -> Mapping[str, CaseResult]:
+        """What was said before, by the result's id."""
+        return _OnDemand(self.verdicts.ids.tolist(), self._earlier) if self._judges_before else {}
+
+    def rubric(self, case: TableCase) -> str:
+        """The name of its rubric; where there are none, that of the column of labels."""
+        columns = self.table.columns
+        return case.key.rubric or columns.label or columns.verdicts[0]
+
+    def hold_against(
+        self, earlier: VerdictTable, judges: Mapping[str, str], *, common: bool
+    ) -> dict[str, str]:
+        """Put the verdicts of an earlier table beside those of now; `judges` are its judges by
+        those of now. Gives the ids of its cases without a row now, with why they are not compared.
+        """
+        self._earlier_table, self._judges_before = earlier, judges
+        before: list[tuple[int, ...] | None] = []
+        apart = []
+        outcomes = self.verdicts.outcome
+        for (case, judge), code in zip(self.rows, outcomes.codes, strict=True):
+            outcome = outcomes.names[code]
+            line = self._line(case.key, judge, has_row=True)
+            reason = ""
+            if outcome not in JUDGED:
+                reason = f"no verdict now: {outcome}" if line is not None else ""
+            elif line is None:
+                reason = NOT_IN_BASELINE
+            elif line.label != case.label:
+                reason = CASE_CHANGED
+            is_compared = line is not None and not reason
+            before.append(line.scores if line is not None and is_compared else None)
+            apart.append(reason)
+        self.verdicts = replace(self.verdicts, before=Coded.of(before), apart=Coded.of(apart))
+        gone = {}
+        there = {(case.key, judge) for case, judge in self.rows}
+        for judge in judges:
+            for key, case in earlier.cases.items():
+                if (key, judge) in there or self._line(key, judge, has_row=False) is None:
+                    continue
+                # Cases whose text is another one have left, and are not missed.
+                has_left = common or key.case in self.table.changed
+                reason = NOT_IN_SUITE if has_left else NEVER_REPORTED
+                gone[case_id(self._spec(case, judge))] = reason
+        return gone
+
+    def _line(self, key: CaseKey, judge: str, *, has_row: bool) -> _Line | None:
+        """What the baseline's judge said of a case; None where it said nothing, or nobody knows
+        what is right.
+        """
+        earlier = self._earlier_table.cases.get(key)
+        if earlier is None:
+            return None
+        given = self._earlier_table.given(earlier, self._judges_before[judge])
+        scores = tuple([verdict.score or 0 for _, verdict in given])
+        now = self.table.cases.get(key)
+        label_now = earlier.label if now is None else now.label
+        has_left = label_now is None and key.case in self.table.changed
+        is_level = self.table.values.scale.is_ordered
+        if not scores or (is_level and label_now is None and not has_left):
+            return None
+        label = earlier.label
+        if label is None:
+            # A case without a row now, or of another text, is missed, whatever its label.
+            label = scores[0] if has_left or not has_row else label_now
+        return None if label is None else _Line(earlier, scores, label)
+
+    def _node(self, row: int) -> str:
+        case, judge = self.rows[row]
+        table = self.table.table
+        line = f":{case.line}" if table.path is None else ""
+        name = f"{table.file}{line}: {case.key.case}"
+        return f"{name} [{judge}]" if self.has_judges else name
+
+    def _earlier(self, row: int) -> CaseResult:
+        case, judge = self.rows[row]
+        line = self._line(case.key, judge, has_row=True)
+        if line is None:
+            raise KeyError(row)
+        result = self._result(
+            self._earlier_table, line.case, self._judges_before[judge], line.label
+        )
+        spec = self._spec(case, judge)
+        return replace(
+            result, case_id=case_id(spec), judge=spec.judge or "", target=spec.target_score
+        )
+
+    def _spec(self, case: TableCase, judge: str) -> CaseSpec:
+        return CaseSpec(
+            self.name,
+            LABELS.name,
+            self.rubric(case),
+            case.key.case,
+            case.key.epoch,
+            target_score=self.table.values.scale.target(case.label),
+            judge=judge if self.has_judges else None,
+            cluster=case.cluster,
+        )
+
+    def _result(
+        self, table: VerdictTable, case: TableCase, judge: str, label: int | None
+    ) -> CaseResult:
+        """What a case comes to by the verdicts of a judge, now or before."""
+        given, scale = table.given(case, judge), self.table.values.scale
+        # One with neither label nor verdict is no result; without a label alone it counts for the
+        # rate of violations.
+        why = Why() if given else Why("invalid_response", "the verdict is empty")
+        by: LabelSource = "column" if self.label_column else "people"
+        return replace(
+            empty_result(self._spec(case, judge)),
+            answers=scale.line,
+            within=scale.within,
+            label=label,
+            labelled_by=None if label is None else by,
+            # What changes with a case: of a table, its label is all that is known of it.
+            case_digest="" if label is None else f"label {label}",
+            judge_digest="now" if table is self.table else "earlier",
+            scores=tuple([verdict.score or 0 for _, verdict in given]),
+            reasons=tuple(table.reasoning(row, judge) for row, _ in given),
+            why=why,
+            extra=Extra(probabilities=_probabilities(given)),
+        )
+
+    def _outcome(self, label: int | None, score: int | None, repeats: Sequence[int]) -> Outcome:
+        if not repeats:
+            return "invalid_response"
+        if label is None:
+            return "unlabelled"
+        return "agree" if self.table.values.scale.accepts(score, label) else "disagree"
+
+    def _contradicts_itself(self, given: Given, score: int | None, judge: str) -> bool:
+        """Whether the reasoning of the first verdict with the score states another one."""
+        if score is None or not self.table.columns.reasoning:
+            return False
+        row = next(row for row, verdict in given if verdict.score == score)
+        reasoning = self.table.reasoning(row, judge)
+        return contradicts(reasoning, score, self.table.values.scale)
+
+    def _in_columns(self) -> Verdicts:
+        """The results, of which none is made."""
+        scale, n = self.table.values.scale, len(self.rows)
+        ids, made, rubrics, runs, clusters, judges = [], [], [], [], [], []
+        labels, scores, answers, outcomes, contradicted, probabilities = [], [], [], [], [], []
+        ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
+        for case, judge in self.rows:
+            rubric, run, epoch = self.rubric(case), case.key.case, case.key.epoch
+            key = (rubric, epoch, judge, scale.target(case.label))
+            if key not in ends:
+                ends[key] = id_ends(self._spec(case, judge))
+            head, of_case, of_judge = ends[key]
+            made_id = f"{head}{node_part(run)}[{of_case}]"
+            ids.append(f"{made_id[:-1]}{of_judge}]")
+            made.append(made_id)
+            rubrics.append(rubric)
+            runs.append((run, epoch))
+            clusters.append((case.cluster, run if case.cluster is None else ""))
+            judges.append(judge if self.has_judges else "")
+            given = self.table.given(case, judge)
+            repeats = tuple([verdict.score or 0 for _, verdict in given])
+            score = most_frequent(repeats)
+            labels.append(case.label)
+            scores.append(score)
+            answers.append(repeats)
+            outcomes.append(self._outcome(case.label, score, repeats))
+            contradicted.append(self._contradicts_itself(given, score, judge))
+            probabilities.append(_probabilities(given))
+        return Verdicts(
+            ids=np.array(ids, object),
+            row=np.arange(n),
+            suite=Coded.one(self.name, n),
+            judge=Coded.of(judges),
+            rubric=Coded.of(rubrics),
+            test=Coded.one(LABELS.name, n),
+            variant=Coded.one("", n),
+            made=Coded.of(made),
+            cluster=numbered(clusters),
+            run=Coded.of(runs),
+            scale=Coded.one(scale, n),
+            label=Coded.of(labels),
+            score=Coded.of(scores),
+            answers=Coded.of(answers),
+            outcome=Coded.of(outcomes),
+            contradicted=np.array(contradicted, bool),
+            base=Coded.one((), n),
+            base_case=np.zeros(n, np.int64),
+            before=Coded.one(None, n),
+            apart=Coded.one("", n),
+            same_judge=np.zeros(n, bool),
+            probabilities=Coded.of(probabilities),
+        )
+
+
+def _probabilities(given: Given) -> tuple[float, ...]:
+    probabilities = []
+    for _, verdict in given:
+        if verdict.probability is not None:
+            probabilities.append(verdict.probability)
+    return tuple(probabilities)
+
+
+class _OnDemand(Mapping[str, Any]):
+    """What there is to say of rows by their ids, made when it is asked for."""
+
+    def __init__(self, ids: Sequence[str], make: Callable[[int], Any]) -> None:
+        self._rows = {id_: row for row, id_ in enumerate(ids)}
+        self._make = make
+
+    def __getitem__(self, id_: str) -> Any:
+        return self._make(self._rows[id_])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
