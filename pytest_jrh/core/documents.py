@@ -76,11 +76,13 @@ def dotted(path: KeyPath) -> str:
     return text.removeprefix(".")
 
 
-def listed(names: Iterable[str], limit: int = 30) -> str:
-    """Join names for a sentence; the end of a long list is counted instead of printed."""
+def listed(names: Iterable[str], limit: int = 30, more: int = 0) -> str:
+    """Join names for a sentence; the end of a long list is counted instead of printed, and so are
+    those `more` that are not among the names.
+    """
     all_names = list(names)
     text = ", ".join(printable(name, 60) for name in all_names[:limit])
-    left_out = len(all_names) - limit
+    left_out = max(0, len(all_names) - limit) + more
     if left_out > 0:
         text += f" and {left_out} more"
     return text

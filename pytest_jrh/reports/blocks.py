@@ -127,7 +127,7 @@ MOST_ON_PAGE = 500
 @frozen
 class Cases:
     """A list of cases, of which the terminal names at most `most`, and the other reports as many as
-    the two numbers above say.
+    the two numbers above say; so many more are `unnamed`.
 
     Their number stands beside the title, unless that is a sentence, which ends in a full stop.
     """
@@ -136,6 +136,12 @@ class Cases:
     cases: tuple[NamedCase, ...]
     weight: Weight = ""
     most: int = 50
+    unnamed: int = 0
+
+    @property
+    def number(self) -> int:
+        """How many cases there are."""
+        return len(self.cases) + self.unnamed
 
     @property
     def is_sentence(self) -> bool:
@@ -147,7 +153,7 @@ class Cases:
         """The title with the number of cases."""
         if self.is_sentence:
             return self.title
-        return f"{self.title} ({len(self.cases):,})"
+        return f"{self.title} ({self.number:,})"
 
     @property
     def in_a_line(self) -> str:
@@ -159,7 +165,7 @@ class Cases:
 
     def first(self, most: int) -> tuple[tuple[NamedCase, ...], int]:
         """At most so many cases, and how many more there are."""
-        return self.cases[:most], max(0, len(self.cases) - most)
+        return self.cases[:most], max(0, self.number - most)
 
 
 @frozen
@@ -189,9 +195,12 @@ class WorstCase:
 
 @frozen
 class ReadFirst:
-    """The cases that are judged wrong, in the order in which to read them."""
+    """The cases that are judged wrong, in the order in which to read them; so many more are
+    `unnamed`.
+    """
 
     cases: tuple[WorstCase, ...]
+    unnamed: int
 
 
 @frozen
@@ -225,7 +234,7 @@ def block_values(value: Any) -> Any:
         return {
             "type": "Cases",
             "title": value.title,
-            "count": None if value.is_sentence else len(value.cases),
+            "count": None if value.is_sentence else value.number,
             "cases": block_values(cases),
             "more": unnamed,
             "weight": value.weight,

@@ -146,7 +146,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
             session = replace(session, page=None)
     updates, refused = _update_baseline(runs, session, settings)
     problems += refused
-    outcomes = {result.outcome for result in session.results}
+    outcomes = {*session.verdicts.outcome.present()}
     is_judged = not outcomes or not outcomes.isdisjoint((*MADE, "unlabelled"))
     if not is_judged:
         problems.append(_NOTHING_JUDGED)

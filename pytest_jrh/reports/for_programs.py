@@ -27,6 +27,7 @@ from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Panel, Statistics, StatisticsTable, tabulate
 from pytest_jrh.stats.verdicts import Verdicts
 
+
 class JsonReport(Report):
     """The figures of each judge and what the gate decides about each suite, for programs."""
 

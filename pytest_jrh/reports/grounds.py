@@ -70,7 +70,7 @@ def violation_sentences(session: Session, suite: str) -> Iterator[str]:
 
 
 def _of_suite(session: Session, suite: str) -> list[CaseResult]:
-    return [result for result in session.results if result.suite == suite]
+    return [result for result in session.made_results if result.suite == suite]
 
 
 def _is_ordered(session: Session, suite: str) -> bool:
@@ -116,6 +116,9 @@ def labels_line(session: Session) -> list[Line]:
     for suite, grounds in session.grounds.items():
         results = _of_suite(session, suite)
         counts = rest_counts(results, grounds)
+        if session.is_table:
+            given_by = "column" if grounds.column else "people"
+            counts[given_by] = len(session.verdicts.judged.places("made"))
         text, wrong = _basis_text(counts, grounds), len(wrongly_labelled(results, grounds))
         if not text:
             continue

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_jrh.core.diffs import Piece, near_changes
-from pytest_jrh.core.ids import by_made_case, made_case_id
+from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
@@ -137,7 +137,7 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
         summary = inert(shortened(_case_title(case), _LONGEST_NAME))
         body = _case(case, session, is_whole=True)
         yield f"<details><summary>{summary}</summary>{body}</details>"
-    if unnamed := len(block.cases) - 1 - len(folded):
+    if unnamed := len(block.cases) + block.unnamed - 1 - len(folded):
         text = f"{unnamed:,} more in the report"
         if url := ci_links(session.page).get("report"):
             text = f"[{text}]({url})"
@@ -175,7 +175,8 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
             text += f"<p>{hidden:,} more {are} in the report.</p>"
     if not_shown := not_shown_text(result):
         text += f"<p>The judge was {inert(not_shown)}.</p>"
-    heard = voices(session, by_made_case(session.results)[made_id], record)
+    of_case = session.verdicts.where(session.verdicts.made.equals(made_id))
+    heard = voices(session, session.results_in(of_case), record)
     if not is_whole:
         # The label, and who is likeliest to have said otherwise: the judge before, and now.
         heard = [*heard[:1], *heard[1:][-_MOST_VOICES:]]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pytest_jrh.core.ids import by_made_case
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Line
 from pytest_jrh.reports.grounds import labels_line, wrong_labels
-from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.decision import Kind
 
@@ -45,7 +43,7 @@ def _steps(session: Session) -> list[_Step]:
 
 
 def _record_missing(session: Session) -> Line | None:
-    missing = sum(result.outcome == "unrecorded" for result in session.results)
+    missing = int(session.verdicts.outcome.equals("unrecorded").sum())
     if not missing or not session.record_command:
         return None
     text = (
@@ -65,15 +63,15 @@ def _accept_new_cases(session: Session) -> Line | None:
 
 def _correct_labels(session: Session) -> Line | None:
     """Of a table: its labels are in the file."""
-    wrong = worst_results(session)
+    wrong = len(session.worst.places("made"))
     if not session.is_table or not wrong:
         return None
-    cases = counted(len(by_made_case(wrong)), "case")
+    cases = counted(wrong, "case")
     return Line("next", f"read {cases}; where a label is wrong, correct it in that row")
 
 
 def _fix_judge(session: Session) -> Line | None:
-    wrong = worst_results(session)
+    wrong = session.results_in(session.worst)
     if not wrong:
         return None
     # What people or a program said is corrected where they said it.

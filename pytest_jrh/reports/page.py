@@ -25,7 +25,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
-from pytest_jrh.core.ids import by_made_case, generation_id, made_case_id, short_digest
+from pytest_jrh.core.ids import generation_id, made_case_id, short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Message, Rubric
@@ -46,7 +46,6 @@ from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
-from pytest_jrh.reports.reading import worst_results
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
 from pytest_jrh.reports.summary import compose
@@ -168,7 +167,7 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     cases = SessionCases(session)
     values = session_values(session, cases)
     # The most urgent stand first.
-    listed = list(cases.groups)
+    listed = cases.ids
     if session.is_table and len(listed) > _MOST_OF_TABLE:
         text = _LISTED.format(_MOST_OF_TABLE, len(listed))
         values["blocks"]["answer"] += block_values([Sentence(text)])
@@ -177,7 +176,7 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     run_names: dict[tuple[str, str, int], str] = {}
     blocks: dict[str, list[str]] = {}
     for made_id in listed:
-        spec = cases.groups[made_id][0].spec
+        spec = cases.results_of(made_id)[0].spec
         run = (spec.suite, spec.run_id, spec.epoch)
         name = run_names.setdefault(run, f"run-{len(run_names)}")
         blocks.setdefault(name, []).append(made_id)
@@ -259,19 +258,25 @@ class SessionCases:
             if session.earlier[case_id].outcome == "disagree":
                 self.marked["expected to fail"].add(case_id)
         self._contradicting: set[str] = set()
-        for contradicting in contradicting_cases(session.results):
+        for contradicting in contradicting_cases(session.made_results):
             for result in contradicting:
                 self._contradicting.add(result.case_id)
-        groups = by_made_case(session.results)
-        read_first = by_made_case(worst_results(session))
-        read_next = sorted(groups, key=lambda made_id: self._urgency(groups[made_id]))
-        in_order = dict.fromkeys([*read_first, *read_next])
-        self.groups = {made_id: groups[made_id] for made_id in in_order}
+        self._places = session.verdicts.places("made")
+        read_first = [made_id for (made_id,) in session.worst.places("made")]
+        read_next = [made_id for (made_id,) in self._places]
+        self.ids = [*dict.fromkeys([*read_first, *sorted(read_next, key=self._urgency)])]
 
-    def _urgency(self, results: Sequence[CaseResult]) -> int:
+    def results_of(self, made_id: str) -> list[CaseResult]:
+        """What a case came to under each of its judges."""
+        return [self.session.results[row] for row in self._places[made_id,]]
+
+    def _urgency(self, made_id: str) -> int:
         """What is looked at next, where no verdict on a label is wrong: verdicts that a probe
         turned, doubtful labels, cases without a verdict.
         """
+        if self.session.is_table:
+            return 2 if self.session.verdicts.unscored[self._places[made_id,]].any() else 3
+        results = self.results_of(made_id)
         signs = [self._kind(results), *self._tags(results)]
         for rank, sign in enumerate(("turned", "label in doubt", "no verdict")):
             if sign in signs:
@@ -282,10 +287,9 @@ class SessionCases:
         """The rubrics that rows name, with the levels of their scales."""
         session = self.session
         values: dict[str, JsonValues] = {}
-        for result in session.results:
+        for places in session.verdicts.places("suite", "rubric").values():
+            result = session.results[places[0]]
             key = _rubric_key(result)
-            if key in values:
-                continue
             # What is called the rubric of a table may be a column of labels.
             name = result.rubric_id if session.has_rubrics else ""
             rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
@@ -306,7 +310,7 @@ class SessionCases:
 
     def row(self, made_id: str) -> JsonValues:
         """The row of the case with this id."""
-        results = self.groups[made_id]
+        results = self.results_of(made_id)
         first = results[0]
         judges = []
         for result in results:
@@ -368,7 +372,7 @@ class SessionCases:
         """All else of the case with this id; its `turns` are None where no case was made, and its
         `rubric` is what is otherwise than in the suite.
         """
-        session, results = self.session, self.groups[made_id]
+        session, results = self.session, self.results_of(made_id)
         first = results[0]
         case, turns = self.case_and_turns(first)
         rubric = session.rubrics.get((first.suite, first.rubric_id))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from itertools import islice
 
-from pytest_jrh.core.ids import by_made_case, made_case_id
+import numpy as np
+
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
-from pytest_jrh.reports.blocks import WorstCase
+from pytest_jrh.reports.blocks import MOST_ON_PAGE, ReadFirst, WorstCase
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title, what_was_done
+from pytest_jrh.stats.verdicts import Bools, Verdicts
 
 
-def worst_results(session: Session) -> list[CaseResult]:
+def worst_verdicts(session: Session) -> Verdicts:
     """The cases that are judged wrong, in the order in which to read them: first those that were
     right before, or that nothing accepts; of these the ones whose label a person confirmed, and
     last those whose label people found wrong; then by how far off the verdict is, how many judges
@@ -24,47 +25,64 @@ def worst_results(session: Session) -> list[CaseResult]:
     for decision in session.decisions.values():
         news.update(decision.regressions, decision.new_wrong)
         flickered.update(decision.flickered)
-    wrong = []
-    for result in session.results:
-        if result.outcome == "disagree" and not result.spec.derived:
-            wrong.append(result)
-    judges = Counter(map(made_case_id, wrong))
-
-    def order(result: CaseResult) -> tuple[bool, bool, int, int, int, int]:
-        distance = 1
-        if result.score is not None and result.label is not None:
-            distance = abs(result.score - result.label)
-        return (
-            result.case_id not in news,
-            result.case_id in flickered,
-            -label_basis(session, result).certainty,
-            -distance,
-            -judges[made_case_id(result)],
-            result.complete_scores.count(result.label or 0),
+    verdicts = session.verdicts
+    wrong = verdicts.where(verdicts.wrong & ~verdicts.derived)
+    certainty = np.zeros(len(wrong))
+    if not session.is_table:
+        # The labels of a table all rest on the same.
+        for place, result in enumerate(session.results_in(wrong)):
+            certainty[place] = label_basis(session, result).certainty
+    judges = np.bincount(wrong.made.codes)[wrong.made.codes] if len(wrong) else certainty
+    # The last key counts first.
+    order = np.lexsort(
+        (
+            wrong.kinds("answers", "label").each(lambda kind: kind[0].count(kind[1]), int),
+            -judges,
+            -wrong.kinds("score", "label").each(_distance, int),
+            -certainty,
+            _among(wrong, flickered),
+            ~_among(wrong, news),
         )
+    )
+    return wrong.where(order)
 
-    return sorted(wrong, key=order)
+
+def _distance(kind: tuple[int | None, int]) -> int:
+    score, label = kind
+    return 1 if score is None else abs(score - label)
 
 
-def worst_cases(session: Session) -> Iterator[WorstCase]:
-    """The cases to read first, one of a panel once."""
-    for results in by_made_case(worst_results(session)).values():
-        first = results[0]
-        judge = f"judge {one_line(first.judge)}".rstrip()
-        if len(results) > 1:
-            judge = f"{len(results):,} judges, {one_line(first.judge)}"
-        yield WorstCase(
-            case_id=first.case_id,
-            run=run_title(first, with_judge=False),
-            rubric=one_line(first.rubric_id) if session.has_rubrics else "",
-            # Nothing was done to the cases of a table.
-            done="" if session.is_table else what_was_done(first),
-            mistake=_mistake(first),
-            label=score_name(session, first, first.label),
-            basis=label_basis(session, first).text,
-            judge=judge,
-            reason=one_line(first.reasoning),
-        )
+def _among(verdicts: Verdicts, case_ids: set[str]) -> Bools:
+    return np.array([case_id in case_ids for case_id in verdicts.ids], bool)
+
+
+def worst_cases(session: Session, most: int = MOST_ON_PAGE) -> ReadFirst | None:
+    """The cases to read first, one of a panel once; None where no verdict is wrong."""
+    worst = session.worst
+    of_cases = worst.places("made").values()
+    cases = []
+    for places in islice(of_cases, most):
+        cases.append(_worst_case(session, session.results_in(worst.where(places))))
+    return ReadFirst(tuple(cases), len(of_cases) - len(cases)) if cases else None
+
+
+def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
+    first = results[0]
+    judge = f"judge {one_line(first.judge)}".rstrip()
+    if len(results) > 1:
+        judge = f"{len(results):,} judges, {one_line(first.judge)}"
+    return WorstCase(
+        case_id=first.case_id,
+        run=run_title(first, with_judge=False),
+        rubric=one_line(first.rubric_id) if session.has_rubrics else "",
+        # Nothing was done to the cases of a table.
+        done="" if session.is_table else what_was_done(first),
+        mistake=_mistake(first),
+        label=score_name(session, first, first.label),
+        basis=label_basis(session, first).text,
+        judge=judge,
+        reason=one_line(first.reasoning),
+    )
 
 
 def _mistake(result: CaseResult) -> str:

@@ -170,8 +170,9 @@ class Session:
     `records` says where the made cases lie, and rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
-    results are from shards. `columns` are the `results` where these are made on demand. `page` is the HTML report of the session. `error` is how much may be
-    wrong of what a judge decides alone. `about` says how a table was read.
+    results are from shards. `columns` are those of results that are made on demand. `page` is the
+    HTML report of the session. `error` is how much may be wrong of what a judge decides alone.
+    `about` says how a table was read.
     """
 
     results: Sequence[CaseResult]
@@ -266,6 +267,18 @@ class Session:
         """What probes have turned, the worst first."""
         tables = probe_tables(self.verdicts)
         return tuple(sorted(tables, key=lambda table: -table.total.turned))
+
+    @cached_property
+    def worst(self) -> Verdicts:
+        """The cases that are judged wrong, in the order in which to read them."""
+        from pytest_jrh.reports.reading import worst_verdicts
+
+        return worst_verdicts(self)
+
+    @property
+    def made_results(self) -> Sequence[CaseResult]:
+        """The results but those of a table, of whose cases nothing is known beside their rows."""
+        return () if self.is_table else self.results
 
     @cached_property
     def rows(self) -> Mapping[str, int]:

@@ -9,12 +9,15 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
+import numpy as np
+
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
+    MOST_ON_PAGE,
     Block,
     Cases,
     Cell,
@@ -182,8 +185,8 @@ def _tolerance(session: Session, suite: str) -> Iterator[Sentence]:
 
 
 def _steps(session: Session) -> Iterator[ReadFirst | Line]:
-    if cases := tuple(worst_cases(session)):
-        yield ReadFirst(cases)
+    if block := worst_cases(session):
+        yield block
     rates = chain.from_iterable(violation_sentences(session, suite) for suite in session.grounds)
     for sentence in islice(rates, _MOST_RATES):
         yield Line("violated", sentence)
@@ -341,10 +344,10 @@ def _details(session: Session) -> Iterator[Block]:
 
 def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
-    flickering = []
     of_judge = session.by_judge[section.suite, section.judge]
     flickers = of_judge.answers.each(lambda scores: len({*scores}) > 1)
-    for result in session.results_in(of_judge.where(flickers)):
-        flickering.append(session.named(result.case_id, result.scores_text))
-    if flickering:
-        yield Cases("flickering", tuple(flickering))
+    flickering = of_judge.where(flickers)
+    if len(flickering):
+        first = session.results_in(flickering.where(np.arange(len(flickering)) < MOST_ON_PAGE))
+        named = tuple(session.named(result.case_id, result.scores_text) for result in first)
+        yield Cases("flickering", named, unnamed=len(flickering) - len(named))

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from pytest_jrh.core.diffs import Piece
@@ -302,10 +301,10 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         has_rubric = cases_of_run[case.run] > 1 and case.rubric
         names.append(f"{case.run} ({case.rubric})" if has_rubric else case.run)
     most = _MOST_RUNS
-    while most > 1 and columns(f"{indent}{listed(names, most)}") > width:
+    while most > 1 and columns(f"{indent}{listed(names, most, block.unnamed)}") > width:
         most -= 1
     if names:
-        yield Styled(shortened(f"{indent}{listed(names, most)}", width))
+        yield Styled(shortened(f"{indent}{listed(names, most, block.unnamed)}", width))
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
@@ -382,7 +381,8 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
         return
     properties["title"] = compose(session).title
     cases = []
-    for case in islice(worst_cases(session), _MOST_NAMED):
+    worst = worst_cases(session, _MOST_NAMED)
+    for case in () if worst is None else worst.cases:
         cases.append(one_line(f"{case.name}: {case.done} ({case.mistake}): {case.reason}"))
     written = []
     for name, value in properties.items():

@@ -7,7 +7,10 @@ and whether judges were shown what decides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
@@ -16,6 +19,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, SKIPS
 from pytest_jrh.core.text import capital, counted, one_line
 from pytest_jrh.reports.blocks import (
+    MOST_ON_PAGE,
     Block,
     Cases,
     Cell,
@@ -110,9 +114,12 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
     # Where nothing decides, or an update accepts them, wrong verdicts are no news.
     is_news = decision.active and not decision.accepted
 
-    def cases(title: str, case_ids: Iterable[str], weight: Weight) -> list[Cases]:
-        named = tuple(session.named(case_id, remarks.get(case_id, "")) for case_id in case_ids)
-        return [Cases(title, named, weight)] if named else []
+    def cases(title: str, case_ids: Collection[str], weight: Weight) -> list[Cases]:
+        named = []
+        for case_id in islice(case_ids, MOST_ON_PAGE):
+            named.append(session.named(case_id, remarks.get(case_id, "")))
+        unnamed = len(case_ids) - len(named)
+        return [Cases(title, tuple(named), weight, unnamed=unnamed)] if named else []
 
     read_first = [
         *cases("regressions", decision.regressions, "bad"),
@@ -158,7 +165,7 @@ def left_out_blocks(session: Session) -> list[Block]:
 def _why_no_case(session: Session) -> str:
     """Why cases could not be made, those of one kind counted together, most first."""
     kinds: Counter[str] = Counter()
-    for result in _made_once(session.results):
+    for result in _made_once(session.made_results):
         if result.outcome == "no_case":
             kind = result.why.kind
             kinds[SKIPS[kind].happened if kind in SKIPS else one_line(result.why.detail)] += 1
@@ -246,14 +253,14 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
     """The models that are others than before, and all labels to look at again."""
     for text in session.model_changes:
         yield Sentence(text, "warning")
-    for (suite, rubric), reworded in reworded_rubrics(session.results).items():
+    for (suite, rubric), reworded in reworded_rubrics(session.made_results).items():
         text = (
             f"{counted(len(reworded), 'case')} of the rubric {rubric!r} (suite {suite}) had "
             "another text of the rubric when made: labels stand for that text, verdicts for the "
             "present one. Review them with --jrh-review."
         )
         yield _warning_cases(session, text, reworded)
-    altered = _made_once(result for result in session.results if result.extra.altered)
+    altered = _made_once(result for result in session.made_results if result.extra.altered)
     altered = [result for result in altered if not result.is_accepted]
     if altered:
         text = (
@@ -262,7 +269,7 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
             "file, or review the cases with --jrh-review."
         )
         yield _warning_cases(session, text, altered)
-    for equal in contradicting_cases(session.results):
+    for equal in contradicting_cases(session.made_results):
         labels = " and ".join(map(str, _labels(equal)))
         text = (
             f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
@@ -277,7 +284,7 @@ def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) 
 
 def review_blocks(session: Session) -> Iterator[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
-    reviewed = _made_once(result for result in session.results if result.extra.review)
+    reviewed = _made_once(result for result in session.made_results if result.extra.review)
     counts = Counter(result.extra.review for result in reviewed if result.extra.review != "void")
     if decided := ", ".join(f"{counts[word]:,} {word}" for word in sorted(counts)):
         yield Sentence(f"Reviewed by people: {decided}.")
@@ -413,7 +420,10 @@ def contradicted_blocks(session: Session) -> Iterator[Cases]:
         contradicted = of_judge.where(of_judge.contradicted)
         if len(contradicted):
             title = f"{judge}verdicts against their own reasoning"
-            yield _warning_cases(session, title, session.results_in(contradicted))
+            first = contradicted.where(np.arange(len(contradicted)) < MOST_ON_PAGE)
+            named = tuple(session.named(case_id) for case_id in first.ids)
+            unnamed = len(contradicted) - len(named)
+            yield Cases(title, named, "warning", unnamed=unnamed)
 
 
 def shown_sentences(session: Session) -> Iterator[str]:
@@ -436,6 +446,8 @@ def shown_sentences(session: Session) -> Iterator[str]:
 
 def _by_judge(session: Session) -> Iterator[tuple[str, Sequence[CaseResult]]]:
     """The results by what their judge is called in a sentence."""
+    if session.is_table:
+        return
     for (suite, judge), verdicts in session.by_judge.items():
         subject = f"The judge {one_line(judge)}".rstrip()
         if len(session.suites) > 1:

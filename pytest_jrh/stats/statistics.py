@@ -370,7 +370,10 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
         return None
     cases = voting.where(first)
     scores = np.full((len(first), len(judges)), None, object)
-    scores[case_of_row, voting.judge.each(judges.index, int)] = voting.score.each(_itself, object)
+    places = {judge: place for place, judge in enumerate(judges)}
+    # Judges of other suites have no place, and no row here.
+    place_of_row = voting.judge.each(lambda judge: places.get(judge, -1), int)
+    scores[case_of_row, place_of_row] = voting.score.each(_itself, object)
     votes = Coded.of(map(tuple, scores.tolist()))
     majorities = votes.each(_majority, object)
     without_majority = {}

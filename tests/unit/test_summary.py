@@ -17,7 +17,7 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.next_step import next_lines
-from pytest_jrh.reports.reading import worst_cases, worst_results
+from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
@@ -55,7 +55,9 @@ def test_labels_that_people_found_wrong_come_first() -> None:
 def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
     # The first three are violations of which the judge misses all.
     session = with_people(judged(misses(9), rubrics=("tone",)), {2: 1, 0: 0})
-    cases = list(worst_cases(session))
+    worst = worst_cases(session)
+    assert worst is not None
+    cases = worst.cases
     assert cases[0].run == "run-002"
     assert cases[0].basis == "verifier, ann blind"
     assert cases[-1].run == "run-000"
@@ -65,7 +67,8 @@ def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
 def test_new_mistakes_are_read_before_old_ones() -> None:
     before = judged(wrong_on("run-001"), runs=6)
     now = judged(wrong_on("run-001", "run-004"), runs=6)
-    worst = worst_results(session_of(now, before=before))
+    session = session_of(now, before=before)
+    worst = session.results_in(session.worst)
     assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
 
 
