@@ -239,9 +239,8 @@ def _cases(
 
 
 def _decision(results, gone, before, settings, turning):  # temporary
-    lines = {
-        id_: line for id_ in results.verdicts.ids if (line := results.earlier.get(id_)) is not None
-    }
+    earlier = results.earlier
+    lines = {id_: line for id_ in results.verdicts.ids if (line := earlier.get(id_)) is not None}
     for id_ in gone:
         lines[id_] = replace(empty_result(CaseSpec(results.name, "labels", "", "", 1)), case_id=id_)
     compared = list(results)

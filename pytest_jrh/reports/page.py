@@ -262,6 +262,7 @@ class SessionCases:
             for result in contradicting:
                 self._contradicting.add(result.case_id)
         self._places = session.verdicts.places("made")
+        self._unscored = session.verdicts.unscored
         read_first = [made_id for (made_id,) in session.worst.places("made")]
         read_next = [made_id for (made_id,) in self._places]
         self.ids = [*dict.fromkeys([*read_first, *sorted(read_next, key=self._urgency)])]
@@ -275,7 +276,7 @@ class SessionCases:
         turned, doubtful labels, cases without a verdict.
         """
         if self.session.is_table:
-            return 2 if self.session.verdicts.unscored[self._places[made_id,]].any() else 3
+            return 2 if self._unscored[self._places[made_id,]].any() else 3
         results = self.results_of(made_id)
         signs = [self._kind(results), *self._tags(results)]
         for rank, sign in enumerate(("turned", "label in doubt", "no verdict")):

@@ -204,8 +204,7 @@ class Session:
     @cached_property
     def suites(self) -> list[str]:
         """The suites, those without a result among them."""
-        of_results = dict.fromkeys(result.suite for result in self.results)
-        return [*dict.fromkeys([*self.decisions, *of_results])]
+        return [*dict.fromkeys([*self.decisions, *self.verdicts.suite.present()])]
 
     def prefix(self, suite: str) -> str:
         """What stands before a sentence about a suite: its name, where there are several."""
@@ -351,7 +350,7 @@ class Session:
     @cached_property
     def has_rubrics(self) -> bool:
         """Whether cases have rubrics: those of a table may have a column of labels alone."""
-        return not self.is_table or len({result.spec.rubric_id for result in self.results}) > 1
+        return not self.is_table or len(self.verdicts.rubric.present()) > 1
 
 
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> RubricScales:
