@@ -5,13 +5,12 @@ or JSON; and what a value in them means on the scale of verdicts.
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,6 +38,9 @@ from pytest_jrh.sources.results.scores import Results
 _Rows: TypeAlias = Iterable[tuple[int, Fields]]
 _MOST_BYTES = 128 * 2**20
 _MOST_COUNTED = 1_000
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+# Rows by which the results of another tool are told.
+_LOOKED_AT = 50
 _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _GUARDED = re.compile(f"'{_FORMULA.pattern}")
@@ -110,15 +112,21 @@ def read_table(
     # JSON lines are whole objects; a document is a list, or not whole in its first line.
     is_whole = start.partition("\n")[0].rstrip().endswith("}")
     is_document = start.startswith("[") or (start.startswith("{") and not is_whole)
-    if is_document or start.startswith("{"):
-        rows: _Rows = list(_json_rows(text, file, problems, is_document=is_document))
-    else:
-        rows = list(_csv_rows(text, file, problems))
-    if problems:
-        raise InputError(first_problems(problems, file))
     # What people quote of runs may hold keys.
     redactor = Redactor(secrets_of(os.environ))
-    rows = [(line, redactor.value(row)) for line, row in rows]
+    rows: _Rows
+    if is_document or start.startswith("{"):
+        rows = list(_json_rows(text, file, problems, is_document=is_document))
+        rows = [(line, redactor.value(row)) for line, row in rows]
+    else:
+        table = _csv_table(text, file, redactor, problems)
+        # What a tool writes has the same columns in all rows.
+        rows = [*islice(_rows_of(table), _LOOKED_AT)]
+        if not problems and rows and read_results([row for _, row in rows], [], file) is None:
+            return table
+        rows = [*_rows_of(table)]
+    if problems:
+        raise InputError(first_problems(problems, file))
     lines, values = [line for line, _ in rows], [row for _, row in rows]
     if is_document or len(values) == 1:
         # The entries of one document are in a list of it.
@@ -178,19 +186,30 @@ def _refuse_many(problems: Sequence[Problem], file: str) -> None:
         raise InputError([*first_problems(problems, file), unread])
 
 
-def _csv_rows(
-    text: str, file: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, str | None]]]:
+def _rows_of(table: Table) -> _Rows:
+    """The rows of a table as mappings, with their lines."""
+    for line, values in zip(table.lines, zip(*table.columns.values(), strict=True), strict=True):
+        yield line, dict(zip(table.columns, values, strict=True))
+
+
+def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]) -> Table:
+    """The table of a CSV, in which equal cells are one text."""
     separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
     csv.field_size_limit(_MOST_BYTES)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    # `io.StringIO` would keep four bytes for each character.
+    lines_of_text = (match[0] for match in _LINE.finditer(text))
+    reader = csv.reader(lines_of_text, delimiter=separator, strict=True)
     names: list[str] = []
+    columns: list[list[str | None]] = []
+    different: dict[str, str] = {}
+    lines = []
     line = 1
     try:
         for cells in reader:
             _refuse_many(problems, file)
             if not names:
                 names = [cell.strip() for cell in cells]
+                columns = [[] for _ in names]
                 for name, count in Counter(filter(None, names)).items():
                     if count > 1:
                         problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
@@ -199,17 +218,21 @@ def _csv_rows(
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                row: dict[str, str | None] = {}
-                for name, cell in zip_longest(names, cells):
-                    if name:
-                        row[name] = cell
-                    if name and cell and _GUARDED.match(cell):
-                        row[name] = cell.removeprefix("'")
-                yield line, row
+                lines.append(line)
+                for column, cell in zip_longest(columns, cells):
+                    column.append(None if cell is None else different.setdefault(cell, cell))
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
         problems.append(Problem(message, file, reader.line_num))
+    for cell in different:
+        bare = cell.removeprefix("'") if _GUARDED.match(cell) else cell
+        different[cell] = storable(redactor.text(bare))[0]
+    of_names: dict[str, list[str | None]] = {}
+    for name, column in zip(names, columns, strict=True):
+        if name:
+            of_names[name] = [None if cell is None else different[cell] for cell in column]
+    return Table(file, lines, of_names)
 
 
 def guarded(text: str) -> str:
