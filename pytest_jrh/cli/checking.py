@@ -41,6 +41,7 @@ from pytest_jrh.sources.verdicts import (
     refuse_strangers,
 )
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Baseline, Scope
+from pytest_jrh.stats.changes import Asked
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR
@@ -238,25 +239,34 @@ def _cases(
     return cases_of(table, columns, values)
 
 
-def _decision(results, gone, before, settings, turning):  # temporary
-    earlier = results.earlier
-    lines = {id_: line for id_ in results.verdicts.ids if (line := earlier.get(id_)) is not None}
+def _decision(
+    results: TableResults,
+    gone: Mapping[str, str],
+    judges_before: Mapping[str, str],
+    settings: CheckSettings,
+    turning: str,
+) -> Decision:
+    """What is decided about a table beside an earlier one, some of whose cases are `gone`."""
+    lines = dict(results.earlier)
     for id_ in gone:
-        lines[id_] = replace(empty_result(CaseSpec(results.name, "labels", "", "", 1)), case_id=id_)
+        spec = CaseSpec(results.name, "", "", "", 1)
+        lines[id_] = replace(empty_result(spec), case_id=id_)
     compared = list(results)
-    selected = {id_ for id_, why in gone.items() if why == NEVER_REPORTED}
+    selected = {id_ for id_, reason in gone.items() if reason == NEVER_REPORTED}
     selected |= {result.case_id for result in compared}
     if settings.common:
         compared = [result for result in compared if result.outcome not in UNSCORED]
         selected = {result.case_id for result in compared}
-    others = {
-        (judge if results.has_judges else "") for judge, its in before.items() if its != judge
-    }
+    asked = {}
+    for judge, its_judge in judges_before.items():
+        if its_judge != judge and not settings.same_judge:
+            asked[judge if results.has_judges else ""] = Asked("another")
+    rubrics = {line.rubric_id for line in lines.values()}
     held = Held(
         Baseline(lines),
         Scope.of(selected),
-        {(results.name, result.rubric_id): results.table.values.scale for result in lines.values()},
-        set() if settings.same_judge else others,
+        {(results.name, rubric): results.table.values.scale for rubric in rubrics},
+        asked,
         common=settings.common,
         turning=turning,
     )

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
-import numpy as np
-
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
@@ -25,7 +23,7 @@ from pytest_jrh.stats.baseline import (
     NOT_IN_SUITE,
 )
 from pytest_jrh.stats.reasoning import contradicts
-from pytest_jrh.stats.verdicts import Coded, Verdicts, numbered
+from pytest_jrh.stats.verdicts import Coded, Verdicts
 
 
 class _Line(NamedTuple):
@@ -52,6 +50,7 @@ class TableResults(Sequence[CaseResult]):
         self.name = Path(table.table.file).stem or table.table.file
         self._earlier_table = table
         self._judges_before: Mapping[str, str] = {}
+        self._rows_before: dict[str, int] = {}
         self.rows: list[tuple[TableCase, str]] = []
         is_ordered = table.values.scale.is_ordered
         for judge in judges:
@@ -79,12 +78,12 @@ class TableResults(Sequence[CaseResult]):
     @property
     def nodes(self) -> Mapping[str, str]:
         """By the result's id what reports call a case: its line and its name."""
-        return _OnDemand(self.verdicts.ids.tolist(), self._node)
+        return _OnDemand(dict(zip(self.verdicts.ids, range(len(self)), strict=True)), self._node)
 
     @property
     def earlier(self) -> Mapping[str, CaseResult]:
         """What was said before, by the result's id."""
-        return _OnDemand(self.verdicts.ids.tolist(), self._earlier) if self._judges_before else {}
+        return _OnDemand(self._rows_before, self._earlier)
 
     def rubric(self, case: TableCase) -> str:
         """The name of its rubric; where there are none, that of the column of labels."""
@@ -101,9 +100,11 @@ class TableResults(Sequence[CaseResult]):
         before: list[tuple[int, ...] | None] = []
         apart = []
         outcomes = self.verdicts.outcome
-        for (case, judge), code in zip(self.rows, outcomes.codes, strict=True):
+        for row, ((case, judge), code) in enumerate(zip(self.rows, outcomes.codes, strict=True)):
             outcome = outcomes.names[code]
             line = self._line(case.key, judge, has_row=True)
+            if line is not None:
+                self._rows_before[self.verdicts.ids[row]] = row
             reason = ""
             if outcome not in JUDGED:
                 reason = f"no verdict now: {outcome}" if line is not None else ""
@@ -160,9 +161,8 @@ class TableResults(Sequence[CaseResult]):
         line = self._line(case.key, judge, has_row=True)
         if line is None:
             raise KeyError(row)
-        result = self._result(
-            self._earlier_table, line.case, self._judges_before[judge], line.label
-        )
+        its_judge = self._judges_before[judge]
+        result = self._result(self._earlier_table, line.case, its_judge, line.label)
         spec = self._spec(case, judge)
         return replace(
             result, case_id=case_id(spec), judge=spec.judge or "", target=spec.target_score
@@ -247,29 +247,28 @@ class TableResults(Sequence[CaseResult]):
             outcomes.append(self._outcome(case.label, score, repeats))
             contradicted.append(self._contradicts_itself(given, score, judge))
             probabilities.append(_probabilities(given))
-        return Verdicts(
-            ids=np.array(ids, object),
-            row=np.arange(n),
-            suite=Coded.one(self.name, n),
-            judge=Coded.of(judges),
-            rubric=Coded.of(rubrics),
-            test=Coded.one(LABELS.name, n),
-            variant=Coded.one("", n),
-            made=Coded.of(made),
-            cluster=numbered(clusters),
-            run=Coded.of(runs),
-            scale=Coded.one(scale, n),
-            label=Coded.of(labels),
-            score=Coded.of(scores),
-            answers=Coded.of(answers),
-            outcome=Coded.of(outcomes),
-            contradicted=np.array(contradicted, bool),
-            base=Coded.one((), n),
-            base_case=np.zeros(n, np.int64),
-            before=Coded.one(None, n),
-            apart=Coded.one("", n),
-            same_judge=np.zeros(n, bool),
-            probabilities=Coded.of(probabilities),
+        return Verdicts.made_of(
+            ids=ids,
+            suite=[self.name] * n,
+            judge=judges,
+            rubric=rubrics,
+            test=[LABELS.name] * n,
+            variant=[""] * n,
+            made=made,
+            cluster=clusters,
+            run=runs,
+            scale=[scale] * n,
+            label=labels,
+            score=scores,
+            answers=answers,
+            outcome=outcomes,
+            contradicted=contradicted,
+            base=[()] * n,
+            base_case=[""] * n,
+            before=[None] * n,
+            apart=[""] * n,
+            same_judge=[False] * n,
+            probabilities=probabilities,
         )
 
 
@@ -284,8 +283,8 @@ def _probabilities(given: Given) -> tuple[float, ...]:
 class _OnDemand(Mapping[str, Any]):
     """What there is to say of rows by their ids, made when it is asked for."""
 
-    def __init__(self, ids: Sequence[str], make: Callable[[int], Any]) -> None:
-        self._rows = {id_: row for row, id_ in enumerate(ids)}
+    def __init__(self, rows: Mapping[str, int], make: Callable[[int], Any]) -> None:
+        self._rows = rows
         self._make = make
 
     def __getitem__(self, id_: str) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Line
 from pytest_jrh.reports.grounds import labels_line, wrong_labels
+from pytest_jrh.reports.reading import worst_verdicts
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.decision import Kind
 
@@ -63,7 +64,7 @@ def _accept_new_cases(session: Session) -> Line | None:
 
 def _correct_labels(session: Session) -> Line | None:
     """Of a table: its labels are in the file."""
-    wrong = len(session.worst.places("made"))
+    wrong = len(worst_verdicts(session).places("made"))
     if not session.is_table or not wrong:
         return None
     cases = counted(wrong, "case")
@@ -71,7 +72,7 @@ def _correct_labels(session: Session) -> Line | None:
 
 
 def _fix_judge(session: Session) -> Line | None:
-    wrong = session.results_in(session.worst)
+    wrong = session.results_in(worst_verdicts(session))
     if not wrong:
         return None
     # What people or a program said is corrected where they said it.

@@ -46,6 +46,7 @@ from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
+from pytest_jrh.reports.reading import worst_verdicts
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
 from pytest_jrh.reports.summary import compose
@@ -263,7 +264,7 @@ class SessionCases:
                 self._contradicting.add(result.case_id)
         self._places = session.verdicts.places("made")
         self._unscored = session.verdicts.unscored
-        read_first = [made_id for (made_id,) in session.worst.places("made")]
+        read_first = [made_id for (made_id,) in worst_verdicts(session).places("made")]
         read_next = [made_id for (made_id,) in self._places]
         self.ids = [*dict.fromkeys([*read_first, *sorted(read_next, key=self._urgency)])]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-import numpy as np
-
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.blocks import MOST_ON_PAGE, ReadFirst, WorstCase
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title, what_was_done
-from pytest_jrh.stats.verdicts import Bools, Verdicts
+from pytest_jrh.stats.verdicts import Verdicts
 
 
 def worst_verdicts(session: Session) -> Verdicts:
@@ -27,24 +25,20 @@ def worst_verdicts(session: Session) -> Verdicts:
         flickered.update(decision.flickered)
     verdicts = session.verdicts
     wrong = verdicts.where(verdicts.wrong & ~verdicts.derived)
-    certainty = np.zeros(len(wrong))
+    # The labels of a table all rest on the same.
+    certainty = [0] * len(wrong)
     if not session.is_table:
-        # The labels of a table all rest on the same.
-        for place, result in enumerate(session.results_in(wrong)):
-            certainty[place] = label_basis(session, result).certainty
-    judges = np.bincount(wrong.made.codes)[wrong.made.codes] if len(wrong) else certainty
-    # The last key counts first.
-    order = np.lexsort(
-        (
-            wrong.kinds("answers", "label").each(lambda kind: kind[0].count(kind[1]), int),
-            -judges,
-            -wrong.kinds("score", "label").each(_distance, int),
-            -certainty,
-            _among(wrong, flickered),
-            ~_among(wrong, news),
-        )
+        certainty = [
+            -label_basis(session, result).certainty for result in session.results_in(wrong)
+        ]
+    return wrong.in_order(
+        [case_id not in news for case_id in wrong.ids],
+        [case_id in flickered for case_id in wrong.ids],
+        certainty,
+        -wrong.kinds("score", "label").each(_distance, int),
+        -wrong.made.sizes,
+        wrong.kinds("answers", "label").each(lambda kind: kind[0].count(kind[1]), int),
     )
-    return wrong.where(order)
 
 
 def _distance(kind: tuple[int | None, int]) -> int:
@@ -52,13 +46,9 @@ def _distance(kind: tuple[int | None, int]) -> int:
     return 1 if score is None else abs(score - label)
 
 
-def _among(verdicts: Verdicts, case_ids: set[str]) -> Bools:
-    return np.array([case_id in case_ids for case_id in verdicts.ids], bool)
-
-
 def worst_cases(session: Session, most: int = MOST_ON_PAGE) -> ReadFirst | None:
     """The cases to read first, one of a panel once; None where no verdict is wrong."""
-    worst = session.worst
+    worst = worst_verdicts(session)
     of_cases = worst.places("made").values()
     cases = []
     for places in islice(of_cases, most):

@@ -267,13 +267,6 @@ class Session:
         tables = probe_tables(self.verdicts)
         return tuple(sorted(tables, key=lambda table: -table.total.turned))
 
-    @cached_property
-    def worst(self) -> Verdicts:
-        """The cases that are judged wrong, in the order in which to read them."""
-        from pytest_jrh.reports.reading import worst_verdicts
-
-        return worst_verdicts(self)
-
     @property
     def made_results(self) -> Sequence[CaseResult]:
         """The results but those of a table, of whose cases nothing is known beside their rows."""

@@ -9,8 +9,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-import numpy as np
-
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
@@ -348,6 +346,6 @@ def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
     flickers = of_judge.answers.each(lambda scores: len({*scores}) > 1)
     flickering = of_judge.where(flickers)
     if len(flickering):
-        first = session.results_in(flickering.where(np.arange(len(flickering)) < MOST_ON_PAGE))
+        first = session.results_in(flickering.first(MOST_ON_PAGE))
         named = tuple(session.named(result.case_id, result.scores_text) for result in first)
         yield Cases("flickering", named, unnamed=len(flickering) - len(named))

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-import numpy as np
-
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import made_case_id
@@ -420,7 +418,7 @@ def contradicted_blocks(session: Session) -> Iterator[Cases]:
         contradicted = of_judge.where(of_judge.contradicted)
         if len(contradicted):
             title = f"{judge}verdicts against their own reasoning"
-            first = contradicted.where(np.arange(len(contradicted)) < MOST_ON_PAGE)
+            first = contradicted.first(MOST_ON_PAGE)
             named = tuple(session.named(case_id) for case_id in first.ids)
             unnamed = len(contradicted) - len(named)
             yield Cases(title, named, "warning", unnamed=unnamed)

@@ -126,7 +126,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _table(suite: str, judge: str, probe: str, verdicts: Verdicts) -> ProbeTable:
     judged = verdicts.judged
     # How often the judge contradicts itself on the unchanged cases.
-    _, first_of_base = distinct(judged.base_case)
+    _, first_of_base = distinct(judged.base_case.codes)
     flicker = flicker_of(judged.where(first_of_base), "base")
     by_variant = verdicts.grouped("variant")
     rows = [_row(variant, by_variant[variant]) for variant in sorted(by_variant)]

@@ -11,7 +11,7 @@ rows; so is what depends on several columns (`kinds`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -32,6 +32,8 @@ Rows: TypeAlias = npt.NDArray[Any]
 
 _Name = TypeVar("_Name", bound=Hashable)
 
+# The columns whose values are nearly all different, or marks.
+_ARRAYS: Mapping[str, type] = {"ids": object, "contradicted": bool, "same_judge": bool}
 # Scores beyond this are of no scale, and are counted as this.
 _LARGEST_SCORE = 10**12
 
@@ -70,6 +72,11 @@ class Coded(Generic[_Name]):
         """Which rows have this value."""
         return self.each(lambda other: other == name)
 
+    @property
+    def sizes(self) -> Ints:
+        """How many rows have the value of each row."""
+        return np.bincount(self.codes)[self.codes] if len(self.codes) else self.codes
+
     def present(self) -> list[_Name]:
         """The different values that rows have, in order of appearance."""
         _, first = distinct(self.codes)
@@ -81,9 +88,10 @@ class Verdicts:
     """A row for each case under each judge, in the order of the session.
 
     `row` is the number of a row's result in the session. `made` is the id of the made case, which
-    judges share, and `cluster` for cases that are not independent. `run` is a run's id with its epoch.
+    judges share, and `cluster` is the same for cases that are not independent. `run` is the id of
+    a run with its epoch.
     `answers` are the scores of all repeats, of a case with a verdict, and `score` the most frequent
-    one; `base` are those of the case that a probe changed, which is number `base_case`. `before`
+    one; `base` are those of the case that a probe changed, which is called `base_case`. `before`
     are the answers in the baseline, None where the case is not compared, and `apart` says why;
     empty, it is compared, or has nothing to compare. `same_judge` is whether the judge is that of
     the baseline. `probabilities` are those of all repeats.
@@ -106,51 +114,64 @@ class Verdicts:
     outcome: Coded[Outcome]
     contradicted: Bools
     base: Coded[tuple[int, ...]]
-    base_case: Ints
+    base_case: Coded[str]
     before: Coded[tuple[int, ...] | None]
     apart: Coded[str]
     same_judge: Bools
     probabilities: Coded[tuple[float, ...]]
 
     @classmethod
+    def made_of(cls, **values: Sequence[Any]) -> Verdicts:
+        """The table of columns that are given as lists."""
+        n = len(values["ids"])
+        columns: dict[str, Any] = {"row": np.arange(n)}
+        for name, of_rows in values.items():
+            if name == "cluster":
+                columns[name] = numbered(of_rows)
+            elif name in _ARRAYS:
+                columns[name] = np.array(of_rows, _ARRAYS[name])
+            else:
+                columns[name] = Coded.of(of_rows)
+        return cls(**columns)
+
+    @classmethod
     def of(cls, results: Iterable[CaseResult], scales: RubricScales | None = None) -> Verdicts:
         """The table of results, before they are compared; with `scales` the levels are known that
         are on offer under their rubrics.
         """
-        results = [*results]
+        columns: dict[str, list[Any]] = {}
+        for field in fields(cls):
+            if field.name != "row":
+                columns[field.name] = []
         known_scales = scales or {}
-        n = len(results)
-        of_scale = []
-        base_cases = []
         for result in results:
-            key = (result.suite, result.rubric_id)
-            of_scale.append(known_scales.get(key, result.scale))
             spec = result.spec
-            base_cases.append(generation_id(spec.base_case) if spec.derived else "")
-        return cls(
-            ids=np.array([result.case_id for result in results], object),
-            row=np.arange(n),
-            suite=Coded.of(result.suite for result in results),
-            judge=Coded.of(result.judge for result in results),
-            rubric=Coded.of(result.rubric_id for result in results),
-            test=Coded.of(result.test for result in results),
-            variant=Coded.of(result.spec.variant for result in results),
-            made=Coded.of(map(made_case_id, results)),
-            cluster=numbered(result.spec.cluster_id for result in results),
-            run=Coded.of((result.run_id, result.epoch) for result in results),
-            scale=Coded.of(of_scale),
-            label=Coded.of(result.label for result in results),
-            score=Coded.of(result.score for result in results),
-            answers=Coded.of(result.complete_scores for result in results),
-            outcome=Coded.of(result.outcome for result in results),
-            contradicted=np.array([*map(reasoning_disagrees, results)], bool),
-            base=Coded.of(result.base_scores for result in results),
-            base_case=Coded.of(base_cases).codes,
-            before=Coded.one(None, n),
-            apart=Coded.one("", n),
-            same_judge=np.zeros(n, bool),
-            probabilities=Coded.of(result.extra.probabilities for result in results),
-        )
+            of_case: dict[str, Any] = {
+                "ids": result.case_id,
+                "suite": result.suite,
+                "judge": result.judge,
+                "rubric": result.rubric_id,
+                "test": result.test,
+                "variant": spec.variant,
+                "made": made_case_id(result),
+                "cluster": spec.cluster_id,
+                "run": (result.run_id, result.epoch),
+                "scale": known_scales.get((result.suite, result.rubric_id), result.scale),
+                "label": result.label,
+                "score": result.score,
+                "answers": result.complete_scores,
+                "outcome": result.outcome,
+                "contradicted": reasoning_disagrees(result),
+                "base": result.base_scores,
+                "base_case": generation_id(spec.base_case) if spec.derived else "",
+                "before": None,
+                "apart": "",
+                "same_judge": False,
+                "probabilities": result.extra.probabilities,
+            }
+            for name, value in of_case.items():
+                columns[name].append(value)
+        return cls.made_of(**columns)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -159,6 +180,14 @@ class Verdicts:
         """Some of the rows, by their numbers or marks."""
         columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         return replace(self, **columns)
+
+    def first(self, most: int) -> Verdicts:
+        """So many of the rows at most."""
+        return self.where(np.arange(min(most, len(self))))
+
+    def in_order(self, *keys: npt.ArrayLike) -> Verdicts:
+        """The rows in ascending order of these keys, of which the first counts first."""
+        return self.where(np.lexsort([np.asarray(key) for key in reversed(keys)]))
 
     def kinds(self, *columns: str) -> Coded[Any]:
         """The different values of several columns together, and which of them each row has."""

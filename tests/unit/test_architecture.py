@@ -42,7 +42,6 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "inspect_ai": ("judges.inspect_code", "sources.eval_logs"),
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
-    "numpy": ("stats.exchange",),
     "sklearn": ("reports.rand_files",),
     "filelock": ("llm.limits", "people.labels"),
     "starlette": ("review.serving",),
@@ -124,6 +123,10 @@ def test_heavy_library_is_imported_in_its_room_only_and_late(library: str) -> No
     found = [one for one in imports() if room(one.name) == library]
     assert {one.module for one in found} <= set(HEAVY[library])
     assert not [str(one) for one in found if not (one.lazy or one.typing)]
+
+
+def test_numpy_stays_among_the_figures() -> None:
+    assert {room(one.module) for one in imports() if room(one.name) == "numpy"} == {"stats"}
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

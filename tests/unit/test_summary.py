@@ -17,7 +17,7 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
 from pytest_jrh.reports.next_step import next_lines
-from pytest_jrh.reports.reading import worst_cases
+from pytest_jrh.reports.reading import worst_cases, worst_verdicts
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
@@ -68,7 +68,7 @@ def test_new_mistakes_are_read_before_old_ones() -> None:
     before = judged(wrong_on("run-001"), runs=6)
     now = judged(wrong_on("run-001", "run-004"), runs=6)
     session = session_of(now, before=before)
-    worst = session.results_in(session.worst)
+    worst = session.results_in(worst_verdicts(session))
     assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
 
 
