@@ -396,11 +396,12 @@ def parsed(data: bytes | str) -> Any:
     """The value of a JSON text, in UTF-8 where it is bytes.
 
     Raises DamagedError, in words that follow a place: for bytes that are not UTF-8, a duplicate
-    key, NaN and Infinity, numbers that Python cannot hold, and what is nested too deeply.
+    key, NaN and Infinity, numbers that Python cannot hold, and what is nested deeper than
+    `MAX_DEPTH`.
     """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -412,6 +413,8 @@ def parsed(data: bytes | str) -> Any:
     except ValueError as error:
         # Of the hooks below, and of Python for an integer of thousands of digits.
         raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
+    _check_depth(value)
+    return value
 
 
 def no_constant(name: str) -> NoReturn:
@@ -419,7 +422,7 @@ def no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def check_depth(value: Any) -> None:
+def _check_depth(value: Any) -> None:
     """Raise DamagedError for a value that is nested deeper than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):

@@ -619,7 +619,6 @@ class LabelBoard(Board):
         """Draw of each suite a sample of the cases that are judged, as no other label counts for a
         judge's figures, and of the rejected ones the same share.
         """
-        seed = DEFAULT_SEED
         by_suite = grouped_by(self._entries.values(), "case.spec.suite")
         for suite, entries in by_suite.items():
             settings = self._settings[suite]
@@ -629,17 +628,16 @@ class LabelBoard(Board):
             of_rejected = settings.sample
             if judged:
                 of_rejected = round(len(rejected) * min(1.0, settings.sample / len(judged)))
-            drawn = draw(judged, settings.sample, seed, labelled)
-            drawn |= draw(rejected, of_rejected, seed, labelled)
+            drawn = draw(judged, settings.sample, DEFAULT_SEED, labelled)
+            drawn |= draw(rejected, of_rejected, DEFAULT_SEED, labelled)
             number_shared = round(settings.overlap * len(drawn))
-            self._shared.update(_ranked(drawn, seed, "overlap")[:number_shared])
+            self._shared.update(_ranked(drawn, DEFAULT_SEED, "overlap")[:number_shared])
             self._drawn |= drawn
 
     def _numbered(self, name: str) -> Iterator[Assigned]:
         """All drawn cases in a reviewer's order, also those that others label."""
         if self._drawn and name not in self._orders:
-            seed = DEFAULT_SEED * len(self._settings)
-            self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)
+            self._orders[name] = in_order(self._drawn, DEFAULT_SEED, name, self._rubric_and_run)
         has_finished = name in self._finished
         for number, digest in enumerate(self._orders.get(name, ()), 1):
             label = self._last(digest).get(name)

@@ -21,7 +21,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import check_depth, parsed, read_text
+from pytest_jrh.core.documents import parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id, short_digest
@@ -199,9 +199,7 @@ class _Decision(StrictModel):
 
 
 def _arguments(text: object) -> Any:
-    value = parsed(str(text))
-    check_depth(value)
-    return value
+    return parsed(str(text))
 
 
 class _CallText(CallEdit):

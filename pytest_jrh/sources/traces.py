@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_jrh.core.documents import DamagedError, Json, check_depth, inside, listed, parsed
+from pytest_jrh.core.documents import DamagedError, Json, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import media_in, message_text
@@ -394,8 +394,7 @@ def _turns(span: _Span, names: Iterable[str], role: str | None = None) -> list[_
 
 def _json(value: Any) -> Any:
     if isinstance(value, str):
-        value = parsed(value)
-    check_depth(value)
+        return parsed(value)
     return value
 
 
@@ -472,7 +471,6 @@ class Traces(Transcripts):
 
 
 def _records(batch: Any) -> Iterator[Json]:
-    check_depth(batch)
     for resources, scopes, records in _LEVELS:
         for resource in batch.get(resources, ()):
             for scope in resource.get(scopes, ()):

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 from pytest_jrh.core.documents import (
     DamagedError,
     Json,
-    check_depth,
     dotted,
     inside,
     listed,
@@ -131,7 +130,6 @@ class Transcripts(Source):
             if row is None:
                 raise DamagedError("the file has no such conversation")
             value = self._value(self._bytes(row.item))
-            check_depth(value)
             conversation = self.conversation(value)
             if self._row(row.item, conversation) != row:
                 raise DamagedError("the file has changed since it was collected")
@@ -218,7 +216,6 @@ class Transcripts(Source):
             sample_id = self._file_name
         elif sample_id is None:
             # The same wherever in a file it stands.
-            check_depth(list(conversation.messages))
             text = json.dumps(conversation.messages, sort_keys=True, separators=(",", ":"))
             sample_id, has_id = short_digest(text, _DIGEST), False
         skip = None
@@ -290,13 +287,9 @@ class Transcripts(Source):
 
     def _value(self, data: bytes) -> Any:
         """The JSON of an item; of a file that is one conversation in lines, the list of theirs."""
-        if not self._is_whole:
-            return parsed(data)
-        if Head(self._file).is_lines:
+        if self._is_whole and Head(self._file).is_lines:
             return _values_of_lines(data)
-        value = parsed(data)
-        check_depth(value)
-        return value
+        return parsed(data)
 
     def _place(self, item: Item) -> str:
         if self._is_whole:
@@ -467,7 +460,6 @@ def _values_of_lines(data: bytes) -> list[Json]:
             value = parsed(row)
             if not isinstance(value, dict):
                 raise DamagedError(received(value, "an object with a type"))
-            check_depth(value)
         except DamagedError as error:
             hint = None
             if number == rows[-1][0] and not data.endswith(b"\n"):
@@ -617,7 +609,6 @@ class Trial(Transcripts):
         try:
             with inside():
                 result = parsed(self._bytes_of(file))
-                check_depth(result)
                 rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
         except DamagedError as error:
             raise refused(file, str(error), "copy the file again, whole") from None

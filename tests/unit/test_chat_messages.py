@@ -380,7 +380,16 @@ def test_a_long_part_of_an_unknown_type_is_cut_with_a_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"order": ', "7", '{"a": 1, "a": 2}', '{"a": NaN}', "[" * 50_000, '{"a": 1e999}']
+    "text",
+    [
+        '{"order": ',
+        "7",
+        '{"a": 1, "a": 2}',
+        '{"a": NaN}',
+        "[" * 50_000,
+        f'{{"a": {"[" * 150}{"]" * 150}}}',
+        '{"a": 1e999}',
+    ],
 )
 def test_arguments_that_are_no_json_object_are_kept_as_they_are(text: str) -> None:
     (message,), _ = read_messages([{"role": "assistant", "tool_calls": [openai_call("f", text)]}])

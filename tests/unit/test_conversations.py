@@ -120,6 +120,7 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
         (b'{"id": 1e999, "messages": []}', "the number 1e999 is too large"),
         (b'{"id": ' + b"9" * 5000 + b"}", "is not valid JSON: "),
         (b'{"id": "\xff", "messages": []}', "is not UTF-8: invalid start byte at byte 8"),
+        (b"[" * 150 + b"]" * 150, "is nested more than 100 levels deep"),
         (b"[" * 100_000 + b"]" * 100_000, "is nested more than 100 levels deep"),
         (b'{"id": 1.5, "messages": []}', "has 1.5 at /id for its id; must be text or an integer"),
         (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true; must be an integer"),
