@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from statistics import NormalDist, median_high
 from typing import NamedTuple
 
@@ -230,16 +231,15 @@ def _sets_of(result: CaseResult) -> Iterator[_Set]:
     is_ordered = result.scale.is_ordered
     if result.spec.derived:
         yield _Set(PROBE, judge, result.test, None, is_ordered)
-    elif is_ordered:
-        yield _Set(ALL, judge, "", of_class, is_ordered)
-        yield _Set(RUBRIC, judge, rubric, None, is_ordered)
+        return
+    # Of a scale all cases are one class.
+    yield _Set(ALL, judge, "", of_class if is_ordered else None, is_ordered)
+    yield _Set(RUBRIC, judge, rubric, None, is_ordered)
+    if is_ordered:
         yield _Set(SHIFT, judge, rubric, None, is_ordered)
-    else:
-        yield _Set(ALL, judge, "", None, is_ordered)
-        yield _Set(RUBRIC, judge, rubric, None, is_ordered)
-        if of_class is not None:
-            yield _Set(of_class.word, judge, "", of_class, is_ordered)
-            yield _Set(RUBRIC, judge, rubric, of_class, is_ordered)
+    elif of_class is not None:
+        yield _Set(of_class.word, judge, "", of_class, is_ordered)
+        yield _Set(RUBRIC, judge, rubric, of_class, is_ordered)
 
 
 class _Compared(NamedTuple):
@@ -272,8 +272,12 @@ def _off(scores: Sequence[int], label: int, scale: Scale) -> tuple[int, ...]:
 
 
 def _change(of_set: _Set, cases: Sequence[_Compared], max_drop: float, asked: Asked) -> SetChange:
-    before, befores = _summed(cases, [case.errors.before for case in cases], of_set)
-    now, nows = _summed(cases, [case.errors.now for case in cases], of_set)
+    befores, nows = [], []
+    for case in cases:
+        errors, is_shift = case.errors, of_set.kind == SHIFT
+        befores.append(_side(errors.before, errors.width, case.within, is_shift=is_shift))
+        nows.append(_side(errors.now, errors.width, case.within, is_shift=is_shift))
+    before, now = _summed(befores), _summed(nows)
     # A shift is worse where it is further from 0.
     sign = -1 if before.mean + now.mean < 0 else 1
     lost, won = [], []
@@ -304,30 +308,28 @@ def _change(of_set: _Set, cases: Sequence[_Compared], max_drop: float, asked: As
     )
 
 
-class _OfCase(NamedTuple):
-    """How far off the majority of the verdicts on a case is, in levels, and all in the mean, as a
-    share of the scale.
+class _Side(NamedTuple):
+    """The verdicts on a case, before or now: how many, how many are wrong, how far off their
+    majority is in levels, and all in the mean, as a share of the scale.
     """
 
+    verdicts: int
+    wrong: int
     majority: int
     mean: float
 
 
-def _summed(
-    cases: Sequence[_Compared], verdicts: Sequence[tuple[int, ...]], of_set: _Set
-) -> tuple[Errors, list[_OfCase]]:
-    """What the verdicts on cases come to, and those on each."""
-    number = wrong = 0
-    of_cases = []
-    for case, errors in zip(cases, verdicts, strict=True):
-        distances = [*map(abs, errors)]
-        number += len(errors)
-        wrong += sum(distance > case.within for distance in distances)
-        counting = errors if of_set.kind == SHIFT else distances
-        mean = sum(counting) / len(errors) / case.errors.width
-        of_cases.append(_OfCase(median_high(counting), mean))
-    mean = math.fsum(of_case.mean for of_case in of_cases) / len(of_cases)
-    return Errors(number, wrong, mean), of_cases
+@lru_cache(maxsize=4096)
+def _side(errors: tuple[int, ...], width: int, within: int, *, is_shift: bool) -> _Side:
+    distances = tuple(map(abs, errors))
+    wrong = sum(distance > within for distance in distances)
+    counting = errors if is_shift else distances
+    return _Side(len(errors), wrong, median_high(counting), sum(counting) / len(counting) / width)
+
+
+def _summed(sides: Sequence[_Side]) -> Errors:
+    verdicts, wrong, _, means = zip(*sides, strict=True)
+    return Errors(sum(verdicts), sum(wrong), math.fsum(means) / len(means))
 
 
 _MOST_NAMED = 3
@@ -401,8 +403,12 @@ def _set_text(change: SetChange) -> str:
         turned = counted(change.net, "more verdict")
         return f"is turned by {one_line(change.name)} in {turned} of {change.n:,} than before"
     if change.kind == SHIFT:
-        shift, earlier = _shift_text(change, change.now), _shift_text(change, change.before)
-        return f"scores {one_line(change.name)} {shift} on average, before {earlier}"
+        direction, unit = "high", change.width
+        if change.now.mean < 0:
+            direction, unit = "low", -change.width
+        was, now = unit * change.before.mean or 0.0, unit * change.now.mean
+        text = f"scores {one_line(change.name)} {now:.2f} levels too {direction} on average"
+        return f"{text}, before {was:.2f}"
     if change.is_ordered:
         was, now = change.before.mean * change.width, change.now.mean * change.width
         return f"is off by {now:.2f} levels on average, before by {was:.2f}"
@@ -411,11 +417,6 @@ def _set_text(change: SetChange) -> str:
     if change.of_class is None:
         return f"is newly wrong on {lost:,} of {counted(before, 'case')}"
     return change.of_class.newly_wrong(lost, before)
-
-
-def _shift_text(change: SetChange, errors: Errors) -> str:
-    direction = "low" if errors.mean < 0 else "high"
-    return f"{abs(errors.mean) * change.width:.2f} levels too {direction}"
 
 
 def _of_verdicts(change: SetChange) -> str:

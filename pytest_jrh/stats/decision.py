@@ -473,7 +473,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
     compared = grouped_by([pair.now for pair in session.comparison.pairs], "judge")
     new = [result for result in session.new if session.comparison.has_group(result)]
     for judge, of_judge in grouped_by(new, "judge").items():
-        found = []
+        reasons = []
         for of_class in dict.fromkeys((None, *(result.case_class for result in of_judge))):
             of_new = _of_class(of_judge, of_class)
             of_compared = _of_class(compared[judge], of_class)
@@ -482,18 +482,18 @@ def _grown(session: _Session) -> Iterator[Reason]:
             p_value = fisher_test(wrong, len(of_new), others, len(of_compared))
             if more <= session.rules.max_drop + _ROUNDING or p_value > DOUBT:
                 continue
-            is_shown = p_value < SURE and wrong >= FEWEST_LOST
+            word: Literal["UNCLEAR", "FAIL"] = "UNCLEAR"
+            if p_value < SURE and wrong >= FEWEST_LOST:
+                word = "FAIL"
             kind = "new case" if of_class is None else f"new {of_class.word} case"
             text = (
                 f"{session.held.subject(judge)} is wrong on {wrong:,} of "
                 f"{counted(len(of_new), kind)}, and on {others:,} of {len(of_compared):,} that "
                 "were compared"
             )
-            word: Literal["UNCLEAR", "FAIL"] = "FAIL" if is_shown else "UNCLEAR"
-            reason = Reason(word, "grown", text, judge, wrong_cases(of_new))
-            found.append((not is_shown, p_value, reason))
-        if found:
-            yield min(found, key=lambda each: each[:2])[2]
+            reasons.append(Reason(word, "grown", text, judge, wrong_cases(of_new)))
+        # One says it: a failure, of all cases where these fail.
+        yield from sorted(reasons, key=lambda reason: reason.word != "FAIL")[:1]
 
 
 def _of_class(results: Iterable[CaseResult], of_class: CaseClass | None) -> list[CaseResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, variance
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
@@ -123,33 +123,30 @@ def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
     return [abs(answer - label) for label, answer in answered(results)[1]]
 
 
-class _Repeated(NamedTuple):
-    """A case with the scores that the same judge gave before."""
-
-    result: CaseResult
-    before: Sequence[int]
+_Repeated: TypeAlias = list[tuple[CaseResult, Sequence[int]]]
+"""Cases with the scores that the same judge gave before."""
 
 
-def _repeated(results: Sequence[CaseResult], pairs: Iterable[Pair]) -> list[_Repeated]:
+def _repeated(results: Sequence[CaseResult], pairs: Iterable[Pair]) -> _Repeated:
     before = {pair.now.case_id: pair.before.complete_scores for pair in pairs if pair.same_judge}
-    return [_Repeated(result, before.get(result.case_id, ())) for result in results]
+    return [(result, before.get(result.case_id, ())) for result in results]
 
 
-def _variance(repeated: Sequence[_Repeated]) -> float:
+def _variance(repeated: _Repeated) -> float:
     """By how much it varies whether a majority is right when the judge is asked again; 0 where
     neither repeats nor the same judge's verdicts in the baseline tell.
     """
-    flicker = estimate_flicker(repeated_case(case.result, case.before) for case in repeated)
-    repeats = max((len(case.result.complete_scores) for case in repeated), default=1) or 1
+    flicker = estimate_flicker(repeated_case(result, before) for result, before in repeated)
+    repeats = max((len(result.complete_scores) for result, _ in repeated), default=1) or 1
     flip = majority_flip(flicker.value or 0.0, repeats)
     return flip * (1 - flip)
 
 
-def _levels_variance(repeated: Iterable[_Repeated]) -> float:
+def _levels_variance(repeated: _Repeated) -> float:
     """By how much the distance of a verdict from its label varies, in squares of levels."""
     variances = []
-    for case in repeated:
-        label, scores = case.result.label, (*case.result.complete_scores, *case.before)
+    for result, before in repeated:
+        label, scores = result.label, (*result.complete_scores, *before)
         if label is not None and len(scores) > 1:
             variances.append(variance([abs(score - label) for score in scores]))
     return fmean(variances) if variances else 0.0
