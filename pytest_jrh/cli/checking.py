@@ -250,7 +250,8 @@ def _decision(
     lines = dict(results.earlier)
     for id_ in gone:
         spec = CaseSpec(results.name, "", "", "", 1)
-        lines[id_] = replace(empty_result(spec), case_id=id_)
+        # It has had a verdict; which one plays no part.
+        lines[id_] = replace(empty_result(spec), case_id=id_, scores=(0,))
     compared = list(results)
     selected = {id_ for id_, reason in gone.items() if reason == NEVER_REPORTED}
     selected |= {result.case_id for result in compared}

@@ -165,7 +165,12 @@ class TableResults(Sequence[CaseResult]):
         result = self._result(self._earlier_table, line.case, its_judge, line.label)
         spec = self._spec(case, judge)
         return replace(
-            result, case_id=case_id(spec), judge=spec.judge or "", target=spec.target_score
+            result,
+            case_id=case_id(spec),
+            judge=spec.judge or "",
+            target=spec.target_score,
+            # Another column of the same table is another judge, too.
+            judge_digest="earlier",
         )
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
@@ -197,7 +202,7 @@ class TableResults(Sequence[CaseResult]):
             labelled_by=None if label is None else by,
             # What changes with a case: of a table, its label is all that is known of it.
             case_digest="" if label is None else f"label {label}",
-            judge_digest="now" if table is self.table else "earlier",
+            judge_digest="now",
             scores=tuple([verdict.score or 0 for _, verdict in given]),
             reasons=tuple(table.reasoning(row, judge) for row, _ in given),
             why=why,

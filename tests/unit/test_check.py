@@ -561,6 +561,7 @@ def test_a_baseline_is_read_by_the_same_tolerance(run: Run) -> None:
     back = ("--scale=0-100", "--baseline=verdict", "--verdict=old", "--label=label")
     assert "fixes" not in run(table, *back)[1]
     assert "fixes (9)" in run(table, *back, "--within=1")[1]
+    assert "by flicker" not in run(table, *back, "--within=1", "-v")[1]
 
 
 @pytest.mark.parametrize("scale", [(), ("--scale=0-1",)])

@@ -67,9 +67,10 @@ def test_labels_that_are_inverted_need_no_baseline(capsys: pytest.CaptureFixture
     assert main(["check", table, "--one=violated"]) == 1, capsys.readouterr().out
 
 
+@pytest.mark.parametrize("meaning", ["--one=violated", "--scale=0-1"])
 @pytest.mark.parametrize("digests", [True, False], ids=["labelled texts", "other texts alone"])
 def test_texts_are_not_exchanged_under_labels(
-    capsys: pytest.CaptureFixture[str], digests: bool
+    capsys: pytest.CaptureFixture[str], digests: bool, meaning: str
 ) -> None:
     """The cases that the judge has lost have other texts now, and the labels of the old ones."""
     for name, lost in (("old", 0), ("new", 8)):
@@ -82,5 +83,5 @@ def test_texts_are_not_exchanged_under_labels(
     columns = "case_id label digest" if digests else "case_id label"
     labels = [(f"c{case}", case % 2, old[case])[: len(columns.split())] for case in range(40)]
     written("labels.csv", columns, labels)
-    options = ["--baseline=old.csv", "--labels=labels.csv", "--one=violated"]
+    options = ["--baseline=old.csv", "--labels=labels.csv", meaning]
     assert main(["check", "new.csv", *options]) == 1, capsys.readouterr().out
