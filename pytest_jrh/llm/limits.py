@@ -277,15 +277,11 @@ class Ledger:
                 if self.most_calls is not None and calls >= self.most_calls:
                     return f"{calls} of {self.most_calls} calls are spent"
                 limit = self.most_cost
-                if limit is not None and most > limit:
-                    return (
-                        f"this call may cost up to {dollars(most)}, more than the whole limit of "
-                        f"{dollars(limit)}; a lower `max_tokens` of its stage lowers that"
-                    )
                 if limit is not None and cost + most > limit:
                     return (
-                        f"{dollars(cost)} of {dollars(limit)} are spent or reserved, "
-                        f"and this call may cost up to {dollars(most)}"
+                        f"{dollars(cost)} of {dollars(limit)} are spent or reserved, and this call "
+                        f"may cost up to {dollars(most)}; a lower `max_tokens` of its stage lowers "
+                        "that"
                     )
                 spent.update(calls=calls + 1, cost=cost + most)
         except OSError as error:
