@@ -455,9 +455,9 @@ class Engine:
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""
-        items = dict.fromkeys(specs)
-        bases = dict.fromkeys(spec.base_case for spec in items if spec.variant)
-        for spec in (*(base for base in bases if base not in items), *items):
+        items = list(specs)
+        bases = [spec.base_case for spec in items if spec.variant]
+        for spec in dict.fromkeys((*bases, *items)):
             try:
                 yield self._loop.run_until_complete(self._runner.survey(spec))
             except SessionEnd as end:
