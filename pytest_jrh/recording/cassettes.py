@@ -212,14 +212,8 @@ class Cassette:
             raise InputError(replace(syntax_problem(error, str(path)), hint=_RESTORE)) from error
         except ValidationError as error:
             raise InputError(misfit(error, _UNREADABLE, str(path), None, _RESTORE)) from None
-        except (
-            OSError,
-            ValueError,
-            ArithmeticError,
-            LookupError,
-            TypeError,
-            RecursionError,
-        ) as why:
+        except Exception as why:
+            # Whatever YAML's constructor raises for `2001-99-99` or `0b`.
             raise InputError(f"{_UNREADABLE}: {why}", str(path), hint=_RESTORE) from why
         head = file.metadata.jrh
         cassette = cls(path, complete=head.complete)
