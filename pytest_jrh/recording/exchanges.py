@@ -174,13 +174,8 @@ class Exchanges:
 
     def _recorded(self, request: HttpRequest) -> Mapping[str, Any] | None:
         """The first recorded exchange of a request; one with its host comes before all others."""
-        with_another_host: Mapping[str, Any] | None = None
-        for interaction in self._unused:
-            if is_request(interaction, request, self.redactor):
-                if interaction["request"]["uri"] == request.uri:
-                    return interaction
-                with_another_host = with_another_host or interaction
-        return with_another_host
+        alike = [old for old in self._unused if is_request(old, request, self.redactor)]
+        return max(alike, key=lambda old: old["request"]["uri"] == request.uri, default=None)
 
     def _keep_room(self, request: HttpRequest) -> Halt | None:
         """Keep room for an answer: one that is paid for and not kept would be paid for again."""

@@ -176,9 +176,11 @@ def case_result(
     extra = replace(
         result.extra,
         edit=edit_note(spec, case or rejected),
-        rejected=_rejection(rejected) if rejected is not None else None,
         probabilities=tuple(probabilities),
     )
+    if rejected is not None:
+        assert rejected.expected is not None
+        extra = replace(extra, rejected=Rejection(case_digest(rejected), rejected.expected))
     if case is not None:
         content = content_digest(case)
         extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
@@ -221,11 +223,6 @@ def edit_note(spec: CaseSpec, case: Case | None) -> str:
     if not note and plan is not None:
         note = plan.thesis
     return shortened(one_line(note[:_LONGEST_READ]), _LONGEST_NOTE)
-
-
-def _rejection(case: Case) -> Rejection:
-    assert case.expected is not None
-    return Rejection(case_digest(case), case.expected)
 
 
 LONGEST_REASONING = 2_000
