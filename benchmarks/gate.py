@@ -18,6 +18,7 @@ from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.changes import Asked, is_better
+from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.store.ledger import case_result
 
@@ -199,8 +200,9 @@ class Session:
     def decide(self, *, other: bool = False, **rules: Any) -> Decision:
         """The decision, from results and a baseline as a session has them."""
         asked = {"": Asked("another")} if other else {}
-        held = Held(self.baseline, Scope.of(self.made.ids), asked=asked)
-        return decide(self.results, GateRules(**rules), held)
+        scope = Scope.of(self.made.ids)
+        compared = compare(self.baseline, self.results, scope)
+        return decide(compared, GateRules(**rules), Held(scope, asked=asked))
 
 
 def words(

@@ -6,21 +6,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_jrh.cli.table_results import TableResults
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, numbered
-from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.tables import Table, read_table, table_of
@@ -40,8 +37,9 @@ from pytest_jrh.sources.verdicts import (
     only_column,
     refuse_strangers,
 )
-from pytest_jrh.stats.baseline import NEVER_REPORTED, Baseline, Scope
+from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.changes import Asked
+from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR
@@ -247,32 +245,22 @@ def _decision(
     turning: str,
 ) -> Decision:
     """What is decided about a table beside an earlier one, some of whose cases are `gone`."""
-    lines = dict(results.earlier)
-    for id_ in gone:
-        spec = CaseSpec(results.name, "", "", "", 1)
-        # It has had a verdict; which one plays no part.
-        lines[id_] = replace(empty_result(spec), case_id=id_, scores=(0,))
-    compared = list(results)
-    selected = {id_ for id_, reason in gone.items() if reason == NEVER_REPORTED}
-    selected |= {result.case_id for result in compared}
+    verdicts = results.verdicts.in_order(results.verdicts.ids)
+    # A case of the baseline without a row is one without a result.
+    missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
+    lines = {*results.earlier, *gone}
     if settings.common:
-        compared = [result for result in compared if result.outcome not in UNSCORED]
-        selected = {result.case_id for result in compared}
+        left = verdicts.where(verdicts.unscored)
+        gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NOT_IN_SUITE)}
+        verdicts = verdicts.where(~verdicts.unscored)
     asked = {}
     for judge, its_judge in judges_before.items():
         if its_judge != judge and not settings.same_judge:
             asked[judge if results.has_judges else ""] = Asked("another")
-    rubrics = {line.rubric_id for line in lines.values()}
-    held = Held(
-        Baseline(lines),
-        Scope.of(selected),
-        {(results.name, rubric): results.table.values.scale for rubric in rubrics},
-        asked,
-        common=settings.common,
-        turning=turning,
-    )
+    scope = Scope.of([*verdicts.ids, *missed])
+    held = Held(scope, asked, common=settings.common, turning=turning)
     rules = GateRules(max_drop=settings.max_drop, proof=settings.proof, unclear=settings.unclear)
-    return decide(compared, rules, held)
+    return decide(Comparison(verdicts, lines, gone), rules, held)
 
 
 def _session(
@@ -311,11 +299,7 @@ def _session(
     else:
         reasons: list[Reason] = []
         for judge, of_judge in results.verdicts.judged.grouped("judge").items():
-            reasons += opposite(
-                [results[row] for row in of_judge.row],
-                f"judge {judge}" if judge else "the judge",
-                turning,
-            )
+            reasons += opposite(of_judge, f"judge {judge}" if judge else "the judge", turning)
         if reasons:
             texts = [reason.text for reason in reasons]
             decisions[results.name] = Decision(

@@ -16,14 +16,10 @@ from pytest_jrh.core.results import CaseResult, Extra, most_frequent
 from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.core.skips import JUDGED, Outcome, Why
 from pytest_jrh.sources.verdicts import CaseKey, Given, TableCase, VerdictTable
-from pytest_jrh.stats.baseline import (
-    CASE_CHANGED,
-    NEVER_REPORTED,
-    NOT_IN_BASELINE,
-    NOT_IN_SUITE,
-)
+from pytest_jrh.stats.baseline import NEVER_REPORTED
+from pytest_jrh.stats.comparison import CASE_CHANGED, NOT_IN_BASELINE, NOT_IN_SUITE
 from pytest_jrh.stats.reasoning import contradicts
-from pytest_jrh.stats.verdicts import Coded, Verdicts
+from pytest_jrh.stats.verdicts import Verdicts
 
 
 class _Line(NamedTuple):
@@ -115,7 +111,7 @@ class TableResults(Sequence[CaseResult]):
             is_compared = line is not None and not reason
             before.append(line.scores if line is not None and is_compared else None)
             apart.append(reason)
-        self.verdicts = replace(self.verdicts, before=Coded.of(before), apart=Coded.of(apart))
+        self.verdicts = self.verdicts.beside(before, apart, [False] * len(apart))
         gone = {}
         there = {(case.key, judge) for case, judge in self.rows}
         for judge in judges:

@@ -35,7 +35,8 @@ from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_l
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
-from pytest_jrh.stats.decision import Decision, is_active
+from pytest_jrh.stats.baseline import is_active
+from pytest_jrh.stats.decision import Decision
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)

@@ -14,11 +14,11 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
+from pytest_jrh.stats.verdicts import Verdicts
 
 # So many rows still fit a glance.
 _MOST_ROWS = 8
@@ -88,9 +88,9 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
         yield _judges_table(session, judged)
     elif judged:
         section = judged[0]
-        pairs = _pairs(session, section)
-        rows = sorted(_section_rows(section, pairs), key=lambda row: -row.worst)
-        total = _counts(_ALL, section.total, pairs)
+        compared = _compared(session, section)
+        rows = sorted(_section_rows(section, compared), key=lambda row: -row.worst)
+        total = _counts(_ALL, section.total, compared)
         # Of a case that is looked at again the headline says it all.
         is_alone = section.total.counts.n == 1 and session.decisions
         if bars or (section.total.counts.disagree and not is_alone):
@@ -106,20 +106,23 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
             yield Sentence(_turned_sentence(table, session.probes), "warning")
 
 
-def _pairs(session: Session, section: figures.Section) -> list[Pair]:
+def _compared(session: Session, section: figures.Section) -> Verdicts:
     """The cases of a judge that are compared with the baseline."""
     decision = session.decisions.get(section.suite)
     if decision is None or decision.comparison is None:
-        return []
-    return [pair for pair in decision.comparison.pairs if pair.now.judge == section.judge]
+        return session.verdicts.first(0)
+    compared = decision.comparison.compared
+    return compared.where(compared.judge.equals(section.judge))
 
 
-def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
+def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Counts]:
     """The rubrics of a judge, or the levels of its scale."""
     if not section.scale.is_ordered:
         for statistics in section.rubrics or [section.total]:
             rubric = statistics.rubric
-            of_rubric = [pair for pair in pairs if rubric in ("", pair.now.rubric_id)]
+            of_rubric = compared
+            if rubric:
+                of_rubric = compared.where(compared.rubric.equals(rubric))
             yield _counts(rubric or section.total.name, statistics, of_rubric)
         return
     judged = section.total.judged
@@ -128,23 +131,23 @@ def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_
     about = (section.suite, section.judge, "")
     [of_class] = section.scale.classes
     for level, verdicts in sorted(judged.grouped("label").items()):
-        of_level = [pair for pair in pairs if pair.now.label == level]
+        of_level = compared.where(compared.label.equals(level))
         shares = {of_class: _share(accuracy_of(verdicts).complement(), of_level)}
         yield _Counts(f"level {level}", about, shares, bias_of(verdicts, scores))
 
 
-def _counts(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> _Counts:
+def _counts(name: str, statistics: Statistics, compared: Verdicts) -> _Counts:
     about = (statistics.suite, statistics.judge, statistics.rubric)
     shares = {}
     for of_class in statistics.scale.classes:
-        compared = [pair for pair in pairs if pair.now.case_class == of_class]
-        shares[of_class] = _share(statistics.mistakes(of_class), compared)
+        of_cases = compared.where(compared.case_class.equals(of_class))
+        shares[of_class] = _share(statistics.mistakes(of_class), of_cases)
     return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 
-def _share(wrong: Estimate, pairs: Sequence[Pair]) -> Share:
+def _share(wrong: Estimate, compared: Verdicts) -> Share:
     """What is wrong beside what was so before."""
-    return Share(wrong, sum(not pair.was_right for pair in pairs) if pairs else None)
+    return Share(wrong, int((~compared.was_right).sum()) if len(compared) else None)
 
 
 def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
@@ -192,8 +195,8 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
 
     rows = []
     for section in sorted(judged, key=place):
-        pairs = _pairs(session, section)
-        rows.append(_counts(section.judge or section.label, section.total, pairs))
+        compared = _compared(session, section)
+        rows.append(_counts(section.judge or section.label, section.total, compared))
     return _counts_table("judge", rows)
 
 

@@ -28,9 +28,10 @@ from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
-from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, compare
+from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, is_active
 from pytest_jrh.stats.changes import how_asked
-from pytest_jrh.stats.decision import Decision, Held, decide, is_active
+from pytest_jrh.stats.comparison import compare
+from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.base_branch import accepted_by, baseline_there
 from pytest_jrh.store.ledger import BaselineFile, ledger_path, ledger_text
@@ -193,9 +194,9 @@ def _session(
         total = len(run.cases.specs)
         extents[run.name] = Extent(len(run.results), total, interrupted=interrupted)
         grounds[run.name] = run.grounds
-        if decision.comparison is not None:
-            for pair in decision.comparison.pairs:
-                earlier[pair.now.case_id] = pair.before
+        if decision.comparison is not None and baseline.content is not None:
+            for compared_id in decision.comparison.compared.ids:
+                earlier[compared_id] = baseline.content.cases[compared_id]
     return replace(
         settings.session,
         results=tuple(results),
@@ -225,24 +226,26 @@ def _decide(
     if settings.stopped and not is_active(suite.gate, content):
         selected &= {result.case_id for result in run.results}
     scope = Scope.of(run.cases.specs, selected)
-    changes: Sequence[PromptChange] = ()
+    scales = {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
+    comparison = compare(content, run.results, scope, scales)
+    changes = []
     asked = {}
     if content is not None:
-        comparison = compare(content, run.results, scope)
-        changes = content.changes(comparison, run.judges)
         random = {judge.name or "" for judge in suite.judges if judge.is_random}
         for line in run.judges:
+            of_judge = comparison.everything.judge.equals(line.judge)
+            digests = content.earlier_judges(comparison.everything.ids[of_judge])
             is_random = line.judge in random
-            asked[line.judge] = how_asked(line, comparison.all_pairs, content, is_random=is_random)
+            asked[line.judge] = how_asked(line, digests, content, is_random=is_random)
+            if change := content.prompt_change(line, digests):
+                changes.append(change)
     subjects = {}
     for change in changes:
         judge = change.now.judge
         if change.is_reworded:
             subjects[judge] = f"the new prompt of judge {judge}" if judge else "the new prompt"
     held_against = Held(
-        content,
         scope,
-        {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics},
         asked,
         subjects,
         run.left_out,
@@ -251,7 +254,7 @@ def _decide(
         changed=accepted_by_change,
         turning="of labels `labels.map` turns it" if suite.labels else "",
     )
-    decision = decide(run.results, suite.gate, held_against)
+    decision = decide(comparison, suite.gate, held_against)
     # Verdicts that are missing are recorded first: there is one next command.
     if decision.uncompared and "unrecorded" not in decision.unscored.values():
         decision = replace(decision, update_command=settings.update_command(suite))
@@ -498,7 +501,9 @@ def _update_baseline(
         # The limits that a first baseline should have beside it: updates that each lose a little
         # may lose much together.
         for run in runs:
-            limits = proposed_limits(run.results)
+            limits = proposed_limits(
+                session.verdicts.where(session.verdicts.suite.equals(run.name))
+            )
             if limits and not run.suite.gate.has_limits:
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
                 keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())

@@ -133,7 +133,7 @@ def decision_data(decision: Decision) -> dict[str, Any]:
     baseline = None
     if comparison is not None:
         baseline = {
-            "judge_changed": sum(not pair.same_judge for pair in comparison.all_pairs),
+            "judge_changed": int((~comparison.everything.same_judge.each(bool)).sum()),
             **fields_of(comparison, "regressions", "fixes", "not_comparable"),
             "flickered": sorted(decision.flickered),
         }

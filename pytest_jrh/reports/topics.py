@@ -30,7 +30,7 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.baseline import NOT_IN_BASELINE
+from pytest_jrh.stats.comparison import NOT_IN_BASELINE
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import decimal, range_text
 from pytest_jrh.stats.limits import limit_text

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from statistics import NormalDist, median_high
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.groups import grouped, grouped_by
-from pytest_jrh.core.results import CaseResult, JudgeLine
-from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
+from pytest_jrh.core.results import JudgeLine
+from pytest_jrh.core.scales import CaseClass, Scale
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import Baseline, Pair, short
+from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.distributions import t_quantile
-from pytest_jrh.stats.exchange import CaseErrors, compare_sets
+from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.rule import (
     DOUBT,
     EXCHANGES,
@@ -31,6 +31,7 @@ from pytest_jrh.stats.rule import (
     Question,
     judge_losses,
 )
+from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, distinct
 
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
@@ -114,12 +115,12 @@ class SetChange:
     before: Errors
     now: Errors
     drop: float
-    allowed: float
     lost: tuple[str, ...]
     won: tuple[str, ...]
     right_before: int
     bound: float
-    asked: Asked
+    allowed: float = 0.0
+    asked: Asked = Asked()
     finding: Finding = NO_FINDING
     gain: float = 1.0
 
@@ -150,15 +151,16 @@ class SetChange:
 
 
 def how_asked(
-    judge: JudgeLine, pairs: Iterable[Pair], baseline: Baseline, *, is_random: bool
+    judge: JudgeLine, digests: Collection[str], baseline: Baseline, *, is_random: bool
 ) -> Asked:
-    """What the verdicts of a judge are compared as; one of code may say that it `is_random`."""
-    digests = {short(pair.before.judge_digest) for pair in pairs if pair.now.judge == judge.judge}
+    """What the verdicts of a judge are compared as, by the digests of the judges that gave those of
+    the baseline; one of code may say that it `is_random`.
+    """
     lines = [line for line in baseline.judge_lines if line.judge_digest in digests]
     question: Question = "changed"
     if any(line.models != judge.models for line in lines):
         question = "another"
-    elif judge.prompt and digests == {short(judge.judge_digest)}:
+    elif judge.prompt and {*digests} == {short(judge.judge_digest)}:
         # The prompt of code may stand in a file that no digest covers.
         question = "again"
     asks_model = is_random or any(line.asks_model for line in (judge, *lines))
@@ -166,57 +168,86 @@ def how_asked(
 
 
 def set_changes(
-    pairs: Sequence[Pair], scales: RubricScales, max_drop: float, asked: Mapping[str, Asked]
+    compared: Verdicts, max_drop: float, asked: Mapping[str, Asked]
 ) -> tuple[SetChange, ...]:
     """Compare what was with what is, each judge for itself: all cases, each class, each rubric and
     its classes where there are several, the shift of each rubric on a scale, and each probe.
     """
     changes: list[SetChange] = []
-    for judge, of_judge in grouped_by(pairs, "now.judge").items():
-        changes += _changes_of(of_judge, scales, max_drop, asked.get(judge, Asked()))
+    for judge, of_judge in compared.grouped("judge").items():
+        changes += _changes_of(judge, of_judge, max_drop, asked.get(judge, Asked()))
     return tuple(changes)
 
 
 def _changes_of(
-    pairs: Sequence[Pair], scales: RubricScales, max_drop: float, asked: Asked
+    judge: str, verdicts: Verdicts, max_drop: float, asked: Asked
 ) -> Iterator[SetChange]:
     """The sets of one judge."""
-    if any(pair.before.flickers or pair.now.flickers for pair in pairs):
+    kinds = verdicts.kinds("scale", "label", "before", "answers")
+    if any(len({*before}) > 1 or len({*now}) > 1 for _, _, before, now in kinds.names):
         asked = replace(asked, is_certain=False)
-    cases = [_compared(pair, scales) for pair in pairs]
-    sets = _sets(pairs)
+    cases = Coded([_errors(*kind) for kind in kinds.names], kinds.codes)
+    within = [scale.within for scale, _, _, _ in kinds.names]
+    sides = _sides(cases.names, within, is_shift=False)
+    sides_of_shift = _sides(cases.names, within, is_shift=True)
+    groups = verdicts.kinds("variant", "test", "rubric", "case_class", "scale")
+    groups_of_sets = _sets(groups.names)
     changes = []
-    for of_set, places in sets.items():
-        changes.append(_change(of_set, [cases[place] for place in places], max_drop, asked))
-    errors, runs = [case.errors for case in cases], [case.run for case in cases]
-    shifts = [number for number, of_set in enumerate(sets) if of_set.kind == SHIFT]
-    tests = {}
-    for exchange in EXCHANGES[asked.question]:
-        tests[exchange] = compare_sets(errors, [*sets.values()], exchange, runs, shifts)
+    for of_set, of_groups in groups_of_sets.items():
+        rows = np.flatnonzero(np.isin(groups.codes, of_groups))
+        of_kind = sides_of_shift if of_set.kind == SHIFT else sides
+        change = _change(of_set, judge, verdicts.where(rows), cases.codes[rows], of_kind)
+        # What varies more may lose more: a rubric, or one of its classes.
+        allowed = 2 * max_drop if of_set.kind == RUBRIC else max_drop
+        changes.append(replace(change, allowed=allowed, asked=asked))
+    tests = _tests(groups_of_sets, groups, cases, verdicts.cluster, asked.question)
     losses = [Loss(of.drop, of.allowed, of.net, of.is_whole, of.is_class) for of in changes]
-    findings = judge_losses(losses, tests, runs=len({*runs}), is_certain=asked.is_certain)
+    runs = len(np.unique(verdicts.cluster))
+    findings = judge_losses(losses, tests, runs=runs, is_certain=asked.is_certain)
     for number, (change, finding) in enumerate(zip(changes, findings, strict=True)):
         better = 1 - min(of_sets[number].p_value for of_sets in tests.values())
         yield replace(change, finding=finding, gain=better)
 
 
+def _tests(
+    groups_of_sets: Mapping[_Set, Sequence[int]],
+    groups: Coded[Any],
+    cases: Coded[CaseErrors],
+    clusters: Ints,
+    question: Question,
+) -> dict[Exchange, list[SetTest]]:
+    """The test of each set by each exchange that the question has."""
+    # Cases that are alike are exchanged alike, and counted together.
+    runs = clusters if question == "another" else np.zeros(len(clusters), np.int64)
+    alike, first = distinct(groups.codes, cases.codes, runs)
+    errors = [cases.names[code] for code in cases.codes[first]]
+    sets = []
+    for of_groups in groups_of_sets.values():
+        sets.append(np.flatnonzero(np.isin(groups.codes[first], of_groups)).tolist())
+    shifts = [number for number, of_set in enumerate(groups_of_sets) if of_set.kind == SHIFT]
+    numbers, of_runs = np.bincount(alike).tolist(), runs[first].tolist()
+    tests = {}
+    for exchange in EXCHANGES[question]:
+        tests[exchange] = compare_sets(errors, sets, exchange, of_runs, shifts, numbers)
+    return tests
+
+
 class _Set(NamedTuple):
     kind: str
-    judge: str
     name: str
     of_class: CaseClass | None
     is_ordered: bool
 
 
-def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
-    """The places of each set's pairs, of one judge; of each kind of scale it has a family."""
+def _sets(groups: Sequence[Any]) -> dict[_Set, list[int]]:
+    """The numbers of each set's groups; of each kind of scale it has a family."""
     sets: dict[_Set, list[int]] = {}
     classes: dict[str, None] = {}
-    for place, pair in enumerate(pairs):
-        result = pair.now
-        classes.update(dict.fromkeys(of_class.word for of_class in result.scale.classes))
-        for of_set in _sets_of(result):
-            sets.setdefault(of_set, []).append(place)
+    for number, (variant, test, rubric, of_class, scale) in enumerate(groups):
+        classes.update(dict.fromkeys(of_class.word for of_class in scale.classes))
+        probe = test if variant else ""
+        for of_set in _sets_of(probe, rubric, of_class, is_ordered=scale.is_ordered):
+            sets.setdefault(of_set, []).append(number)
     rubrics = Counter(of.is_ordered for of in sets if of.kind == RUBRIC and of.of_class is None)
     kinds = list(dict.fromkeys((ALL, *classes, RUBRIC, SHIFT, PROBE)))
     in_order = sorted(sets, key=lambda of: kinds.index(of.kind))
@@ -225,43 +256,25 @@ def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
     return {of_set: sets[of_set] for of_set in shown}
 
 
-def _sets_of(result: CaseResult) -> Iterator[_Set]:
+def _sets_of(
+    probe: str, rubric: str, of_class: CaseClass | None, *, is_ordered: bool
+) -> Iterator[_Set]:
     """The sets that a case is in."""
-    judge, rubric, of_class = result.judge, result.rubric_id, result.case_class
-    is_ordered = result.scale.is_ordered
-    if result.spec.derived:
-        yield _Set(PROBE, judge, result.test, None, is_ordered)
+    if probe:
+        yield _Set(PROBE, probe, None, is_ordered)
         return
     # Of a scale all cases are one class.
-    yield _Set(ALL, judge, "", of_class if is_ordered else None, is_ordered)
-    yield _Set(RUBRIC, judge, rubric, None, is_ordered)
+    yield _Set(ALL, "", of_class if is_ordered else None, is_ordered)
+    yield _Set(RUBRIC, rubric, None, is_ordered)
     if is_ordered:
-        yield _Set(SHIFT, judge, rubric, None, is_ordered)
+        yield _Set(SHIFT, rubric, None, is_ordered)
     elif of_class is not None:
-        yield _Set(of_class.word, judge, "", of_class, is_ordered)
-        yield _Set(RUBRIC, judge, rubric, of_class, is_ordered)
+        yield _Set(of_class.word, "", of_class, is_ordered)
+        yield _Set(RUBRIC, rubric, of_class, is_ordered)
 
 
-class _Compared(NamedTuple):
-    """A case as the rule sees it: how far off its verdicts were and are, and how many levels off
-    is right.
-    """
-
-    case_id: str
-    run: Hashable
-    errors: CaseErrors
-    within: int
-    was_right: bool
-
-
-def _compared(pair: Pair, scales: RubricScales) -> _Compared:
-    result = pair.now
-    assert result.label is not None
-    scale = scales.get((result.suite, result.rubric_id), result.scale)
-    before = _off(pair.before.complete_scores, result.label, scale)
-    now = _off(result.complete_scores, result.label, scale)
-    errors = CaseErrors(before, now, scale.width)
-    return _Compared(result.case_id, result.spec.cluster_id, errors, scale.within, pair.was_right)
+def _errors(scale: Scale, label: int, before: Sequence[int], now: Sequence[int]) -> CaseErrors:
+    return CaseErrors(_off(before, label, scale), _off(now, label, scale), scale.width)
 
 
 def _off(scores: Sequence[int], label: int, scale: Scale) -> tuple[int, ...]:
@@ -271,65 +284,72 @@ def _off(scores: Sequence[int], label: int, scale: Scale) -> tuple[int, ...]:
     return tuple(max(-scale.width, min(scale.width, score - label)) for score in scores)
 
 
-def _change(of_set: _Set, cases: Sequence[_Compared], max_drop: float, asked: Asked) -> SetChange:
-    befores, nows = [], []
-    for case in cases:
-        errors, is_shift = case.errors, of_set.kind == SHIFT
-        befores.append(_side(errors.before, errors.width, case.within, is_shift=is_shift))
-        nows.append(_side(errors.now, errors.width, case.within, is_shift=is_shift))
-    before, now = _summed(befores), _summed(nows)
+class _Side(NamedTuple):
+    """Of each kind of case before or now: how many verdicts there are, how many are wrong, how far
+    off their majority is, in levels, and all in the mean, as a share of the scale; of a shift by
+    how much they are too high. `within` says how many levels off is right, of a scale so wide.
+    """
+
+    verdicts: Ints
+    wrong: Ints
+    majority: Ints
+    mean: Floats
+    within: Ints
+    width: Ints
+
+    def errors(self, codes: Ints) -> Errors:
+        """What the verdicts on cases of these kinds come to."""
+        verdicts, wrong = self.verdicts[codes].sum(), self.wrong[codes].sum()
+        return Errors(int(verdicts), int(wrong), float(self.mean[codes].mean()))
+
+
+def _sides(
+    cases: Sequence[CaseErrors], within: Sequence[int], *, is_shift: bool
+) -> tuple[_Side, _Side]:
+    """Before and now."""
+    sides = []
+    for of_cases in ([case.before for case in cases], [case.now for case in cases]):
+        verdicts, wrong, majority, mean = [], [], [], []
+        for errors, case, tolerated in zip(of_cases, cases, within, strict=True):
+            distances = [*map(abs, errors)]
+            counting = errors if is_shift else distances
+            verdicts.append(len(errors))
+            wrong.append(sum(distance > tolerated for distance in distances))
+            majority.append(median_high(counting))
+            mean.append(sum(counting) / len(errors) / case.width)
+        widths = [case.width for case in cases]
+        columns = map(np.array, (verdicts, wrong, majority, mean, within, widths))
+        sides.append(_Side(*columns))
+    before, now = sides
+    return before, now
+
+
+def _change(
+    of_set: _Set, judge: str, verdicts: Verdicts, codes: Ints, sides: tuple[_Side, _Side]
+) -> SetChange:
+    """The figures of a set, whose cases are of the kinds with these codes."""
+    of_before, of_now = sides
+    before, now = of_before.errors(codes), of_now.errors(codes)
     # A shift is worse where it is further from 0.
     sign = -1 if before.mean + now.mean < 0 else 1
-    lost, won = [], []
-    losses: list[tuple[Hashable, float]] = []
-    for case, was, becomes in zip(cases, befores, nows, strict=True):
-        moved = sign * (becomes.majority - was.majority)
-        if moved > case.within:
-            lost.append(case.case_id)
-        elif moved < -case.within:
-            won.append(case.case_id)
-        losses.append((case.run, sign * (becomes.mean - was.mean)))
-    by_run = grouped(losses).values()
+    moved = sign * (of_now.majority - of_before.majority)
+    is_lost, is_won = moved > of_now.within, moved < -of_now.within
+    _, runs, sizes = np.unique(verdicts.cluster, return_inverse=True, return_counts=True)
+    losses = np.bincount(runs, (sign * (of_now.mean - of_before.mean))[codes])
     return SetChange(
+        judge=judge,
         **of_set._asdict(),
-        width=max(case.errors.width for case in cases),
-        n=len(cases),
-        runs=len(by_run),
+        width=int(of_now.width[codes].max()),
+        n=len(verdicts),
+        runs=len(sizes),
         before=before,
         now=now,
         drop=abs(now.mean) - abs(before.mean),
-        # What varies more may lose more: a rubric, or one of its classes.
-        allowed=2 * max_drop if of_set.kind == RUBRIC else max_drop,
-        lost=tuple(lost),
-        won=tuple(won),
-        right_before=sum(case.was_right for case in cases),
-        bound=largest_drop([*map(sum, by_run)], [*map(len, by_run)]),
-        asked=asked,
+        lost=tuple(verdicts.ids[is_lost[codes]]),
+        won=tuple(verdicts.ids[is_won[codes]]),
+        right_before=int(verdicts.was_right.sum()),
+        bound=largest_drop(losses.tolist(), sizes.tolist()),
     )
-
-
-class _Side(NamedTuple):
-    """The verdicts on a case, before or now: how many, how many are wrong, how far off their
-    majority is in levels, and all in the mean, as a share of the scale.
-    """
-
-    verdicts: int
-    wrong: int
-    majority: int
-    mean: float
-
-
-@lru_cache(maxsize=4096)
-def _side(errors: tuple[int, ...], width: int, within: int, *, is_shift: bool) -> _Side:
-    distances = tuple(map(abs, errors))
-    wrong = sum(distance > within for distance in distances)
-    counting = errors if is_shift else distances
-    return _Side(len(errors), wrong, median_high(counting), sum(counting) / len(counting) / width)
-
-
-def _summed(sides: Sequence[_Side]) -> Errors:
-    verdicts, wrong, _, means = zip(*sides, strict=True)
-    return Errors(sum(verdicts), sum(wrong), math.fsum(means) / len(means))
 
 
 _MOST_NAMED = 3

@@ -15,19 +15,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import case_id
-from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import CaseClass, RubricScales
-from pytest_jrh.core.skips import UNSCORED
+from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import (
-    NOT_IN_BASELINE,
-    Baseline,
-    Comparison,
-    Scope,
-    compare,
-    missing_from,
-    suite_of,
-)
+from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.changes import (
     Asked,
     SetChange,
@@ -39,18 +29,14 @@ from pytest_jrh.stats.changes import (
     points,
     set_changes,
 )
+from pytest_jrh.stats.comparison import NOT_IN_BASELINE, Comparison, missing_from
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
+from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, fisher_test
-from pytest_jrh.stats.shims import (
-    accuracy_of,
-    answered,
-    is_wrong,
-    probe_tables,
-    with_verdict,
-    wrong_cases,
-)
+from pytest_jrh.stats.statistics import accuracy_of
+from pytest_jrh.stats.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
@@ -74,9 +60,6 @@ Kind: TypeAlias = Literal[
     "proof",
 ]
 
-WRONG_BEFORE = "wrong in the baseline too"
-LEFT_TO_THE_DECISION = "left to `decision`"
-ACCEPTED = "accepted into the baseline"
 # What is UNCLEAR about the judge as it is, and not about a change of it.
 _AS_IT_IS = ("useless",)
 # What is computed in another order is the same.
@@ -98,19 +81,17 @@ class Reason(NamedTuple):
 
 @frozen
 class Held:
-    """What results are held against, beside the rules.
+    """What verdicts are held against, beside the rules and the baseline.
 
-    `scales` are those of rubrics; `asked` says by judge what its verdicts are compared as;
-    `subjects` say how a judge is spoken of. `left_out` are cases that a
-    marker or another plugin has skipped. `common` compares what both sides have, and is never PASS.
+    `asked` says by judge what its verdicts are compared as; `subjects` say how a judge is spoken
+    of. `left_out` are cases that a marker or another plugin has skipped. `common` compares what
+    both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
     wrong. `changed` says what a change of the baseline since the base branch accepts, `turning` how
     the meaning of a 1 is turned.
     """
 
-    baseline: Baseline | None
     scope: Scope
-    scales: RubricScales = field(default_factory=dict)
     asked: Mapping[str, Asked] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)
     left_out: Collection[CaseSpec] = ()
@@ -188,52 +169,40 @@ class Decision:
         if self.comparison is None:
             return frozenset()
         worse = {of.judge for of in self.sets if of.drop > 0 and of.finding.p_value < SURE}
-        turned = {*self.regressions, *self.fixes}
-        return frozenset(
-            pair.now.case_id
-            for pair in self.comparison.all_pairs
-            if pair.same_judge and pair.now.judge not in worse and pair.now.case_id in turned
-        )
-
-
-def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
-    """Whether a limit or a baseline decides."""
-    return baseline is not None or rules.has_limits
-
-
-def tolerated(
-    result: CaseResult, baseline: Baseline | None, rules: GateRules, *, accepts: bool = False
-) -> str | None:
-    """Why a case's disagreement does not fail its item; None where it does, or the case agrees.
-
-    Needs only the case's own result, so that every xdist worker can call it.
-    """
-    if result.outcome != "disagree":
-        return None
-    before = baseline.match(result) if baseline else None
-    if accepts and (baseline is None or result.case_id not in baseline.cases):
-        return ACCEPTED
-    if before is not None and not before.was_right:
-        reason = before.before.extra.reason
-        return f"{WRONG_BEFORE}: {reason}" if reason else WRONG_BEFORE
-    return LEFT_TO_THE_DECISION if accepts or is_active(rules, baseline) else None
+        compared = self.comparison.everything
+        is_sound = compared.judge.each(lambda judge: judge not in worse)
+        has_turned = compared.was_right != compared.right
+        is_same = compared.same_judge.each(bool)
+        return frozenset(compared.ids[is_same & is_sound & has_turned])
 
 
 @frozen
 class _Session:
-    """What is decided about: the results, what they are held against, and what came of that.
-
-    `judged` are the results with a verdict. `comparison` is empty without a baseline.
+    """What is decided about: the verdicts beside those of the baseline, what they are held against,
+    and what came of that.
     """
 
-    received: Sequence[CaseResult]
-    judged: Sequence[CaseResult]
-    never_reported: Sequence[str]
     comparison: Comparison
+    never_reported: Sequence[str]
     sets: Sequence[SetChange]
     limits: Sequence[Limit]
     rules: GateRules
     held: Held
+
+    @property
+    def judged(self) -> Verdicts:
+        """All verdicts."""
+        return self.comparison.judged
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether a baseline decides."""
+        return self.comparison.lines is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a limit or a baseline decides."""
+        return self.has_baseline or self.rules.has_limits
 
     @property
     def classes(self) -> dict[str, list[SetChange]]:
@@ -241,52 +210,38 @@ class _Session:
         return grouped_by([of for of in self.sets if of.is_class], "judge")
 
     @property
-    def counting(self) -> list[CaseResult]:
+    def counting(self) -> Verdicts:
         """The verdicts that are of no probe."""
-        return [result for result in self.judged if not result.spec.derived]
-
-    @property
-    def new(self) -> list[CaseResult]:
-        """The cases that the baseline does not have; those of probes count in no figure."""
-        reasons = self.comparison.not_comparable
-        return [
-            result for result in self.counting if reasons.get(result.case_id) == NOT_IN_BASELINE
-        ]
+        return self.judged.where(~self.judged.derived)
 
 
-def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decision:
-    """Decide about one suite, from the last result of each of its cases.
+def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
+    """Decide about one suite.
 
     The scope holds the suite's ids alone. Selected cases without a result have no verdict.
     """
-    by_id = {result.case_id: result for result in results}
-    received = [by_id[case_id] for case_id in sorted(by_id)]
-    judged = with_verdict(received)
-    baseline, scope = held.baseline, held.scope
-    comparison = Comparison() if baseline is None else compare(baseline, received, scope)
+    received, judged, scope = comparison.verdicts, comparison.judged, held.scope
     # Probes with a rule are held against that alone.
-    exchanged = [pair for pair in comparison.all_pairs if pair.now.test not in rules.probe_limits]
-    limits = judge_limits(judged, comparison.pairs, rules)
+    is_held_alone = comparison.everything.test.each(rules.probe_limits.__contains__)
+    exchanged = comparison.everything.where(~is_held_alone)
+    limits = judge_limits(judged, rules)
     session = _Session(
-        received=received,
-        judged=judged,
-        never_reported=tuple(sorted(scope.selected - by_id.keys())),
         comparison=comparison,
-        sets=set_changes(exchanged, held.scales, rules.max_drop, held.asked),
-        limits=(*limits, *probe_limits(received, judged, rules, scope)),
+        never_reported=tuple(sorted(scope.selected.difference(received.ids))),
+        sets=set_changes(exchanged, rules.max_drop, held.asked),
+        limits=(*limits, *probe_limits(received, rules, scope)),
         rules=rules,
         held=held,
     )
     reasons = sorted(_reasons(session), key=lambda reason: reason.word != "FAIL")
-    word: Word = "PASS" if judged else ""
+    word: Word = "PASS" if len(judged) else ""
     if reasons:
         word = reasons[0].word
-    active = held.accepts or is_active(rules, baseline)
-    in_baseline = baseline.cases if baseline is not None else {}
-    wrong = wrong_cases(judged)
-    suites = scope.suites
-    new_wrong = tuple(case for case in wrong if case not in in_baseline)
+    active = held.accepts or session.is_active
+    lines: Collection[str] = () if comparison.lines is None else comparison.lines
+    new_wrong = tuple(case for case in judged.ids[judged.wrong] if case not in lines)
     accepted = new_wrong if held.accepts else ()
+    unscored = received.where(received.unscored)
     return Decision(
         word=word,
         headline=_headline(session, reasons),
@@ -296,13 +251,11 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         reasons=tuple(reasons),
         sets=tuple(session.sets),
         limits=tuple(session.limits),
-        comparison=None if baseline is None else comparison,
-        compared=comparison.compared,
-        of_baseline=sum(suite_of(case) in suites for case in in_baseline),
+        comparison=comparison if session.has_baseline else None,
+        compared=len(comparison.everything),
+        of_baseline=len(lines),
         never_reported=tuple(session.never_reported),
-        unscored={
-            result.case_id: result.outcome for result in received if result.outcome in UNSCORED
-        },
+        unscored=dict(zip(unscored.ids, unscored.outcome.values, strict=True)),
         accepted=accepted,
         new_wrong=new_wrong,
         changed=held.changed,
@@ -326,7 +279,7 @@ def _reasons(session: _Session) -> Iterator[Reason]:
         yield from _limits(session)
         yield from _useless(session)
         return
-    if held.baseline is not None and session.judged and not comparison.compared:
+    if session.has_baseline and len(session.judged) and not len(comparison.everything):
         text = "nothing could be compared with the baseline"
         if set(comparison.not_comparable.values()) == {NOT_IN_BASELINE}:
             text = f"{text}: it has no case of this suite"
@@ -344,21 +297,23 @@ def _reasons(session: _Session) -> Iterator[Reason]:
 
 def _missing(session: _Session) -> Iterator[Reason]:
     """Cases without a verdict, and a gate that has looked at nothing."""
-    outcomes = {result.case_id: str(result.outcome) for result in session.received}
-    unscored = {case: outcome for case, outcome in outcomes.items() if outcome in UNSCORED}
-    unscored |= dict.fromkeys(session.never_reported, "never reported")
-    if unscored:
-        has = "has" if len(unscored) == 1 else "have"
-        text = f"{counted(len(unscored), 'case')} {has} no verdict ({_numbers(unscored)})"
-        yield Reason("FAIL", "missing", text, "", tuple(sorted(unscored)))
-    elif is_active(session.rules, session.held.baseline) and not session.judged:
-        others = _numbers(outcomes) or "no case was run"
+    received = session.comparison.verdicts
+    unscored = received.where(received.unscored)
+    outcomes: list[str] = [*unscored.outcome.values]
+    outcomes += [NEVER_REPORTED] * len(session.never_reported)
+    if outcomes:
+        has = "has" if len(outcomes) == 1 else "have"
+        text = f"{counted(len(outcomes), 'case')} {has} no verdict ({_numbers(outcomes)})"
+        cases = tuple(sorted([*unscored.ids, *session.never_reported]))
+        yield Reason("FAIL", "missing", text, "", cases)
+    elif session.is_active and not len(session.judged):
+        others = _numbers(received.outcome.values) or "no case was run"
         yield Reason("FAIL", "missing", f"nothing was judged ({others})")
 
 
-def _numbers(outcomes: Mapping[str, str]) -> str:
+def _numbers(outcomes: Iterable[str]) -> str:
     """How many cases have each outcome, the most frequent first."""
-    numbers = Counter(outcomes.values()).most_common()
+    numbers = Counter(outcomes).most_common()
     return ", ".join(f"{number:,} {outcome}" for outcome, number in numbers)
 
 
@@ -394,28 +349,22 @@ def _limits(session: _Session) -> Iterator[Reason]:
 
 def _wrong(session: _Session) -> Iterator[Reason]:
     """What no baseline, limit or rule decides about fails where it is wrong."""
-    comparison, has_baseline = session.comparison, session.held.baseline is not None
-    active = is_active(session.rules, session.held.baseline)
-    if has_baseline and not comparison.compared:
+    judged, comparison = session.judged, session.comparison
+    if session.has_baseline and not len(comparison.everything):
         return
-    undecided = []
-    for result in session.judged:
-        if result.spec.derived:
-            is_decided = active
-        else:
-            is_decided = is_limited(result, session.rules) or (
-                has_baseline and comparison.has_group(result)
-            )
-        if not is_decided:
-            undecided.append(result)
+    is_decided = is_limited(judged, session.rules)
+    if session.has_baseline:
+        is_decided |= comparison.has_group(judged)
+    # Of what probes turn is decided by itself where anything is.
+    is_decided[judged.derived] = session.is_active
     reasons = []
-    for judge, of_judge in grouped_by(undecided, "judge").items():
-        cases = wrong_cases(of_judge)
+    for judge, of_judge in judged.where(~is_decided).grouped("judge").items():
+        cases = of_judge.wrong_ids
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
-            if has_baseline:
+            if session.has_baseline:
                 text = f"{text}, of a rubric, class or judge that the baseline does not have"
-            elif active:
+            elif session.is_active:
                 text = f"{text}; no limit is about that"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
     yield from sorted(reasons, key=lambda reason: -len(reason.cases))
@@ -423,14 +372,12 @@ def _wrong(session: _Session) -> Iterator[Reason]:
 
 def _probes(session: _Session) -> Iterator[Reason]:
     """What probes turn that have neither a rule nor lines in the baseline."""
-    if not is_active(session.rules, session.held.baseline):
+    if not session.is_active:
         return
-    decided = {pair.now.case_id for pair in session.comparison.all_pairs}
-    undecided = []
-    for result in session.received:
-        if result.test not in session.rules.probe_limits and result.case_id not in decided:
-            undecided.append(result)
-    for table in probe_tables(undecided):
+    received = session.comparison.verdicts
+    is_compared = received.before.each(lambda scores: scores is not None)
+    has_rule = received.test.each(session.rules.probe_limits.__contains__)
+    for table in probe_tables(received.where(~(is_compared | has_rule))):
         if not table.cases:
             continue
         verdicts = counted(len(table.judged), "verdict")
@@ -447,22 +394,24 @@ def _left(session: _Session) -> Iterator[Reason]:
     """What left the comparison, or with limits alone the session, that a reader has to know."""
     held, comparison = session.held, session.comparison
     skipped = {case_id(spec) for spec in held.left_out}
-    if not comparison.compared:
-        if held.baseline is None and session.rules.has_limits and session.judged and skipped:
+    compared = len(comparison.everything)
+    if not compared:
+        is_left = session.rules.has_limits and len(session.judged) and skipped
+        if is_left and not session.has_baseline:
             of_all = counted(len(session.judged) + len(skipped), "case")
             text = f"{len(session.judged):,} of {of_all} judged: {len(skipped):,} skipped"
             yield Reason("UNCLEAR", "left", text, "", tuple(sorted(skipped)))
         return
-    missing, parts = missing_from(comparison, session.received)
-    skipped &= held.baseline.cases.keys() if held.baseline is not None else set()
+    missing, parts = missing_from(comparison)
+    skipped.intersection_update(comparison.lines or ())
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
         parts.append("only what both have")
     if parts:
         cases = tuple(sorted(missing | skipped))
-        total = comparison.compared + len(cases)
-        text = f"{comparison.compared:,} of {counted(total, 'case')} compared: {', '.join(parts)}"
+        total = compared + len(cases)
+        text = f"{compared:,} of {counted(total, 'case')} compared: {', '.join(parts)}"
         yield Reason("UNCLEAR", "left", text, "", cases)
 
 
@@ -470,14 +419,17 @@ def _grown(session: _Session) -> Iterator[Reason]:
     """Judges that are worse on new cases than on those that were compared: by Fisher's exact test
     (Fisher 1935, J R Stat Soc 98:39-82), of all and of each class.
     """
-    compared = grouped_by([pair.now for pair in session.comparison.pairs], "judge")
-    new = [result for result in session.new if session.comparison.has_group(result)]
-    for judge, of_judge in grouped_by(new, "judge").items():
+    compared = session.comparison.compared.grouped("judge")
+    new = session.comparison.new
+    new = new.where(session.comparison.has_group(new))
+    for judge, of_judge in new.grouped("judge").items():
         reasons = []
-        for of_class in dict.fromkeys((None, *(result.case_class for result in of_judge))):
-            of_new = _of_class(of_judge, of_class)
-            of_compared = _of_class(compared[judge], of_class)
-            wrong, others = sum(map(is_wrong, of_new)), sum(map(is_wrong, of_compared))
+        for of_class in (None, *of_judge.case_class.present()):
+            of_new, of_compared = of_judge, compared[judge]
+            if of_class is not None:
+                of_new = of_new.where(of_new.case_class.equals(of_class))
+                of_compared = of_compared.where(of_compared.case_class.equals(of_class))
+            wrong, others = len(of_new.wrong_ids), len(of_compared.wrong_ids)
             more = wrong / len(of_new) - others / len(of_compared)
             p_value = fisher_test(wrong, len(of_new), others, len(of_compared))
             if more <= session.rules.max_drop + _ROUNDING or p_value > DOUBT:
@@ -491,35 +443,31 @@ def _grown(session: _Session) -> Iterator[Reason]:
                 f"{counted(len(of_new), kind)}, and on {others:,} of {len(of_compared):,} that "
                 "were compared"
             )
-            reasons.append(Reason(word, "grown", text, judge, wrong_cases(of_new)))
+            reasons.append(Reason(word, "grown", text, judge, of_new.wrong_ids))
         # One says it: a failure, of all cases where these fail.
         yield from sorted(reasons, key=lambda reason: reason.word != "FAIL")[:1]
 
 
-def _of_class(results: Iterable[CaseResult], of_class: CaseClass | None) -> list[CaseResult]:
-    return [result for result in results if of_class in (None, result.case_class)]
-
-
-def opposite(judged: Sequence[CaseResult], subject: str, turning: str) -> Iterator[Reason]:
+def opposite(judged: Verdicts, subject: str, turning: str) -> Iterator[Reason]:
     """Whether a judge says the opposite of labels of two classes: kappa's upper end is below 0."""
-    pairs = answered(judged)[1]
-    labels = {label for label, _ in pairs}
-    if len(labels) < 2 or not all(result.scale.has_two for result in judged):  # noqa: PLR2004 - both
+    known, pairs = judged.answered
+    has_two = all(scale.has_two for scale in judged.scale.present())
+    if len(known.label.present()) < 2 or not has_two:  # noqa: PLR2004 - both
         return
     # As if no two cases shared a run.
     kappa = estimate_kappa(pairs, range(len(pairs)))
     if kappa.upper is not None and kappa.upper < 0:
         text = f"{subject} says the opposite of the labels: 1 may mean the other thing"
         text = f"{text}; {turning}" if turning else text
-        yield Reason("UNCLEAR", "opposite", text, judged[0].judge)
+        yield Reason("UNCLEAR", "opposite", text, judged.judge.present()[0])
 
 
 def _useless(session: _Session) -> Iterator[Reason]:
     """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
     if session.held.scope.deselected:
         return
-    for judge, of_judge in grouped_by(session.counting, "judge").items():
-        pairs = answered(of_judge)[1]
+    for judge, of_judge in session.counting.grouped("judge").items():
+        known, pairs = of_judge.answered
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite
             continue
         subject = session.held.subject(judge)
@@ -527,14 +475,14 @@ def _useless(session: _Session) -> Iterator[Reason]:
         if turned:
             yield from turned
             continue
-        labels, answers = {label for label, _ in pairs}, {answer for _, answer in pairs}
+        labels, answers = known.label.present(), {*map(int, pairs[:, 1])}
         text = ""
         if len(labels) == 1:
             [label] = labels
             text = f"every label is {label}, so that a judge that always says {label} is right"
         elif len(answers) == 1:
             [answer] = answers
-            text = f"{subject} always says {of_judge[0].scale.meant(answer)}"
+            text = f"{subject} always says {known.scale.present()[0].kind.meant(answer)}"
         else:
             # As if no two cases shared a run; the lower bound alone is asked for, at 95%.
             kappa = estimate_kappa(pairs, range(len(pairs)), 0.9)
@@ -547,14 +495,11 @@ def _useless(session: _Session) -> Iterator[Reason]:
 def _unproven(session: _Session) -> Iterator[Reason]:
     """Classes of which other runs do not exclude a loss of `max_drop`; a replay has none."""
     max_drop = session.rules.max_drop
-    pairs_by_judge = grouped_by(session.comparison.pairs, "now.judge")
+    compared = session.comparison.compared.grouped("judge")
     for judge, classes in session.classes.items():
-        pairs = pairs_by_judge[judge]
-        is_replay = all(
-            pair.same_judge
-            and sorted(pair.before.complete_scores) == sorted(pair.now.complete_scores)
-            for pair in pairs
-        )
+        repeats = compared[judge].kinds("before", "answers")
+        are_same = repeats.each(lambda kind: sorted(kind[0]) == sorted(kind[1]))
+        is_replay = bool((compared[judge].same_judge.each(bool) & are_same).all())
         if is_replay or all(of.bound < max_drop for of in classes):
             continue
         subject = session.held.subject(judge)
@@ -585,7 +530,7 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
 def _pass_text(session: _Session) -> str:
     if session.held.accepts:
         return "the baseline takes these verdicts over"
-    if not session.judged:
+    if not len(session.judged):
         return "no case was to be judged"
     for judge, classes in session.classes.items():
         allowed = [of for of in classes if of.drop > 0 and of.finding.p_value < SURE]
@@ -593,7 +538,7 @@ def _pass_text(session: _Session) -> str:
             text = f"{session.held.subject(judge)} {loss_text(allowed)}"
             lost = points(max(of.drop for of in allowed))
             return f"{text}: {lost} in all, where {points(session.rules.max_drop)} may be lost"
-    judges = list(dict.fromkeys(result.judge for result in session.judged))
+    judges = session.judged.judge.present()
     several = len(judges) > 1
     subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])
     is_or_are = f"{subject} {'are' if several else 'is'}"
@@ -601,8 +546,8 @@ def _pass_text(session: _Session) -> str:
         return compared_text(is_or_are, session.sets)
     # Of verdicts that are compared with labels alone, those of probes count where there are no
     # others.
-    judged = session.counting or session.judged
-    wrong, wrong_labels = sum(map(is_wrong, judged)), session.held.wrong_labels
+    judged = session.counting if len(session.counting) else session.judged
+    wrong, wrong_labels = len(judged.wrong_ids), session.held.wrong_labels
     labels = counted(len(judged), "label")
     interval = f" ({range_text(accuracy_of(judged), digits=0)}% right)"
     if wrong:
@@ -615,22 +560,18 @@ def _pass_text(session: _Session) -> str:
     return f"{subject} {'agree' if several else 'agrees'} with {every}{labels}{interval}"
 
 
-def _wrong_text(judged: Sequence[CaseResult]) -> str:
+def _wrong_text(judged: Verdicts) -> str:
     """What a judge has wrong, class by class, and how many verdicts probes turned."""
-    verdicts: dict[CaseClass, list[CaseResult]] = {}
-    derived = []
-    for result in judged:
-        for of_class in result.scale.classes:
-            verdicts.setdefault(of_class, [])
-        if result.spec.derived:
-            derived.append(result)
-        elif result.case_class is not None:
-            verdicts[result.case_class].append(result)
+    classes: dict[CaseClass, None] = {}
+    for scale in judged.scale.present():
+        classes |= dict.fromkeys(scale.classes)
     parts = []
-    for of_class, of_results in verdicts.items():
-        if number := sum(map(is_wrong, of_results)):
-            parts.append(of_class.wrong(number, len(of_results)))
-    if number := sum(map(is_wrong, derived)):
+    for of_class in classes:
+        cases = judged.where(judged.case_class.equals(of_class) & ~judged.derived)
+        if number := len(cases.wrong_ids):
+            parts.append(of_class.wrong(number, len(cases)))
+    derived = judged.where(judged.derived)
+    if number := len(derived.wrong_ids):
         parts.append(f"is turned by probes in {number:,} of {counted(len(derived), 'verdict')}")
     return " and ".join(parts)
 
@@ -652,11 +593,11 @@ def _beside(
         yield f"{counted(len(accepted), 'wrong verdict')} accepted into the baseline"
     if session.held.left_out:
         yield f"{counted(len(session.held.left_out), 'case')} skipped by markers"
-    if session.comparison.compared:
-        new = session.new
-        if wrong := sum(map(is_wrong, new)):
+    if len(session.comparison.everything):
+        new = session.comparison.new
+        if wrong := len(new.wrong_ids):
             verb = "is" if wrong == 1 else "are"
             yield f"{wrong:,} of {counted(len(new), 'new case')} {verb} judged wrong"
-        fresh = sum(not session.comparison.has_group(result) for result in new)
+        fresh = int((~session.comparison.has_group(new)).sum())
         if fresh:
             yield f"{counted(fresh, 'new case')} of a new rubric, class or judge"

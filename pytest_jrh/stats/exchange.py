@@ -98,8 +98,10 @@ def compare_sets(
     exchange: Exchange,
     runs: Sequence[Hashable] = (),
     shifts: Collection[int] = (),
+    numbers: Sequence[int] = (),
 ) -> list[SetTest]:
-    """Test each set, which gives the places of its cases in `cases`; `runs` has the run of each.
+    """Test each set, which gives the places of its cases in `cases`; `runs` has the run of each,
+    and `numbers` how many cases are alike (one, where it is empty).
 
     The rise of a set is that of its errors; of those numbered by `shifts` that of their mean, in
     which too high and too low make up for each other, away from 0.
@@ -113,22 +115,33 @@ def compare_sets(
         before_of[case] = _mean(case.before, unit // case.width)
         now_of[case] = _mean(case.now, unit // case.width)
     before, now = [before_of[case] for case in cases], [now_of[case] for case in cases]
+    numbers = numbers or [1] * len(cases)
     weights: list[list[_Weight]] = [[] for _ in cases]
     seen = []
     for number, members in enumerate(sets):
         place = _SIGNED if number in shifts else _DISTANCE
-        of_before = sum(before[member][place] for member in members)
-        of_now = sum(now[member][place] for member in members)
+        of_before = sum(numbers[member] * before[member][place] for member in members)
+        of_now = sum(numbers[member] * now[member][place] for member in members)
         # What is exchanged leaves the sum of both as it is, and so the side on which the larger is.
         weight = _Weight(number, place, -1 if of_before + of_now < 0 else 1)
         seen.append(abs(of_now) - abs(of_before))
         for member in members:
             weights[member].append(weight)
     if exchange == "inside":
-        moves = _moves_inside(cases, weights, unit)
+        moves = _moves_inside(cases, weights, numbers, unit)
+    elif exchange == "cases":
+        moves = _moves_of_groups(before, now, weights, range(len(cases)), numbers)
     else:
-        groups = runs if exchange == "runs" else range(len(cases))
-        moves = _moves_of_groups(before, now, weights, groups)
+        # Of a run all cases move together.
+        before = [
+            (number * one, number * other)
+            for number, (one, other) in zip(numbers, before, strict=True)
+        ]
+        now = [
+            (number * one, number * other)
+            for number, (one, other) in zip(numbers, now, strict=True)
+        ]
+        moves = _moves_of_groups(before, now, weights, runs, [1] * len(cases))
     return _tests(moves, seen) if moves else [NO_CHANGE] * len(sets)
 
 
@@ -139,14 +152,17 @@ def _mean(errors: Sequence[int], unit: int) -> _Pair:
 
 
 def _moves_inside(
-    cases: Sequence[CaseErrors], weights: Sequence[Sequence[_Weight]], unit: int
+    cases: Sequence[CaseErrors],
+    weights: Sequence[Sequence[_Weight]],
+    numbers: Sequence[int],
+    unit: int,
 ) -> list[_Move]:
     """What cases add, each by itself, those that add alike together."""
     alike: Counter[tuple[tuple[_Weight, ...], tuple[int, ...], int, int]] = Counter()
-    for (of_case, case), number in Counter(zip(map(tuple, weights), cases, strict=True)).items():
+    for of_case, case, number in zip(weights, cases, numbers, strict=True):
         errors = tuple(sorted((*case.before, *case.now)))
         if of_case and errors[0] != errors[-1]:
-            alike[of_case, errors, len(case.now), unit // case.width] += number
+            alike[tuple(of_case), errors, len(case.now), unit // case.width] += number
     moves = []
     for (of_case, errors, now, of_level), number in alike.items():
         moves.append(_Move(of_case, *_dealt(errors, now, of_level), number))
@@ -158,23 +174,25 @@ def _moves_of_groups(
     now: Sequence[_Pair],
     weights: Sequence[Sequence[_Weight]],
     groups: Sequence[Hashable],
+    numbers: Sequence[int],
 ) -> list[_Move]:
     """What cases add that are exchanged together: to each set the sum of its own, with either
     sign.
     """
     sums_of_groups: dict[Hashable, Counter[int]] = {}
+    times = dict(zip(groups, numbers, strict=True))
     for group, was, becomes, of_case in zip(groups, before, now, weights, strict=True):
         sums = sums_of_groups.setdefault(group, Counter())
         for weight in of_case:
             sums[weight.of_set] += weight.factor * (becomes[weight.place] - was[weight.place])
     alike: Counter[tuple[_Weight, ...]] = Counter()
-    for sums in sums_of_groups.values():
+    for group, sums in sums_of_groups.items():
         # With either sign, what has gained as much is alike.
         sign = -1 if min(sums.values(), default=0) < 0 else 1
         added = [_Weight(number, _DISTANCE, sign * sums[number]) for number in sorted(sums)]
         of_group = tuple(weight for weight in added if weight.factor)
         if of_group:
-            alike[of_group] += 1
+            alike[of_group] += times[group]
     values = ((-1, -1), (1, 1))
     return [_Move(of_group, values, (_HALF, _HALF), number) for of_group, number in alike.items()]
 

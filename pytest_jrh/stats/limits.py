@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from statistics import fmean, variance
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
+from statistics import variance
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
-from pytest_jrh.core.groups import grouped_by
-from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats import statistics
-from pytest_jrh.stats.baseline import Pair, Scope
-from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
-from pytest_jrh.stats.shims import (
-    accuracy_of,
-    answered,
+from pytest_jrh.stats.baseline import Scope
+from pytest_jrh.stats.intervals import (
+    NO_VERDICT,
+    Estimate,
+    Repeats,
     estimate_flicker,
-    is_ordered,
-    is_wrong,
-    probe_tables,
-    repeated_case,
-    with_verdict,
-    wrong_cases,
+    majority_flip,
 )
+from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.statistics import accuracy_of, share_of
+from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts
 
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
@@ -66,12 +64,9 @@ class Limit:
     cases: tuple[str, ...] = ()
 
 
-def judge_limits(
-    judged: Sequence[CaseResult], pairs: Sequence[Pair], rules: GateRules
-) -> Iterator[Limit]:
+def judge_limits(judged: Verdicts, rules: GateRules) -> Iterator[Limit]:
     """Hold the mean error of each judge's cases against what the limits allow."""
-    for judge, of_judge in grouped_by(judged, "judge").items():
-        repeated = _repeated(of_judge, pairs)
+    for judge, of_judge in judged.grouped("judge").items():
         for rule in _FIGURES:
             limit = getattr(rules, rule)
             if limit is None:
@@ -81,13 +76,13 @@ def judge_limits(
             errors = _errors(rule, cases)
             n, unproven = len(errors), False
             if rule == "max_error":
-                figure = Estimate(sum(errors) / n, n=n) if n else Estimate(why=NO_VERDICT)
+                figure = Estimate(float(errors.mean()), n=n) if n else Estimate(why=NO_VERDICT)
             else:
                 right = accuracy_of(cases)
                 figure = right.complement() if rule == "max_false_alarms" else right
                 unproven = rules.proof and (right.lower is None or right.lower < 1 - allowed)
-            too_many = math.ceil(sum(errors) - allowed * n - _ROUNDING)
-            flicker = _levels_variance(repeated) if rule == "max_error" else _variance(repeated)
+            too_many = math.ceil(errors.sum() - allowed * n - _ROUNDING)
+            flicker = _levels_variance(of_judge) if rule == "max_error" else _variance(of_judge)
             by_flicker = _FLICKER_QUANTILE * math.sqrt(n * flicker) + _ROUNDING
             yield Limit(
                 rule,
@@ -97,76 +92,93 @@ def judge_limits(
                 broken=too_many > 0,
                 by_flicker=0 < too_many <= by_flicker,
                 unproven=unproven,
-                cases=wrong_cases(cases),
+                cases=cases.wrong_ids,
             )
 
 
-def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
+def _cases_of(rule: Rule, verdicts: Verdicts) -> Verdicts:
     """The cases that a limit is about."""
-    return [result for result in results if not result.spec.derived and _is_about(rule, result)]
+    return verdicts.where(_is_about(rule, verdicts) & ~verdicts.derived)
 
 
-def _is_about(rule: Rule, result: CaseResult) -> bool:
-    figure, of_class = _FIGURES[rule], result.case_class
-    return not figure or (of_class is not None and of_class.figure == figure)
+def _is_about(rule: Rule, verdicts: Verdicts) -> Bools:
+    figure = _FIGURES[rule]
+    return verdicts.case_class.each(
+        lambda of_class: not figure or (of_class is not None and of_class.figure == figure)
+    )
 
 
-def is_limited(result: CaseResult, rules: GateRules) -> bool:
-    """Whether a limit decides about mistakes on cases like this one."""
-    return any(getattr(rules, rule) is not None and _is_about(rule, result) for rule in _FIGURES)
+def is_limited(verdicts: Verdicts, rules: GateRules) -> Bools:
+    """Whether a limit decides about mistakes on cases like these."""
+    limited = np.zeros(len(verdicts), bool)
+    for rule in _FIGURES:
+        if getattr(rules, rule) is not None:
+            limited |= _is_about(rule, verdicts)
+    return limited
 
 
-def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
+def _errors(rule: Rule, verdicts: Verdicts) -> npt.NDArray[Any]:
     """How far off each verdict is: 0 or 1, and of `max_error` in levels."""
     if rule != "max_error":
-        return list(map(int, map(is_wrong, results)))
-    return [abs(answer - label) for label, answer in answered(results)[1]]
+        return verdicts.wrong.astype(float)
+    _, pairs = verdicts.answered
+    return np.abs(pairs[:, 1] - pairs[:, 0])
 
 
-_Repeated: TypeAlias = list[tuple[CaseResult, Sequence[int]]]
-"""Cases with the scores that the same judge gave before."""
+def _repeats(verdicts: Verdicts) -> Coded[tuple[tuple[int, ...], int | None, bool]]:
+    """The scores of each case, with those that the same judge gave before, its label, and whether
+    there are two answers.
+    """
+    kinds = verdicts.kinds("answers", "before", "same_judge", "label", "scale")
+    repeats = []
+    for answers, before, is_same, label, scale in kinds.names:
+        scores = (*answers, *before) if is_same and before else answers
+        repeats.append((scores, label, scale.has_two))
+    return Coded(repeats, kinds.codes)
 
 
-def _repeated(results: Sequence[CaseResult], pairs: Iterable[Pair]) -> _Repeated:
-    before = {pair.now.case_id: pair.before.complete_scores for pair in pairs if pair.same_judge}
-    return [(result, before.get(result.case_id, ())) for result in results]
-
-
-def _variance(repeated: _Repeated) -> float:
+def _variance(verdicts: Verdicts) -> float:
     """By how much it varies whether a majority is right when the judge is asked again; 0 where
     neither repeats nor the same judge's verdicts in the baseline tell.
     """
-    flicker = estimate_flicker(repeated_case(result, before) for result, before in repeated)
-    repeats = max((len(result.complete_scores) for result, _ in repeated), default=1) or 1
-    flip = majority_flip(flicker.value or 0.0, repeats)
+    repeats = _repeats(verdicts)
+    cases = Coded([Repeats(scores, has_two) for scores, _, has_two in repeats.names], repeats.codes)
+    flicker = estimate_flicker(cases, verdicts.cluster)
+    most = int(verdicts.answers.each(len, int).max(initial=1))
+    flip = majority_flip(flicker.value or 0.0, most)
     return flip * (1 - flip)
 
 
-def _levels_variance(repeated: _Repeated) -> float:
+def _levels_variance(verdicts: Verdicts) -> float:
     """By how much the distance of a verdict from its label varies, in squares of levels."""
-    variances = []
-    for result, before in repeated:
-        label, scores = result.label, (*result.complete_scores, *before)
-        if label is not None and len(scores) > 1:
-            variances.append(variance([abs(score - label) for score in scores]))
-    return fmean(variances) if variances else 0.0
+    variances = _repeats(verdicts).each(_levels_variance_of, float)
+    known = variances[variances >= 0]
+    return float(known.mean()) if len(known) else 0.0
 
 
-def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
+def _levels_variance_of(repeats: tuple[tuple[int, ...], int | None, bool]) -> float:
+    """That of one case; below 0 where nothing tells it."""
+    scores, label, _ = repeats
+    if label is None or len(scores) == 1:
+        return -1.0
+    return variance([abs(score - label) for score in scores])
+
+
+def proposed_limits(verdicts: Verdicts) -> dict[str, float]:
     """The limits that each judge of a suite keeps to with two cases to spare, in hundredths: a
     limit at the figure itself would be broken by the next flicker. None that everything keeps to.
     """
-    judged = with_verdict(results)
+    judged = verdicts.judged
     rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
-    if is_ordered(judged):
+    if judged.is_ordered:
         rules = ("max_error",)
     limits: dict[str, float] = {}
     for rule in rules:
         worst = 0.0
-        for of_judge in grouped_by(judged, "judge").values():
+        for of_judge in judged.grouped("judge").values():
             errors = _errors(rule, _cases_of(rule, of_judge))
-            if errors:
-                mean = (sum(errors) + _SLACK) / len(errors)
+            if len(errors):
+                mean = (errors.sum() + _SLACK) / len(errors)
                 worst = max(worst, math.ceil(100 * mean - _ROUNDING) / 100)
         if rule == "max_error" and worst:
             limits[rule] = worst
@@ -175,9 +187,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     return limits
 
 
-def probe_limits(
-    received: Sequence[CaseResult], judged: Sequence[CaseResult], rules: GateRules, scope: Scope
-) -> Iterator[Limit]:
+def probe_limits(received: Verdicts, rules: GateRules, scope: Scope) -> Iterator[Limit]:
     """Hold the share of verdicts that each probe turns against its limit.
 
     A probe without selected cases is left out, unless the session is the whole suite.
@@ -185,7 +195,7 @@ def probe_limits(
     if not rules.probe_limits:
         return
     tables = {(table.probe, table.judge): table for table in probe_tables(received)}
-    judges = dict.fromkeys(result.judge for result in judged)
+    judges = received.judged.judge.present()
     for probe, limit in rules.probe_limits.items():
         present = [judge for name, judge in tables if name == probe]
         for judge in present or ([] if scope.deselected else judges):
@@ -194,7 +204,7 @@ def probe_limits(
                 nothing = Estimate(why=NO_VERDICT)
                 yield Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
                 continue
-            rate = statistics.share_of(table.judged, table.judged.wrong, _RATE_LEVEL)
+            rate = share_of(table.judged, table.judged.wrong, _RATE_LEVEL)
             is_more = rate.value is not None and rate.value > limit + _ROUNDING
             yield Limit(
                 "max_rate",

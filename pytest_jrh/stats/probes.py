@@ -85,7 +85,7 @@ class ProbeTable:
     @property
     def cases(self) -> tuple[str, ...]:
         """The ids of the cases whose verdict turned."""
-        return tuple(self.judged.ids[self.judged.wrong])
+        return self.judged.wrong_ids
 
     @property
     def is_finding(self) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.core.ids import generation_id, made_case_id
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, most_frequent
 from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
 from pytest_jrh.stats.reasoning import reasoning_disagrees
@@ -33,7 +33,7 @@ Rows: TypeAlias = npt.NDArray[Any]
 _Name = TypeVar("_Name", bound=Hashable)
 
 # The columns whose values are nearly all different, or marks.
-_ARRAYS: Mapping[str, type] = {"ids": object, "contradicted": bool, "same_judge": bool}
+_ARRAYS: Mapping[str, type] = {"ids": object, "contradicted": bool}
 # Scores beyond this are of no scale, and are counted as this.
 _LARGEST_SCORE = 10**12
 
@@ -71,6 +71,11 @@ class Coded(Generic[_Name]):
     def equals(self, name: object) -> Bools:
         """Which rows have this value."""
         return self.each(lambda other: other == name)
+
+    @property
+    def values(self) -> list[_Name]:
+        """The value of each row."""
+        return [self.names[code] for code in self.codes]
 
     @property
     def sizes(self) -> Ints:
@@ -117,7 +122,7 @@ class Verdicts:
     base_case: Coded[str]
     before: Coded[tuple[int, ...] | None]
     apart: Coded[str]
-    same_judge: Bools
+    same_judge: Coded[bool]
     probabilities: Coded[tuple[float, ...]]
 
     @classmethod
@@ -181,6 +186,20 @@ class Verdicts:
         columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         return replace(self, **columns)
 
+    def beside(
+        self,
+        before: Iterable[tuple[int, ...] | None],
+        apart: Iterable[str],
+        same_judge: Iterable[bool],
+    ) -> Verdicts:
+        """The rows with what the baseline has of them."""
+        return replace(
+            self,
+            before=Coded.of(before),
+            apart=Coded.of(apart),
+            same_judge=Coded.of(same_judge),
+        )
+
     def first(self, most: int) -> Verdicts:
         """So many of the rows at most."""
         return self.where(np.arange(min(most, len(self))))
@@ -233,6 +252,11 @@ class Verdicts:
         return self.outcome.equals("disagree")
 
     @property
+    def wrong_ids(self) -> tuple[str, ...]:
+        """The ids of the cases with a wrong verdict."""
+        return tuple(self.ids[self.wrong])
+
+    @property
     def unscored(self) -> Bools:
         """Which rows should have a verdict and have none."""
         return self.outcome.each(UNSCORED.__contains__)
@@ -241,7 +265,14 @@ class Verdicts:
     def case_class(self) -> Coded[CaseClass | None]:
         """The class of each case; None without a label."""
         kinds = self.kinds("scale", "label")
-        return Coded([scale.class_of(label) for scale, label in kinds.names], kinds.codes)
+        classes = Coded.of(scale.class_of(label) for scale, label in kinds.names)
+        return Coded(classes.names, classes.codes[kinds.codes])
+
+    @property
+    def was_right(self) -> Bools:
+        """Whether the majority in the baseline is right by the label of now."""
+        kinds = self.kinds("scale", "label", "before")
+        return kinds.each(lambda kind: kind[0].accepts(most_frequent(kind[2] or ()), kind[1]))
 
     @property
     def judged(self) -> Verdicts:

@@ -12,7 +12,8 @@ from pathlib import Path
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import git_output
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.baseline import Baseline, Scope, compare, suite_of
+from pytest_jrh.stats.baseline import Baseline, Scope, suite_of
+from pytest_jrh.stats.comparison import compare
 from pytest_jrh.store.ledger import parsed
 
 _GITHUB, _GITLAB = "GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
@@ -77,19 +78,19 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     lines = {case: line for case, line in now.cases.items() if suite_of(case) == suite}
     added = [line for case, line in lines.items() if case not in before]
     comparison = compare(Baseline(before), lines.values(), Scope.of(lines))
-    other_cases = len(lines) - len(added) - comparison.compared
-    is_changed = any(pair.before.scores != pair.now.scores for pair in comparison.all_pairs)
+    other_cases = len(lines) - len(added) - len(comparison.everything)
+    repeats = comparison.everything.kinds("before", "answers").names
+    is_changed = any(earlier != present for earlier, present in repeats)
     gone = len(before.keys() - lines.keys())
     if not (added or gone or other_cases or is_changed):
         return ""
     kinds: Counter[str] = Counter()
-    for pair in comparison.all_pairs:
-        if pair.was_right and not pair.is_right:
-            of_class = pair.now.case_class
-            if of_class is None or pair.now.spec.derived:
-                kinds["newly wrong"] += 1
-            else:
-                kinds[of_class.newly] += 1
+    for case_id in comparison.regressions:
+        line = lines[case_id]
+        if line.case_class is None or line.spec.derived:
+            kinds["newly wrong"] += 1
+        else:
+            kinds[line.case_class.newly] += 1
     losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]
     parts = [f"it accepts {' and '.join(losses) or 'no loss'}"]
     if added:

@@ -51,8 +51,7 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.baseline import Baseline, Scope, compare, update
-from pytest_jrh.stats.decision import tolerated
+from pytest_jrh.stats.baseline import Baseline, Scope, tolerated, update
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
 _FORMAT = 3
@@ -420,8 +419,13 @@ class BaselineFile:
         if made.kept:
             head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
             done.append(_named(head, made.kept, node))
-        if regressions := compare(before, cases.values(), Scope.of(cases)).regressions:
-            accepted = f"accept {counted(len(regressions), 'case')} newly wrong"
+        newly_wrong = 0
+        for line in cases.values():
+            old = before.line(line)
+            was_right = old is not None and line.scale.accepts(old.score, line.label)
+            newly_wrong += was_right and line.outcome == "disagree"
+        if newly_wrong:
+            accepted = f"accept {counted(newly_wrong, 'case')} newly wrong"
             done.append(f"Say so where it is committed, such as: Update the baseline, {accepted}")
         return done
 

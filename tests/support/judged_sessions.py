@@ -18,6 +18,7 @@ from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
+from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.made_cases import RecordIndex, Spool, read_spools
 from tests.support.made_cases import (
@@ -194,18 +195,26 @@ def session_of(
             baseline = update(
                 Baseline(), old, Scope.of(each.case_id for each in old), former_prompts
             ).baseline
-        decisions[suite] = decide(own, GateRules(**rules), Held(baseline, scope))  # type: ignore[arg-type]
+        decisions[suite] = decide(compare(baseline, own, scope), GateRules(**rules), Held(scope))  # type: ignore[arg-type]
     nodes = {
         result.case_id: f"suites/{result.spec.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
         for result in given
     }
-    compared = [each.comparison for each in decisions.values() if each.comparison is not None]
+    earlier: dict[str, CaseResult] = {}
+    changes = []
+    for each in decisions.values():
+        if each.comparison is None or baseline is None:
+            continue
+        compared = each.comparison.compared
+        earlier |= {case_id: baseline.cases[case_id] for case_id in compared.ids}
+        for judge in judges:
+            ids = compared.ids[compared.judge.equals(judge.judge)]
+            if change := baseline.prompt_change(judge, baseline.earlier_judges(ids)):
+                changes.append(change)
     return Session(
         given,
-        earlier={pair.now.case_id: pair.before for one in compared for pair in one.pairs},
-        prompt_changes=[
-            change for one in compared for change in (baseline or Baseline()).changes(one, judges)
-        ],
+        earlier=earlier,
+        prompt_changes=changes,
         rubrics=rubrics,
         decisions=decisions,
         wall_seconds=3.2,

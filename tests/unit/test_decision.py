@@ -19,9 +19,10 @@ from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import numbered
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.reports.for_programs import decision_data
-from pytest_jrh.stats.baseline import Baseline, Scope, compare, update
+from pytest_jrh.stats.baseline import Baseline, Scope, tolerated, update
 from pytest_jrh.stats.changes import Asked, how_asked
-from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
+from pytest_jrh.stats.comparison import compare
+from pytest_jrh.stats.decision import Decision, Held, decide
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import DIGESTS, LEVELS, make_result, make_spec, result_with
 
@@ -117,7 +118,8 @@ def decided(
     if before is not None:
         baseline = baseline_of(before if replayed else earlier(before))
     scope = held.pop("scope", None) or scope_of(now)
-    return decide(now, GateRules.model_validate(rules or {}), Held(baseline, scope, **held))
+    compared = compare(baseline, now, scope, held.pop("scales", None))
+    return decide(compared, GateRules.model_validate(rules or {}), Held(scope, **held))
 
 
 def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
@@ -561,8 +563,8 @@ class TestQuestions:
             for result, line in zip(results, lines, strict=True)
         ]
         baseline = update(Baseline(), before, scope_of(before), lines).baseline
-        pairs = compare(baseline, results, scope_of(results)).all_pairs
-        return how_asked(now, pairs, baseline, is_random=is_random)
+        digests = baseline.earlier_judges(baseline.cases)
+        return how_asked(now, digests, baseline, is_random=is_random)
 
     def test_a_prompt_with_one_digest_is_asked_again(self) -> None:
         assert self.asked(self.PROMPT, self.PROMPT, self.PROMPT) == Asked("again")
@@ -695,7 +697,7 @@ def test_items_and_decision_give_one_answer(
     now = cases(violated, satisfied)
     baseline = None if before is None else baseline_of(earlier(cases(*before)))
     gate = GateRules.model_validate(rules)
-    decision = decide(now, gate, Held(baseline, scope_of(now)))
+    decision = decide(compare(baseline, now, scope_of(now)), gate, Held(scope_of(now)))
     wrong = [result for result in now if result.outcome == "disagree"]
     failing = [result for result in wrong if tolerated(result, baseline, gate) is None]
     assert not (failing and decision.passed)

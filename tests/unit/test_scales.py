@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import (
     BINARY,
     ORDINAL,
@@ -14,7 +15,7 @@ from pytest_jrh.core.scales import (
     scale_of,
     scale_of_line,
 )
-from pytest_jrh.stats.baseline import Pair
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result
 
@@ -115,9 +116,14 @@ def test_a_line_keeps_how_far_off_is_right_and_says_nothing_where_that_is_nothin
     near = replace(exact, within=3)
     assert (near.outcome, result_from(ledger_line(near))) == ("agree", near)
     assert near.scale == replace(ORDINAL, within=3)
+
     # What was right before is told by the tolerance of now.
-    assert Pair(exact, near).was_right
-    assert not Pair(near, exact).was_right
+    def was_right(before: CaseResult, now: CaseResult) -> bool:
+        compared = Verdicts.of([now]).beside([before.scores], [""], [True])
+        return bool(compared.was_right[0])
+
+    assert was_right(exact, near)
+    assert not was_right(near, exact)
 
 
 def test_a_line_of_a_ledger_tells_its_scale() -> None:
