@@ -120,8 +120,8 @@ def read_table(
     else:
         table = _csv_table(text, file, redactor, problems)
         # What a tool writes has the same columns in all rows.
-        rows = [*islice(_rows_of(table), _LOOKED_AT)]
-        if not problems and rows and read_results([row for _, row in rows], [], file) is None:
+        first_rows = [row for _, row in islice(_rows_of(table), _LOOKED_AT)]
+        if not problems and table.lines and read_results(first_rows, [], file) is None:
             return table
         rows = [*_rows_of(table)]
     if problems:
@@ -187,8 +187,8 @@ def _refuse_many(problems: Sequence[Problem], file: str) -> None:
 
 def _rows_of(table: Table) -> _Rows:
     """The rows of a table as mappings, with their lines."""
-    for line, values in zip(table.lines, zip(*table.columns.values(), strict=True), strict=True):
-        yield line, dict(zip(table.columns, values, strict=True))
+    for row, line in enumerate(table.lines):
+        yield line, {name: column[row] for name, column in table.columns.items()}
 
 
 def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]) -> Table:
