@@ -52,12 +52,12 @@ class Coded(Generic[_Name]):
         """The column of these values."""
         known: dict[_Name, int] = {}
         codes = [known.setdefault(value, len(known)) for value in values]
-        return cls([*known], np.array(codes, np.int64))
+        return cls([*known], np.array(codes, np.int32))
 
     @classmethod
     def one(cls, name: _Name, n: int) -> Coded[_Name]:
         """A column with the same value in all rows."""
-        return cls([name], np.zeros(n, np.int64))
+        return cls([name], np.zeros(n, np.int32))
 
     def __getitem__(self, rows: Rows) -> Coded[_Name]:
         return Coded(self.names, self.codes[rows])
