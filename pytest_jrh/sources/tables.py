@@ -224,9 +224,11 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
         problems.append(Problem(message, file, reader.line_num))
+    texts = []
     for cell in different:
-        bare = cell.removeprefix("'") if _GUARDED.match(cell) else cell
-        different[cell] = storable(redactor.text(bare))[0]
+        texts.append(redactor.text(cell.removeprefix("'") if _GUARDED.match(cell) else cell))
+    # All at once: each call leaves some memory behind.
+    different = dict(zip(different, storable(texts)[0], strict=True))
     of_names: dict[str, list[str | None]] = {}
     for name, column in zip(names, columns, strict=True):
         if name:
