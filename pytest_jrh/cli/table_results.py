@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -30,6 +31,9 @@ class _Line(NamedTuple):
     label: int
 
 
+_MOST_KEPT = 8192
+
+
 class TableResults(Sequence[CaseResult]):
     """What the cases of a table came to under its judges: `rows` are cases with the judge.
 
@@ -44,6 +48,8 @@ class TableResults(Sequence[CaseResult]):
         self.has_judges = has_judges
         self.label_column = label_column
         self.name = Path(table.table.file).stem or table.table.file
+        # What a page lists is asked for several times.
+        self._at = lru_cache(maxsize=_MOST_KEPT)(self._made)
         self._earlier_table = table
         self._judges_before: Mapping[str, str] = {}
         self._rows_before: dict[str, int] = {}
@@ -68,6 +74,9 @@ class TableResults(Sequence[CaseResult]):
     def __getitem__(self, row: int | slice) -> CaseResult | list[CaseResult]:
         if isinstance(row, slice):
             return [self[place] for place in range(*row.indices(len(self)))]
+        return self._at(row)
+
+    def _made(self, row: int) -> CaseResult:
         case, judge = self.rows[row]
         return self._result(self.table, case, judge, case.label)
 

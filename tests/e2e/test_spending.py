@@ -270,7 +270,7 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
     (files.folder / "conftest.py").write_text(
         "import sys\n"
         "def pytest_unconfigure():\n"
-        "    heavy = ('litellm', 'openai', 'inspect_ai', 'vcr', 'numpy')\n"
+        "    heavy = ('litellm', 'openai', 'inspect_ai', 'vcr')\n"
         "    print('loaded:', [name for name in heavy if name in sys.modules])\n"
     )
     frozen = pytest_in(files, None, "--jrh-frozen", interpreter=[sys.executable])
