@@ -35,9 +35,14 @@ class Check:
         return Line(self.what, f"{self.figure:.1f}", limit, ratio, 1.0)
 
     @property
+    def holds(self) -> bool:
+        """Whether the figure keeps to the limit."""
+        return self.line.verdict == "holds"
+
+    @property
     def verdict(self) -> str:
         """Whether it holds, and whether so close that other random numbers could say otherwise."""
-        holds = "met" if self.line.verdict == "holds" else "NOT MET"
+        holds = "met" if self.holds else "NOT MET"
         close = abs(self.figure - self.limit) < _CLOSE * self.error
         return f"{holds}, close" if close else holds
 
