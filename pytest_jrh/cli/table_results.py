@@ -20,7 +20,7 @@ from pytest_jrh.sources.verdicts import CaseKey, Given, TableCase, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import CASE_CHANGED, NOT_IN_BASELINE, NOT_IN_SUITE
 from pytest_jrh.stats.reasoning import contradicts
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
 
 
 class _Line(NamedTuple):
@@ -62,7 +62,7 @@ class TableResults(Sequence[CaseResult]):
                 is_rated = not is_ordered and table.given(case, judge)
                 if judge in case.rows and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
-        self.verdicts = self._in_columns()
+        self.verdicts = Verdicts.of_rows(self._columns())
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -229,11 +229,18 @@ class TableResults(Sequence[CaseResult]):
         reasoning = self.table.reasoning(row, judge)
         return contradicts(reasoning, score, self.table.values.scale)
 
-    def _in_columns(self) -> Verdicts:
-        """The results, of which none is made."""
-        scale, n = self.table.values.scale, len(self.rows)
-        ids, made, rubrics, runs, clusters, judges = [], [], [], [], [], []
-        labels, scores, answers, outcomes, contradicted, probabilities = [], [], [], [], [], []
+    def _columns(self) -> Iterator[dict[str, Any]]:
+        """The columns of each row, for which no result is made."""
+        scale = self.table.values.scale
+        same = {
+            **NOT_COMPARED,
+            "suite": self.name,
+            "test": LABELS.name,
+            "variant": "",
+            "scale": scale,
+            "base": (),
+            "base_case": "",
+        }
         ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
         for case, judge in self.rows:
             rubric, run, epoch = self.rubric(case), case.key.case, case.key.epoch
@@ -242,44 +249,24 @@ class TableResults(Sequence[CaseResult]):
                 ends[key] = id_ends(self._spec(case, judge))
             head, of_case, of_judge = ends[key]
             made_id = f"{head}{node_part(run)}[{of_case}]"
-            ids.append(f"{made_id[:-1]}{of_judge}]")
-            made.append(made_id)
-            rubrics.append(rubric)
-            runs.append((run, epoch))
-            clusters.append((case.cluster, run if case.cluster is None else ""))
-            judges.append(judge if self.has_judges else "")
             given = self.table.given(case, judge)
             repeats = tuple([verdict.score or 0 for _, verdict in given])
             score = most_frequent(repeats)
-            labels.append(case.label)
-            scores.append(score)
-            answers.append(repeats)
-            outcomes.append(self._outcome(case.label, score, repeats))
-            contradicted.append(self._contradicts_itself(given, score, judge))
-            probabilities.append(_probabilities(given))
-        return Verdicts.made_of(
-            ids=ids,
-            suite=[self.name] * n,
-            judge=judges,
-            rubric=rubrics,
-            test=[LABELS.name] * n,
-            variant=[""] * n,
-            made=made,
-            cluster=clusters,
-            run=runs,
-            scale=[scale] * n,
-            label=labels,
-            score=scores,
-            answers=answers,
-            outcome=outcomes,
-            contradicted=contradicted,
-            base=[()] * n,
-            base_case=[""] * n,
-            before=[None] * n,
-            apart=[""] * n,
-            same_judge=[False] * n,
-            probabilities=probabilities,
-        )
+            yield {
+                **same,
+                "ids": f"{made_id[:-1]}{of_judge}]" if of_judge else made_id,
+                "judge": judge if self.has_judges else "",
+                "rubric": rubric,
+                "made": made_id,
+                "cluster": (case.cluster, run if case.cluster is None else ""),
+                "run": (run, epoch),
+                "label": case.label,
+                "score": score,
+                "answers": repeats,
+                "outcome": self._outcome(case.label, score, repeats),
+                "contradicted": self._contradicts_itself(given, score, judge),
+                "probabilities": _probabilities(given),
+            }
 
 
 def _probabilities(given: Given) -> tuple[float, ...]:

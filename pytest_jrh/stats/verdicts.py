@@ -11,7 +11,7 @@ rows; so is what depends on several columns (`kinds`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -33,7 +33,9 @@ Rows: TypeAlias = npt.NDArray[Any]
 _Name = TypeVar("_Name", bound=Hashable)
 
 # The columns whose values are nearly all different, or marks.
-_ARRAYS: Mapping[str, type] = {"ids": object, "contradicted": bool}
+_ARRAYS: Mapping[str, type] = {"row": np.int32, "ids": object, "contradicted": bool}
+NOT_COMPARED: Mapping[str, Any] = {"before": None, "apart": "", "same_judge": False}
+"""What the columns of the baseline have where there is none."""
 # Scores beyond this are of no scale, and are counted as this.
 _LARGEST_SCORE = 10**12
 
@@ -126,10 +128,16 @@ class Verdicts:
     probabilities: Coded[tuple[float, ...]]
 
     @classmethod
-    def made_of(cls, **values: Sequence[Any]) -> Verdicts:
-        """The table of columns that are given as lists."""
-        n = len(values["ids"])
-        columns: dict[str, Any] = {"row": np.arange(n)}
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Verdicts:
+        """The table of rows, each with the value of every column but the row's number."""
+        values: dict[str, list[Any]] = {}
+        for field in fields(cls):
+            values[field.name] = []
+        for number, row in enumerate(rows):
+            values["row"].append(number)
+            for name, value in row.items():
+                values[name].append(value)
+        columns: dict[str, Any] = {}
         for name, of_rows in values.items():
             if name == "cluster":
                 columns[name] = numbered(of_rows)
@@ -144,39 +152,7 @@ class Verdicts:
         """The table of results, before they are compared; with `scales` the levels are known that
         are on offer under their rubrics.
         """
-        columns: dict[str, list[Any]] = {}
-        for field in fields(cls):
-            if field.name != "row":
-                columns[field.name] = []
-        known_scales = scales or {}
-        for result in results:
-            spec = result.spec
-            of_case: dict[str, Any] = {
-                "ids": result.case_id,
-                "suite": result.suite,
-                "judge": result.judge,
-                "rubric": result.rubric_id,
-                "test": result.test,
-                "variant": spec.variant,
-                "made": made_case_id(result),
-                "cluster": spec.cluster_id,
-                "run": (result.run_id, result.epoch),
-                "scale": known_scales.get((result.suite, result.rubric_id), result.scale),
-                "label": result.label,
-                "score": result.score,
-                "answers": result.complete_scores,
-                "outcome": result.outcome,
-                "contradicted": reasoning_disagrees(result),
-                "base": result.base_scores,
-                "base_case": generation_id(spec.base_case) if spec.derived else "",
-                "before": None,
-                "apart": "",
-                "same_judge": False,
-                "probabilities": result.extra.probabilities,
-            }
-            for name, value in of_case.items():
-                columns[name].append(value)
-        return cls.made_of(**columns)
+        return cls.of_rows(_rows_of(results, scales or {}))
 
     def __len__(self) -> int:
         return len(self.row)
@@ -295,6 +271,32 @@ class Verdicts:
             if answer is not None:
                 pairs[place] = _bounded(label), _bounded(answer)
         return self.where(is_known), pairs[kinds.codes[is_known]]
+
+
+def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[dict[str, Any]]:
+    for result in results:
+        spec = result.spec
+        yield {
+            **NOT_COMPARED,
+            "ids": result.case_id,
+            "suite": result.suite,
+            "judge": result.judge,
+            "rubric": result.rubric_id,
+            "test": result.test,
+            "variant": spec.variant,
+            "made": made_case_id(result),
+            "cluster": spec.cluster_id,
+            "run": (result.run_id, result.epoch),
+            "scale": scales.get((result.suite, result.rubric_id), result.scale),
+            "label": result.label,
+            "score": result.score,
+            "answers": result.complete_scores,
+            "outcome": result.outcome,
+            "contradicted": reasoning_disagrees(result),
+            "base": result.base_scores,
+            "base_case": generation_id(spec.base_case) if spec.derived else "",
+            "probabilities": result.extra.probabilities,
+        }
 
 
 def answer_of(scale: Scale, label: int | None, score: int | None) -> int | None:
