@@ -23,7 +23,7 @@ LabelledBy: TypeAlias = Literal["people", "program"]
 LabelSource: TypeAlias = Literal[LabelledBy, "column", "made", "unconfirmed"]
 
 
-def majority(votes: Sequence[int]) -> int | None:
+def majority(votes: Sequence[int | None]) -> int | None:
     """The value that more than half of the votes give; None where no value has so many."""
     for value in votes:
         if 2 * votes.count(value) > len(votes):

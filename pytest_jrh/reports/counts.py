@@ -110,7 +110,7 @@ def _compared(session: Session, section: figures.Section) -> Verdicts:
     """The cases of a judge that are compared with the baseline."""
     decision = session.decisions.get(section.suite)
     if decision is None or decision.comparison is None:
-        return session.verdicts.first(0)
+        return session.verdicts.where(slice(0))
     compared = decision.comparison.compared
     return compared.where(compared.judge.equals(section.judge))
 

@@ -346,6 +346,6 @@ def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
     flickers = of_judge.answers.each(lambda scores: len({*scores}) > 1)
     flickering = of_judge.where(flickers)
     if len(flickering):
-        first = session.results_in(flickering.first(MOST_ON_PAGE))
+        first = session.results_in(flickering.where(slice(MOST_ON_PAGE)))
         named = tuple(session.named(result.case_id, result.scores_text) for result in first)
         yield Cases("flickering", named, unnamed=len(flickering) - len(named))

@@ -418,7 +418,7 @@ def contradicted_blocks(session: Session) -> Iterator[Cases]:
         contradicted = of_judge.where(of_judge.contradicted)
         if len(contradicted):
             title = f"{judge}verdicts against their own reasoning"
-            first = contradicted.first(MOST_ON_PAGE)
+            first = contradicted.where(slice(MOST_ON_PAGE))
             named = tuple(session.named(case_id) for case_id in first.ids)
             unnamed = len(contradicted) - len(named)
             yield Cases(title, named, "warning", unnamed=unnamed)

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist, median_high
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import JudgeLine
@@ -39,7 +40,7 @@ _HUNDREDTH = 0.01
 _EVEN = 0.5
 
 
-def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
+def largest_drop(losses: npt.ArrayLike, sizes: npt.ArrayLike) -> float:
     """The smallest drop that other runs exclude, one-sided; infinite of a single run.
 
     `losses` are by how much the errors of each run have risen in sum, of `sizes` cases. By
@@ -48,13 +49,13 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
     bound. It is at least the one that breaks none of so many runs in no more than 5% (Louis 1981,
     Am Stat 35:154).
     """
-    runs, n = len(sizes), sum(sizes)
+    of_runs, cases = np.asarray(losses, float), np.asarray(sizes, float)
+    runs, n = len(cases), cases.sum()
     if runs < 2:  # noqa: PLR2004 - one run has no variance
         return math.inf
-    drop = math.fsum(losses) / n
-    squares = math.fsum((loss - drop * size) ** 2 for loss, size in zip(losses, sizes, strict=True))
+    drop = of_runs.sum() / n
     factor = t_quantile(0.95, runs - 1) ** 2 * runs / (runs - 1) / n**2
-    seen, whole = factor * squares, factor * sum(size**2 for size in sizes)
+    seen, whole = factor * ((of_runs - drop * cases) ** 2).sum(), factor * (cases**2).sum()
     # The larger root of (bound - drop)^2 = seen + bound * (1 - bound) * whole.
     middle = drop + whole / 2
     root = math.sqrt(max(0.0, middle**2 - (1 + whole) * (drop**2 - seen)))
@@ -63,7 +64,7 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
         bound = drop + math.sqrt(seen)
     # The smallest share of broken runs that so many runs without a broken one exclude.
     unbroken = 1.0 - float(0.05 ** (1 / runs))
-    return max(0.0, bound, drop + unbroken)
+    return float(max(0.0, bound, drop + unbroken))
 
 
 ALL, RUBRIC, PROBE, SHIFT = "all", "rubric", "probe", "shift"
@@ -187,15 +188,18 @@ def _changes_of(
     if any(len({*before}) > 1 or len({*now}) > 1 for _, _, before, now in kinds.names):
         asked = replace(asked, is_certain=False)
     cases = Coded([_errors(*kind) for kind in kinds.names], kinds.codes)
-    within = [scale.within for scale, _, _, _ in kinds.names]
-    sides = _sides(cases.names, within, is_shift=False)
-    sides_of_shift = _sides(cases.names, within, is_shift=True)
+    scales = [scale for scale, _, _, _ in kinds.names]
+    before, now = zip(*[(case.before, case.now) for case in cases.names], strict=True)
+    sides = {}
+    for is_shift in (False, True):
+        of_before = _Side.of(before, scales, is_shift=is_shift)
+        sides[is_shift] = of_before, _Side.of(now, scales, is_shift=is_shift)
     groups = verdicts.kinds("variant", "test", "rubric", "case_class", "scale")
     groups_of_sets = _sets(groups.names)
     changes = []
     for of_set, of_groups in groups_of_sets.items():
         rows = np.flatnonzero(np.isin(groups.codes, of_groups))
-        of_kind = sides_of_shift if of_set.kind == SHIFT else sides
+        of_kind = sides[of_set.kind == SHIFT]
         change = _change(of_set, judge, verdicts.where(rows), cases.codes[rows], of_kind)
         # What varies more may lose more: a rubric, or one of its classes.
         allowed = 2 * max_drop if of_set.kind == RUBRIC else max_drop
@@ -290,38 +294,33 @@ class _Side(NamedTuple):
     how much they are too high. `within` says how many levels off is right, of a scale so wide.
     """
 
-    verdicts: Ints
-    wrong: Ints
-    majority: Ints
+    verdicts: Floats
+    wrong: Floats
+    majority: Floats
     mean: Floats
-    within: Ints
-    width: Ints
+    within: Floats
+    width: Floats
+
+    @classmethod
+    def of(
+        cls, errors: Iterable[Sequence[int]], scales: Iterable[Scale], *, is_shift: bool
+    ) -> _Side:
+        """The side with these errors of each kind of case."""
+        rows = []
+        for of_case, scale in zip(errors, scales, strict=True):
+            distances = [*map(abs, of_case)]
+            wrong = sum(distance > scale.within for distance in distances)
+            counting = of_case if is_shift else distances
+            mean = sum(counting) / len(of_case) / scale.width
+            rows.append(
+                (len(of_case), wrong, median_high(counting), mean, scale.within, scale.width)
+            )
+        return cls(*np.array(rows, float).T)
 
     def errors(self, codes: Ints) -> Errors:
         """What the verdicts on cases of these kinds come to."""
         verdicts, wrong = self.verdicts[codes].sum(), self.wrong[codes].sum()
         return Errors(int(verdicts), int(wrong), float(self.mean[codes].mean()))
-
-
-def _sides(
-    cases: Sequence[CaseErrors], within: Sequence[int], *, is_shift: bool
-) -> tuple[_Side, _Side]:
-    """Before and now."""
-    sides = []
-    for of_cases in ([case.before for case in cases], [case.now for case in cases]):
-        verdicts, wrong, majority, mean = [], [], [], []
-        for errors, case, tolerated in zip(of_cases, cases, within, strict=True):
-            distances = [*map(abs, errors)]
-            counting = errors if is_shift else distances
-            verdicts.append(len(errors))
-            wrong.append(sum(distance > tolerated for distance in distances))
-            majority.append(median_high(counting))
-            mean.append(sum(counting) / len(errors) / case.width)
-        widths = [case.width for case in cases]
-        columns = map(np.array, (verdicts, wrong, majority, mean, within, widths))
-        sides.append(_Side(*columns))
-    before, now = sides
-    return before, now
 
 
 def _change(
@@ -348,7 +347,7 @@ def _change(
         lost=tuple(verdicts.ids[is_lost[codes]]),
         won=tuple(verdicts.ids[is_won[codes]]),
         right_before=int(verdicts.was_right.sum()),
-        bound=largest_drop(losses.tolist(), sizes.tolist()),
+        bound=largest_drop(losses, sizes),
     )
 
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.cases import CaseSpec
 
 
-Word: TypeAlias = Literal["PASS", "UNCLEAR", "FAIL", ""]
+_NoPass: TypeAlias = Literal["UNCLEAR", "FAIL"]
+Word: TypeAlias = Literal["PASS", _NoPass, ""]
 """What is decided; empty where nothing is to be decided."""
 
 Kind: TypeAlias = Literal[
@@ -71,7 +72,7 @@ class Reason(NamedTuple):
     `needs` is what would decide it.
     """
 
-    word: Literal["UNCLEAR", "FAIL"]
+    word: _NoPass
     kind: Kind
     text: str
     judge: str = ""
@@ -340,7 +341,7 @@ def _limits(session: _Session) -> Iterator[Reason]:
         if limit.figure.value is None:
             yield Reason("FAIL", "limit", text, limit.judge)
         elif limit.broken:
-            word: Literal["UNCLEAR", "FAIL"] = "UNCLEAR" if limit.by_flicker else "FAIL"
+            word: _NoPass = "UNCLEAR" if limit.by_flicker else "FAIL"
             kind: Kind = "probe" if limit.rule == "max_rate" else "limit"
             yield Reason(word, kind, text, limit.judge, limit.cases)
         elif limit.unproven:
@@ -434,7 +435,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
             p_value = fisher_test(wrong, len(of_new), others, len(of_compared))
             if more <= session.rules.max_drop + _ROUNDING or p_value > DOUBT:
                 continue
-            word: Literal["UNCLEAR", "FAIL"] = "UNCLEAR"
+            word: _NoPass = "UNCLEAR"
             if p_value < SURE and wrong >= FEWEST_LOST:
                 word = "FAIL"
             kind = "new case" if of_class is None else f"new {of_class.word} case"

@@ -20,14 +20,11 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
 
-    Sums: TypeAlias = npt.NDArray[np.int64]
-    Shares: TypeAlias = npt.NDArray[np.float64]
+from pytest_jrh.stats.verdicts import Floats, Ints
 
 Exchange: TypeAlias = Literal["inside", "cases", "runs"]
 # How far off verdicts are, and by how much too high: of one exchange both are known together.
@@ -106,42 +103,35 @@ def compare_sets(
     The rise of a set is that of its errors; of those numbered by `shifts` that of their mean, in
     which too high and too low make up for each other, away from 0.
     """
-    # Few of many cases differ.
-    unit, distinct = 1, {*cases}
-    for case in distinct:
+    unit = 1
+    for case in cases:
         unit = math.lcm(unit, case.width * len(case.before), case.width * len(case.now))
-    before_of, now_of = {}, {}
-    for case in distinct:
-        before_of[case] = _mean(case.before, unit // case.width)
-        now_of[case] = _mean(case.now, unit // case.width)
-    before, now = [before_of[case] for case in cases], [now_of[case] for case in cases]
-    numbers = numbers or [1] * len(cases)
+    times = np.array(numbers or [1] * len(cases), np.int64)
+    # Of each case the means before, and those now.
+    means = np.zeros((2, len(cases), 2), np.int64)
+    for row, case in enumerate(cases):
+        of_level = unit // case.width
+        means[:, row] = _mean(case.before, of_level), _mean(case.now, of_level)
     weights: list[list[_Weight]] = [[] for _ in cases]
     seen = []
     for number, members in enumerate(sets):
         place = _SIGNED if number in shifts else _DISTANCE
-        of_before = sum(numbers[member] * before[member][place] for member in members)
-        of_now = sum(numbers[member] * now[member][place] for member in members)
+        rows = np.array(members, np.int64)
+        of_before, of_now = (means[:, rows, place] @ times[rows]).tolist()
         # What is exchanged leaves the sum of both as it is, and so the side on which the larger is.
         weight = _Weight(number, place, -1 if of_before + of_now < 0 else 1)
         seen.append(abs(of_now) - abs(of_before))
         for member in members:
             weights[member].append(weight)
     if exchange == "inside":
-        moves = _moves_inside(cases, weights, numbers, unit)
-    elif exchange == "cases":
-        moves = _moves_of_groups(before, now, weights, range(len(cases)), numbers)
+        moves = _moves_inside(cases, weights, times.tolist(), unit)
     else:
-        # Of a run all cases move together.
-        before = [
-            (number * one, number * other)
-            for number, (one, other) in zip(numbers, before, strict=True)
-        ]
-        now = [
-            (number * one, number * other)
-            for number, (one, other) in zip(numbers, now, strict=True)
-        ]
-        moves = _moves_of_groups(before, now, weights, runs, [1] * len(cases))
+        rises = means[1] - means[0]
+        groups: Sequence[Hashable] = range(len(cases))
+        if exchange == "runs":
+            # Of a run all cases move together.
+            rises, groups, times = rises * times[:, None], runs, np.ones_like(times)
+        moves = _moves_of_groups(rises.tolist(), weights, groups, times.tolist())
     return _tests(moves, seen) if moves else [NO_CHANGE] * len(sets)
 
 
@@ -170,8 +160,7 @@ def _moves_inside(
 
 
 def _moves_of_groups(
-    before: Sequence[_Pair],
-    now: Sequence[_Pair],
+    rises: Sequence[_Pair],
     weights: Sequence[Sequence[_Weight]],
     groups: Sequence[Hashable],
     numbers: Sequence[int],
@@ -181,10 +170,10 @@ def _moves_of_groups(
     """
     sums_of_groups: dict[Hashable, Counter[int]] = {}
     times = dict(zip(groups, numbers, strict=True))
-    for group, was, becomes, of_case in zip(groups, before, now, weights, strict=True):
+    for group, rise, of_case in zip(groups, rises, weights, strict=True):
         sums = sums_of_groups.setdefault(group, Counter())
         for weight in of_case:
-            sums[weight.of_set] += weight.factor * (becomes[weight.place] - was[weight.place])
+            sums[weight.of_set] += weight.factor * rise[weight.place]
     alike: Counter[tuple[_Weight, ...]] = Counter()
     for group, sums in sums_of_groups.items():
         # With either sign, what has gained as much is alike.
@@ -223,8 +212,6 @@ def _dealt(
 
 
 def _tests(moves: Sequence[_Move], seen: Sequence[int]) -> list[SetTest]:
-    import numpy as np
-
     sums, shares = _joint(moves, seen)
     steps_of_sets: list[list[_Step]] = [[] for _ in seen]
     for move in moves:
@@ -249,9 +236,7 @@ def _tests(moves: Sequence[_Move], seen: Sequence[int]) -> list[SetTest]:
 class _Tails:
     """How likely a sum as large is, or larger, of sums with their shares."""
 
-    def __init__(self, sums: Sums, shares: Shares) -> None:
-        import numpy as np
-
+    def __init__(self, sums: Ints, shares: Floats) -> None:
         self._sums, places = np.unique(sums, return_inverse=True)
         self._shares = np.append(np.bincount(places, shares), 0.0)
         self._tails = np.minimum(1.0, np.cumsum(self._shares[::-1])[::-1])
@@ -260,10 +245,8 @@ class _Tails:
         """Of the exchanges that come to as much or more."""
         return float(self._tails[self._sums.searchsorted(total)])
 
-    def p_values(self, totals: Sums | int) -> Shares:
+    def p_values(self, totals: Ints | int) -> Floats:
         """The same of many sums, with exchanges that come to exactly as much counted by half."""
-        import numpy as np
-
         places = self._sums.searchsorted(totals)
         is_there = np.append(self._sums, 0)[places] == totals
         equal = np.where(is_there & (places < len(self._sums)), self._shares[places], 0.0)
@@ -278,10 +261,8 @@ class _Step(NamedTuple):
     number: int
 
 
-def _distribution(steps: Sequence[_Step]) -> tuple[Sums, Shares] | None:
+def _distribution(steps: Sequence[_Step]) -> tuple[Ints, Floats] | None:
     """All sums that a set can come to, and how likely each is; None where that is too much work."""
-    import numpy as np
-
     unit = math.gcd(*(value for step in steps for value in step.values)) or 1
     lowest, length, additions = 0, 1, 0
     for step in steps:
@@ -302,10 +283,8 @@ def _distribution(steps: Sequence[_Step]) -> tuple[Sums, Shares] | None:
     return lowest + unit * np.arange(length, dtype=np.int64), likely
 
 
-def _joint(moves: Sequence[_Move], seen: Sequence[int]) -> tuple[Sums, Shares]:
+def _joint(moves: Sequence[_Move], seen: Sequence[int]) -> tuple[Ints, Floats]:
     """The sums of all sets, a row each, in each exchange, and how likely each exchange is."""
-    import numpy as np
-
     number_of_exchanges = math.prod(len(move.values) ** move.number for move in moves)
     if number_of_exchanges <= _MOST_COUNTED:
         sums, likely = np.zeros((len(seen), 1), dtype=np.int64), np.ones(1)

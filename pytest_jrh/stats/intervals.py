@@ -313,10 +313,6 @@ def _kappa(sums: Sequence[Any]) -> Any:
     return 1 - n * (label_squares + answer_squares - 2 * products) / chance
 
 
-NOT_REPEATED = "no case was judged more than once"
-NOT_ASKED_TWICE = Estimate(count=0, why=NOT_REPEATED)
-
-
 class Repeats(NamedTuple):
     """The scores that one judge gave to one case, in any order.
 
@@ -327,18 +323,16 @@ class Repeats(NamedTuple):
     has_two: bool
 
 
-def estimate_flicker(cases: Coded[Repeats], clusters: Clusters) -> Estimate:
+def estimate_flicker(cases: Coded[Repeats], clusters: Ints) -> Estimate:
     """How often a judge contradicts itself: the share of ordered pairs of repeats of a case that
     differ, over the `n` repeated cases, of which `count` have scores that are not all the same.
 
     With the probability f of each verdict to be flipped it is 2 f (1 - f). Of k scores, 0 or 1,
     no more than about half of the pairs can differ, which the interval keeps to.
     """
-    if not isinstance(clusters, np.ndarray):
-        clusters = Coded.of(clusters).codes
     is_repeated = cases.each(lambda repeats: len(repeats.scores) >= _TWO)
     if not is_repeated.any():
-        return NOT_ASKED_TWICE
+        return Estimate(count=0, why="no case was judged more than once")
     repeated = cases[is_repeated]
     shares = repeated.each(lambda repeats: differing_pairs(repeats.scores), float)
     most = float(repeated.each(_most_flicker_pairs, float).max())

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, compress, product
-from operator import mul
-from statistics import fmean
+from itertools import chain, combinations, product
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
@@ -26,10 +27,11 @@ from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import Clusters, Estimate, estimate, estimate_share
 from pytest_jrh.stats.statistics import share_of
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import Floats, Verdicts
 
-_Counts: TypeAlias = Callable[[int, int], bool]
-"""Whether a case counts, by the judge's answer and by a label."""
+_Column: TypeAlias = npt.NDArray[Any]
+_Counts: TypeAlias = Callable[[_Column, _Column], _Column]
+"""Which cases count, by the judge's answers and by labels."""
 _Mark: TypeAlias = tuple[bool, Hashable]
 """Whether a verifier was wrong about a case, and the case's cluster."""
 
@@ -70,12 +72,12 @@ def anchored_violations(cases: Sequence[Answers], clusters: Clusters) -> Anchore
     """The share of all cases that are violations by people's labels; each case's own label is what
     the judge says of it, so that `raw` is the judge's share of violations.
     """
-    return _anchored(cases, clusters, lambda _, label: label == 1, None, _UNSEEN_OF_RATES)
+    return _anchored(cases, clusters, lambda _, label: label == 1, unseen=_UNSEEN_OF_RATES)
 
 
 def anchored_accuracy(cases: Sequence[Answers], clusters: Clusters) -> Anchored:
     """The share of cases that the judge gets right by the labels of people."""
-    return _anchored(cases, clusters, lambda answer, label: answer == label, None)
+    return _anchored(cases, clusters, lambda answer, label: answer == label)
 
 
 def anchored_positives(cases: Sequence[Answers], clusters: Clusters, label: int | None) -> Anchored:
@@ -85,7 +87,7 @@ def anchored_positives(cases: Sequence[Answers], clusters: Clusters, label: int 
     return _anchored(
         cases,
         clusters,
-        lambda answer, of_case: answer == 1 and of_case == label,
+        lambda answer, of_case: (answer == 1) & (of_case == label),
         lambda _, of_case: of_case == label,
     )
 
@@ -94,41 +96,35 @@ def _anchored(
     cases: Sequence[Answers],
     clusters: Clusters,
     counts: _Counts,
-    among: _Counts | None,
+    among: _Counts | None = None,
     unseen: float = _UNSEEN_CASES,
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
     n = len(cases)
-    guesses, is_guessed_among = [], []
-    for case in cases:
-        guesses.append(float(counts(case.judge, case.suite)))
-        is_guessed_among.append(among is None or among(case.judge, case.suite))
-    raw = fmean(compress(guesses, is_guessed_among)) if any(is_guessed_among) else None
-    looked, true, wholes = [], [], []
-    is_confirmed = True
-    for place, case in enumerate(cases):
-        if case.people is not None:
-            looked.append(place)
-            true.append(float(counts(case.judge, case.people)))
-            wholes.append(1.0 if among is None else float(among(case.judge, case.people)))
-            is_confirmed = is_confirmed and case.suite == case.people
-    if why := _missing(clusters, wholes, is_ratio=among is not None):
+    judge, suite, people = np.array(cases, object).reshape(-1, 3).T
+    looked = np.flatnonzero(people != None)  # noqa: E711 - for each case
+    guesses = counts(judge, suite).astype(float)
+    true = counts(judge, people)[looked].astype(float)
+    is_guessed_among, wholes = np.ones(n, bool), np.ones(len(looked))
+    if among is not None:
+        is_guessed_among = among(judge, suite)
+        wholes = among(judge, people)[looked].astype(float)
+    raw = float(guesses[is_guessed_among].mean()) if is_guessed_among.any() else None
+    if why := _missing(clusters, int(wholes.sum()), is_ratio=among is not None):
         return Anchored(Estimate(n=n, why=why), raw)
-    share, rest = fmean(wholes), true
+    share, rest = wholes.mean(), true
     if among is not None:
         # What a case adds to the ratio, and would by its label: the slope is between these.
-        ratio = fmean(true) / share
-        guesses = [guess - ratio * of for guess, of in zip(guesses, is_guessed_among, strict=True)]
-        rest = [one - ratio * whole for one, whole in zip(true, wholes, strict=True)]
-    weights = _weights([guesses[place] for place in looked], rest)
-    weight = fmean(weights)
-    rows = [(1.0, 0.0, weight * guess, 0.0, 0.0) for guess in guesses]
-    for place, of_case, one, whole in zip(looked, weights, true, wholes, strict=True):
-        guess = guesses[place]
-        rows[place] = (1.0, 1.0, weight * guess, one - of_case * guess, whole)
+        ratio = true.mean() / share
+        guesses, rest = guesses - ratio * is_guessed_among, true - ratio * wholes
+    weights = _weights(guesses[looked], rest)
+    rows = np.zeros((n, 5))
+    rows[:, 0], rows[:, 2] = 1, weights.mean() * guesses
+    rows[looked, 1], rows[looked, 4] = 1, wholes
+    rows[looked, 3] = true - weights * guesses[looked]
     # A labelled case of which people say otherwise than the label, either way.
     turned = [(0.0, 1.0, 0.0, 1.0, share), (0.0, 1.0, 0.0, -1.0, share)]
-    known = None
+    known, is_confirmed = None, (suite == people)[looked].all()
     if unseen == _UNSEEN_CASES and is_confirmed and len(looked) >= min(n, _CONFIRMING_LABELS):
         # The figure by the labels is the best that there is where people found no wrong one in all
         # cases, or in so many.
@@ -136,21 +132,18 @@ def _anchored(
     corrected = estimate(
         rows, clusters, _corrected, turned, unseen=unseen, freedom=len(looked), known=known
     )
-    if corrected.value is None:
-        return Anchored(Estimate(n=n, why=_UNSEEN), raw)
-    value = min(max(corrected.value, 0.0), 1.0)
+    value = min(max(corrected.value or 0.0, 0.0), 1.0)
     return Anchored(replace(corrected, value=value), raw)
 
 
-def _missing(clusters: Clusters, wholes: Sequence[float], *, is_ratio: bool) -> str:
-    """Why no figure is corrected; empty where one is."""
-    if not is_ratio and len(wholes) < FEWEST_LABELS:
-        return f"{counted(len(wholes), 'label')}; at least {FEWEST_LABELS} are needed"
-    of_class = sum(map(bool, wholes))
-    if is_ratio and not of_class:
+def _missing(clusters: Clusters, labels: int, *, is_ratio: bool) -> str:
+    """Why no figure is corrected by so many labels; empty where one is."""
+    if not is_ratio and labels < FEWEST_LABELS:
+        return f"{counted(labels, 'label')}; at least {FEWEST_LABELS} are needed"
+    if is_ratio and not labels:
         return _UNSEEN
-    if is_ratio and of_class < FEWEST_OF_CLASS:
-        cases_of_class = counted(of_class, "such case")
+    if is_ratio and labels < FEWEST_OF_CLASS:
+        cases_of_class = counted(labels, "such case")
         return f"people labelled {cases_of_class}; at least {FEWEST_OF_CLASS} are needed"
     if len(set(clusters)) == 1:
         return "all cases come from one source run"
@@ -162,21 +155,17 @@ def _corrected(sums: Any) -> Any:
     return (sums[2] / sums[0] + sums[3] / sums[1]) / (sums[4] / sums[1])
 
 
-def _weights(guesses: Sequence[float], true: Sequence[float]) -> list[float]:
+def _weights(guesses: Floats, true: Floats) -> Floats:
     """For each pair, the slope of truth on prediction in the others, from 0 to 1, so that the
     estimate is unbiased (a jackknife of PPI++'s); two pseudo pairs, one of each discordant kind,
     steady it.
     """
-    all_guesses, all_true = 1 + sum(guesses), 1 + sum(true)
-    squares = 1 + sum(guess * guess for guess in guesses)
-    products = sum(map(mul, guesses, true))
+    other_guesses, other_true = 1 + guesses.sum() - guesses, 1 + true.sum() - true
     others = len(true) + 1
-    slopes = []
-    for guess, one in zip(guesses, true, strict=True):
-        covariance = products - guess * one - (all_guesses - guess) * (all_true - one) / others
-        variance = squares - guess * guess - (all_guesses - guess) ** 2 / others
-        slopes.append(min(max(covariance / variance, 0.0), 1.0))
-    return slopes
+    covariance = guesses @ true - guesses * true - other_guesses * other_true / others
+    variance = 1 + guesses @ guesses - guesses**2 - other_guesses**2 / others
+    weights: Floats = np.clip(covariance / variance, 0.0, 1.0)
+    return weights
 
 
 _NO_SCORE = -1

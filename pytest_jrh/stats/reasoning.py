@@ -5,7 +5,6 @@ wrong. Such verdicts are marked, never changed.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, Scale
@@ -74,7 +73,6 @@ def contradicts(reasoning: str, score: int, scale: Scale) -> bool:
     return stated not in (None, score)
 
 
-@lru_cache(maxsize=4096)  # a result is counted at every level of the figures
 def stated_score(reasoning: str, scale: Scale) -> int | None:
     """The score that the last sentence of a reasoning states, or None."""
     tail = reasoning.rstrip()[-_TAIL:].lower().replace("\u2019", "'")

@@ -51,6 +51,9 @@ class Loss(NamedTuple):
     is_class: bool
 
 
+Word: TypeAlias = Literal["", "UNCLEAR", "FAIL"]
+
+
 class Finding(NamedTuple):
     """What the rule says of one set: empty where it is not called worse.
 
@@ -58,7 +61,7 @@ class Finding(NamedTuple):
     the one that decided, which counts those that lose exactly as much by half.
     """
 
-    word: Literal["", "UNCLEAR", "FAIL"]
+    word: Word
     share: float
     p_value: float
 
@@ -96,7 +99,7 @@ def judge_losses(
         is_lost = loss.drop > loss.allowed + _ROUNDING
         is_shown = is_certain or (may_fail and p_value < SURE - _ROUNDING)
         fewest, least_drop = _MATERIAL[loss.is_class]
-        word: Literal["", "UNCLEAR", "FAIL"] = ""
+        word: Word = ""
         if is_lost and loss.net >= FEWEST_LOST and is_shown:
             word = "FAIL"
         elif (is_lost and p_value <= DOUBT + _ROUNDING) or (

@@ -17,6 +17,7 @@ import numpy as np
 
 from pytest_jrh.cases.tests import KINDS, counted_in
 from pytest_jrh.core import frozen
+from pytest_jrh.core.runs import majority
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import (
@@ -373,9 +374,10 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
     places = {judge: place for place, judge in enumerate(judges)}
     # Judges of other suites have no place, and no row here.
     place_of_row = voting.judge.each(lambda judge: places.get(judge, -1), int)
-    scores[case_of_row, place_of_row] = voting.score.each(_itself, object)
+    scores[case_of_row, place_of_row] = voting.score.values
     votes = Coded.of(map(tuple, scores.tolist()))
-    majorities = votes.each(_majority, object)
+    # A judge without a verdict, or whose repeats tie, could undo a majority of the others.
+    majorities = votes.each(majority, object)
     without_majority = {}
     for case in np.flatnonzero(majorities == None):  # noqa: E711 - for each case
         made_id = cases.made.names[cases.made.codes[case]]
@@ -389,20 +391,8 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
         agreement = estimate_share(same, clusters, missing="no case has a verdict of both")
         kappa = estimate_kappa(pair, clusters) if len(pair) else agreement
         pairs.append(JudgePair((judges[one], judges[other]), agreement, kappa))
-    accuracy = share_of(cases, majorities == cases.label.each(_itself, object))
+    accuracy = share_of(cases, majorities == np.array(cases.label.values))
     return Panel(suite, tuple(judges), tuple(pairs), without_majority, accuracy)
-
-
-def _itself(score: int | None) -> int | None:
-    return score
-
-
-def _majority(votes: Sequence[int | None]) -> int | None:
-    """The score that more than half of all judges gave: one without a verdict, or whose repeats
-    tie, could undo a smaller majority.
-    """
-    most, number = Counter(votes).most_common(1)[0]
-    return most if 2 * number > len(votes) else None
 
 
 def _split_text(votes: Sequence[int | None]) -> str:

@@ -27,8 +27,8 @@ from pytest_jrh.stats.reasoning import reasoning_disagrees
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Rows: TypeAlias = npt.NDArray[Any]
-"""Which rows are meant: their numbers, or a mark for each row."""
+Rows: TypeAlias = npt.NDArray[Any] | slice
+"""Which rows are meant: their numbers, a mark for each row, or a part of all."""
 
 _Name = TypeVar("_Name", bound=Hashable)
 
@@ -55,11 +55,6 @@ class Coded(Generic[_Name]):
         known: dict[_Name, int] = {}
         codes = [known.setdefault(value, len(known)) for value in values]
         return cls([*known], np.array(codes, np.int32))
-
-    @classmethod
-    def one(cls, name: _Name, n: int) -> Coded[_Name]:
-        """A column with the same value in all rows."""
-        return cls([name], np.zeros(n, np.int32))
 
     def __getitem__(self, rows: Rows) -> Coded[_Name]:
         return Coded(self.names, self.codes[rows])
@@ -158,7 +153,7 @@ class Verdicts:
         return len(self.row)
 
     def where(self, rows: Rows) -> Verdicts:
-        """Some of the rows, by their numbers or marks."""
+        """Some of the rows."""
         columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         return replace(self, **columns)
 
@@ -175,10 +170,6 @@ class Verdicts:
             apart=Coded.of(apart),
             same_judge=Coded.of(same_judge),
         )
-
-    def first(self, most: int) -> Verdicts:
-        """So many of the rows at most."""
-        return self.where(np.arange(min(most, len(self))))
 
     def in_order(self, *keys: npt.ArrayLike) -> Verdicts:
         """The rows in ascending order of these keys, of which the first counts first."""
