@@ -111,8 +111,7 @@ def judge_values(text: str) -> tuple[dict[str, str], str]:
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in kinds])
-        hint = nearest_hint(key, kinds)
-        raise InputError(f"--judge: got {shown(text)}; must be one of {forms}", hint=hint)
+        raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
     lines = [_ABOUT_JUDGE, f"{key}: {json.dumps(value)}"]
     lines += [f"# {note}" for note in kinds[key].notes]
     match = re.match(r"[^:@]+\.py(?=[:@])", value)

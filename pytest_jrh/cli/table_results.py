@@ -117,8 +117,7 @@ class TableResults(Sequence[CaseResult]):
                 reason = NOT_IN_BASELINE
             elif line.label != case.label:
                 reason = CASE_CHANGED
-            is_compared = line is not None and not reason
-            before.append(line.scores if line is not None and is_compared else None)
+            before.append(None if line is None or reason else line.scores)
             apart.append(reason)
         self.verdicts = self.verdicts.beside(before, apart, [False] * len(apart))
         gone = {}

@@ -261,19 +261,13 @@ class _Secrecy:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Take secrets out of what an item wrote and logged while it ran."""
+        """Take secrets out of what was written while an item ran, or a suite was read."""
         report = yield
-        self._clean(report)
+        for number, (name, content) in enumerate(report.sections):
+            report.sections[number] = (name, self._redactor.of_code(content))
         return report
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_make_collect_report(
-        self,
-    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Take secrets out of what was written while a suite was read."""
-        report = yield
-        self._clean(report)
-        return report
+    pytest_make_collect_report = pytest_runtest_makereport
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
@@ -302,10 +296,6 @@ class _Secrecy:
             sys.stderr.write(self._redactor.of_code(error))
         if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._records)
-
-    def _clean(self, report: pytest.CollectReport | pytest.TestReport) -> None:
-        for number, (name, content) in enumerate(report.sections):
-            report.sections[number] = (name, self._redactor.of_code(content))
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._records(*args, **kwargs)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.config.options import ALONE, NUMBERS, OPTIONS, Options, mistakes
-from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
     from pytest_jrh.config.options import Option
@@ -96,10 +95,8 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
     except (TypeError, ValueError, pytest.UsageError) as error:
         raise pytest.UsageError(f"{option.key}: {error}") from None
     if option.choices and value not in option.choices:
-        close = nearest(value, option.choices)
-        hint = f"; did you mean {close}?" if close else ""
         raise pytest.UsageError(
-            f"{option.key} = {value}: must be one of {', '.join(option.choices)}{hint}"
+            f"{option.key} = {value}: must be one of {', '.join(option.choices)}"
         )
     return value
 

@@ -112,8 +112,7 @@ def compare(
     for result in received:
         line = baseline.cases.get(result.case_id)
         reason = _why_apart(line, result)
-        is_compared = line is not None and not reason
-        before.append(line.complete_scores if line is not None and is_compared else None)
+        before.append(None if line is None or reason else line.complete_scores)
         apart.append(reason)
         of_same_judge.append(line is not None and same_judge(line, result))
     gone = {}

@@ -32,7 +32,7 @@ from pytest_jrh.stats.intervals import (
     estimate_mean,
     estimate_share,
 )
-from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Verdicts, distinct
+from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts, distinct
 
 _SEE_RECALL = "see the intervals of recall and false-positive rate"
 
@@ -239,12 +239,10 @@ def _described(verdicts: Verdicts) -> Statistics:
     for name, scale in scales.items():
         of_scale = judged.where(judged.scale.each(attrgetter("name"), object) == name)
         levels = {used.scores for used in of_scale.scale.present()}
-        known, pairs = of_scale.answered
+        _, pairs = of_scale.answered
         matrices[name] = confusion_matrix(pairs, {*scale.scores}.union(*levels))
         if scale.is_ordered:
-            figures |= _level_figures(
-                of_scale, known, pairs, matrices[name], one_scale=len(levels) <= 1
-            )
+            figures |= _level_figures(of_scale, matrices[name], one_scale=len(levels) <= 1)
         else:
             figures |= _class_figures(scale, of_scale, matrices[name])
     shown = max(scales.values(), key=lambda scale: scale.is_ordered, default=BINARY)
@@ -285,11 +283,12 @@ def _class_figures(scale: Scale, judged: Verdicts, matrix: ConfusionMatrix) -> d
 
 
 def _level_figures(
-    judged: Verdicts, known: Verdicts, pairs: Floats, matrix: ConfusionMatrix, *, one_scale: bool
+    judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
 ) -> dict[str, Estimate]:
     """The figures of a judge whose answers are levels, by their keys; errors are in levels, of the
-    verdicts that are `known`: a tie has no score.
+    verdicts that are known: a tie has no score.
     """
+    known, pairs = judged.answered
     errors = np.abs(pairs[:, 1] - pairs[:, 0])
     farthest = _farthest(matrix.labels)
     is_near = np.isin(judged.row, known.row[errors <= 1])

@@ -82,7 +82,7 @@ class Coded(Generic[_Name]):
     def present(self) -> list[_Name]:
         """The different values that rows have, in order of appearance."""
         _, first = distinct(self.codes)
-        return [self.names[code] for code in self.codes[first]]
+        return self[first].values
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,13 +255,11 @@ class Verdicts:
     def answered(self) -> tuple[Verdicts, Floats]:
         """The rows that have both, a label and an answer that counts, and these side by side."""
         kinds = self.kinds("scale", "label", "score")
-        answers = [answer_of(*kind) for kind in kinds.names]
-        is_known = np.array([answer is not None for answer in answers], bool)[kinds.codes]
-        pairs = np.zeros((len(kinds.names), 2))
-        for place, ((_, label, _), answer) in enumerate(zip(kinds.names, answers, strict=True)):
-            if answer is not None:
-                pairs[place] = _bounded(label), _bounded(answer)
-        return self.where(is_known), pairs[kinds.codes[is_known]]
+        answers = Coded([answer_of(*kind) for kind in kinds.names], kinds.codes)
+        is_known = answers.each(lambda answer: answer is not None)
+        columns = self.label[is_known], answers[is_known]
+        pairs = np.stack([column.each(_bounded, float) for column in columns], axis=1)
+        return self.where(is_known), pairs
 
 
 def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[dict[str, Any]]:
@@ -300,17 +298,15 @@ def answer_of(scale: Scale, label: int | None, score: int | None) -> int | None:
     return scale.tie(label) if score is None else score
 
 
-def _bounded(score: int) -> int:
-    return max(-_LARGEST_SCORE, min(score, _LARGEST_SCORE))
+def _bounded(score: int | None) -> int:
+    return max(-_LARGEST_SCORE, min(score or 0, _LARGEST_SCORE))
 
 
 def numbered(clusters: Iterable[Hashable]) -> Ints:
     """Of each row the number of its cluster, in an order that is not that of the rows."""
     of_rows = Coded.of(clusters)
     in_order = sorted(range(len(of_rows.names)), key=lambda code: repr(of_rows.names[code]))
-    numbers = np.empty(len(in_order), np.int64)
-    numbers[in_order] = np.arange(len(in_order))
-    return numbers[of_rows.codes]
+    return np.argsort(in_order)[of_rows.codes]
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
@@ -325,6 +321,4 @@ def distinct(*columns: Ints) -> tuple[Ints, Ints]:
         _, combined = np.unique(combined, return_inverse=True)
     _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
-    rank = np.empty(len(in_order), np.int64)
-    rank[in_order] = np.arange(len(in_order))
-    return rank[codes], first[in_order]
+    return np.argsort(in_order)[codes], first[in_order]

@@ -142,7 +142,7 @@ def test_a_bad_option_is_named(options: dict[str, Any], told: str) -> None:
         (["--jrh-max-cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
         (
             ["-o", "jrh_record_mode=new_episode", "-n2"],
-            "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
+            "*jrh_record_mode = new_episode: must be one of none, once, *",
         ),
     ],
     ids=["alone", "-n 2"],
