@@ -479,12 +479,11 @@ def _schemas(prefix: str) -> dict[str, str]:
 def _name_problems(argument: str, name: str) -> list[Problem]:
     if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return []
-    close = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")[:_LONGEST_NAME]
     message = (
         f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and "
         f"`.`, at most {_LONGEST_NAME}"
     )
-    return [Problem(message, hint=f"{close} would do" if close else None)]
+    return [Problem(message)]
 
 
 def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:

@@ -61,8 +61,6 @@ Kind: TypeAlias = Literal[
     "proof",
 ]
 
-# What is UNCLEAR about the judge as it is, and not about a change of it.
-_AS_IT_IS = ("useless",)
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
 
@@ -269,7 +267,8 @@ def _passes(word: Word, reasons: Sequence[Reason], rules: GateRules, *, active: 
         return word != "FAIL"
     if rules.unclear is not None:
         return rules.unclear == "pass"
-    return not active or all(reason.kind in _AS_IT_IS for reason in reasons)
+    # That is UNCLEAR about the judge as it is, and not about a change of it.
+    return not active or all(reason.kind == "useless" for reason in reasons)
 
 
 def _reasons(session: _Session) -> Iterator[Reason]:

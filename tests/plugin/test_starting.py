@@ -261,9 +261,9 @@ UNUSABLE: list[tuple[list[str], str]] = [
     ),
     (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
-    (["first", "--rubric=a b"], "a_b would do"),
+    (["first", "--rubric=a b"], 'ID: got "a b"; must be letters, digits'),
     (["first", "--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
-    (["first", "--judge=pyton:judges.py:strict"], "python is the nearest"),
+    (["first", "--judge=pyton:judges.py:strict"], "must be one of python:..., inspect_scorer:..."),
     (["first", "--judge=python:"], "must be one of python:..., inspect_scorer:..."),
 ]
 
