@@ -30,7 +30,7 @@ class Printed:
     comes `at_once`, or once the rest was given, is written line by line.
     """
 
-    def __init__(self, redact: Callable[[str], str], *, at_once: bool = False) -> None:
+    def __init__(self, redact: Callable[[str], str], *, at_once: bool) -> None:
         self.redact = redact
         self.is_over = at_once
         self._texts: dict[str, list[str]] = {"stdout": [], "stderr": []}

@@ -80,11 +80,6 @@ class ShownTurns:
     cut: int = 0
     read: int = 0
 
-    @property
-    def shown(self) -> int:
-        """How many of the turns the judge was shown."""
-        return self.turns - len(self.missing) - self.unknown
-
 
 @frozen
 class CaseSpending:
@@ -235,11 +230,13 @@ class CaseResult:
         return tuple(map(Verdict, self.scores, self.reasons))
 
     @property
-    def verified(self) -> bool | None:
-        """Whether the label stands for the case as it is; None without a label."""
-        if self.label is None:
-            return None
-        return self.labelled_by != "unconfirmed" and not self.extra.altered
+    def basis(self) -> Literal[LabelSource, "accepted", "altered"]:
+        """What its label rests on."""
+        if self.is_accepted:
+            return "accepted"
+        if self.extra.altered:
+            return "altered"
+        return self.labelled_by or "unconfirmed"
 
     @property
     def is_accepted(self) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -184,17 +183,14 @@ def _listed(names: Collection[str]) -> str:
 
 
 @lru_cache(maxsize=8)
-def _environment(folder: Path | None = None) -> jinja2.Environment:
-    """For the pages of a folder, which are escaped, or for prompts, which are no pages: sandboxed
-    and strict.
-    """
-    from jinja2 import FileSystemLoader, StrictUndefined
+def _environment(*, is_page: bool = False) -> jinja2.Environment:
+    """For prompts, or for pages, which are escaped: sandboxed and strict."""
+    from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     return ImmutableSandboxedEnvironment(
-        loader=None if folder is None else FileSystemLoader(folder),
         undefined=StrictUndefined,
-        autoescape=folder is not None,
+        autoescape=is_page,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -205,9 +201,9 @@ def _compiled(source: str) -> jinja2.Template:
     return _environment().from_string(source)
 
 
-def render_page(folder: Path, name: str, values: Mapping[str, object]) -> str:
-    """Render one of the package's own pages, `folder/name`, with every value escaped.
+def render_page(source: str, values: Mapping[str, object]) -> str:
+    """Render one of the package's own pages, with every value escaped.
 
     Undefined names raise.
     """
-    return _environment(folder).get_template(name).render(values)
+    return _environment(is_page=True).from_string(source).render(values)

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.runs import Message
 
 _Value = TypeVar("_Value")
@@ -274,18 +275,7 @@ def storable(value: _Value) -> tuple[_Value, int]:
             new = new.replace("\x00", "")
         return new
 
-    def walk(old: Any) -> Any:
-        if isinstance(old, str):
-            return text(old)
-        if isinstance(old, dict):
-            return {
-                text(key) if isinstance(key, str) else key: walk(item) for key, item in old.items()
-            }
-        if isinstance(old, list | tuple):
-            return [walk(item) for item in old]
-        return old
-
-    new = walk(value)
+    new = with_texts(value, text)
     return (new, count) if count else (value, 0)
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core import frozen
 from pytest_jrh.core.groups import grouped, grouped_by
 from pytest_jrh.core.ids import by_made_case, generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult
@@ -34,7 +35,7 @@ class SharedModel(NamedTuple):
     model: str
 
 
-@frozen
+@dataclass(frozen=True)
 class Grounds:
     """What the labels of a suite rest on, beside what its results say.
 
@@ -54,7 +55,7 @@ class Grounds:
     drawn: frozenset[LabelKey] = frozenset()
     column: str = ""
 
-    @property
+    @cached_property
     def blind_labels(self) -> Mapping[str, Mapping[str, PersonLabel]]:
         """What each person said last and blind of each case, by the case's digest and the name."""
         by_case: dict[str, dict[str, PersonLabel]] = {}
@@ -63,7 +64,7 @@ class Grounds:
                 by_case.setdefault(label.case_digest, {})[label.reviewer] = label
         return by_case
 
-    @property
+    @cached_property
     def blind_votes(self) -> Mapping[str, tuple[int, ...]]:
         """The blind labels by case digest, one of each person who can tell; no case without any."""
         votes_by_case: dict[str, tuple[int, ...]] = {}
@@ -131,9 +132,9 @@ def held_against_people(
 
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
-    """How many blind labels are of no case of this session, and of none that was rejected."""
+    """How many blind labels are of none of these cases."""
     votes = dict(grounds.blind_votes)
-    for result in grounds.with_rejected(results):
+    for result in results:
         if not result.spec.derived:
             votes.pop(digest_of(result), None)
     return sum(map(len, votes.values()))
@@ -155,14 +156,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
     digests = set()
     for result, *_ in made_cases.values():
         digests.add(result.case_digest)
-        if result.extra.altered and not result.is_accepted:
-            counts["altered"] += 1
-        elif result.labelled_by in ("people", "program", "column"):
-            counts[result.labelled_by] += 1
-        elif result.is_accepted:
-            counts["people"] += 1
-        else:
-            counts["confirmed" if result.verified else "unverified"] += 1
+        counts["people" if result.is_accepted else result.basis] += 1
     # Cases that are equal have one label of a person.
     counts["blind"] = len(digests & grounds.blind_votes.keys())
     return counts

@@ -257,7 +257,7 @@ class ReviewBoard(Board):
                 # All of them: an earlier run's decision also counts for a case that is not yet
                 # made.
                 for store in self._stores.values():
-                    self._final |= store.snapshot()
+                    self._final |= store.decisions
             super().finalize()
 
     def decide(
@@ -359,7 +359,7 @@ class ReviewBoard(Board):
         store, decision = self._store(entry), before.model_copy(update=changes)
         if decision.action == "edited" and not decision.has_edits:
             store.withdraw(entry.case_id)
-        elif decision != store.get(entry.case_id):
+        elif decision != store.decisions.get(entry.case_id):
             if decision.has_edits:
                 edited = case_digest(with_edits(entry.case, decision))
                 digests = dict.fromkeys((*decision.edited_digests, edited))
@@ -373,7 +373,7 @@ class ReviewBoard(Board):
         self._entries[entry.key] = replace(entry, version=self.version)
 
     def _decided(self, entry: ReviewCase) -> Reviewed:
-        return _reviewed(entry, self._store(entry).get(entry.case_id))
+        return _reviewed(entry, self._store(entry).decisions.get(entry.case_id))
 
     def _store(self, entry: ReviewCase) -> DecisionStore:
         return self._stores[entry.case.spec.suite, entry.case.spec.test]

@@ -108,20 +108,13 @@ class DecisionStore:
     def __init__(self, path: Path, redactor: Redactor = NO_SECRETS) -> None:
         self._path = path
         self._redactor = redactor
-        self._decisions: dict[str, Decision] = {}
+        # The last one about each case, whichever version of it it was about.
+        self.decisions: dict[str, Decision] = {}
         for _, decision in parsed_lines(path, _parsed, "this line is not a decision", _ANEW):
             if isinstance(decision, Decision):
-                self._decisions[decision.case_id] = decision
+                self.decisions[decision.case_id] = decision
             else:
-                self._decisions.pop(decision.case_id, None)
-
-    def get(self, case_id: str) -> Decision | None:
-        """The last decision about a case, whichever version of it it was about."""
-        return self._decisions.get(case_id)
-
-    def snapshot(self) -> dict[str, Decision]:
-        """The decisions of this moment, by case id."""
-        return dict(self._decisions)
+                self.decisions.pop(decision.case_id, None)
 
     def append(self, decision: Decision) -> None:
         """Put a decision on the disk before it counts.
@@ -132,13 +125,13 @@ class DecisionStore:
         clean = self._redactor.value(record)
         stored = Decision.model_validate(clean, strict=False)
         self._append(clean)
-        self._decisions[stored.case_id] = stored
+        self.decisions[stored.case_id] = stored
 
     def withdraw(self, case_id: str) -> None:
         """Take the decision about a case back; nothing is written where there is none."""
-        if case_id in self._decisions:
+        if case_id in self.decisions:
             self._append({"case_id": case_id, "action": "withdrawn"})
-            del self._decisions[case_id]
+            del self.decisions[case_id]
 
     def _append(self, record: Mapping[str, Any]) -> None:
         append_line(self._path, encoded(json.dumps(record, ensure_ascii=False)))

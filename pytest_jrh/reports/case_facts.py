@@ -4,7 +4,7 @@ label is wrong. The ledger has all that is known of a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_jrh.core.cases import Case, Edit
@@ -123,7 +123,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
     why it is what it is; the verifier and people who say otherwise; the judges in the baseline, and
     now. Those that say the same for the same reason are one.
     """
-    suite, label, digest = results[0].suite, results[0].label, results[0].case_digest
+    suite, label = results[0].suite, results[0].label
     heard: dict[tuple[str, str, str], Voice] = {}
 
     def add(speaker: str, word: str, why: str, by: str, *, wrong: bool = False) -> None:
@@ -144,7 +144,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         verified = case.verifier_answer
         if verified != label:
             add_score(VERIFIER.name, verified, case.outcome.verification.rationale)
-    for person in session.blind_labels.get((suite, digest), ()):
+    for person in session.blind_labels(results[0]):
         if person.label not in (None, label):
             add_score(f"{_person(person.reviewer)}, blind", person.label, person.note)
     former, present = "before", "judge"
@@ -232,21 +232,21 @@ class LabelBasis(NamedTuple):
     certainty: int
 
 
+_BASES: Mapping[str, LabelBasis] = {
+    "accepted": LabelBasis("accepted by a person", 1),
+    "altered": LabelBasis("changed on the disk since", -1),
+    "people": LabelBasis("people", 1),
+    "program": LabelBasis("a program", 0),
+    "made": LabelBasis(VERIFIER.name, 0),
+    "unconfirmed": LabelBasis("unverified", -1),
+}
+
+
 def label_giver(result: CaseResult, column: str = "") -> LabelBasis:
     """Who gave the label of a case: that of a table stands in a `column`."""
-    if result.is_accepted:
-        return LabelBasis("accepted by a person", 1)
-    if result.extra.altered:
-        return LabelBasis("changed on the disk since", -1)
-    if result.labelled_by == "people":
-        return LabelBasis("people", 1)
-    if result.labelled_by == "program":
-        return LabelBasis("a program", 0)
-    if result.labelled_by == "column":
+    if result.basis == "column":
         return LabelBasis(f"column {one_line(column)}", 0)
-    if not result.verified:
-        return LabelBasis("unverified", -1)
-    return LabelBasis(VERIFIER.name, 0)
+    return _BASES[result.basis]
 
 
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
@@ -273,7 +273,7 @@ _LONGEST_PERSON = 26
 def blind_scores(session: Session, result: CaseResult) -> dict[str, int]:
     """The scores of people who saw no answer, by who gave them."""
     scores: dict[str, int] = {}
-    for label in session.blind_labels.get((result.suite, result.case_digest), ()):
+    for label in session.blind_labels(result):
         if label.label is not None:
             scores[_person(label.reviewer)] = label.label
     return scores

@@ -501,9 +501,7 @@ def _update_baseline(
         # The limits that a first baseline should have beside it: updates that each lose a little
         # may lose much together.
         for run in runs:
-            limits = proposed_limits(
-                session.verdicts.where(session.verdicts.suite.equals(run.name))
-            )
+            limits = proposed_limits(session.of_suite(run.name))
             if limits and not run.suite.gate.has_limits:
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
                 keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())

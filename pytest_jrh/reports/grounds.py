@@ -41,7 +41,7 @@ def label_sentences(session: Session) -> list[str]:
     for suite, grounds in session.grounds.items():
         of_suite = session.prefix(suite)
         results = _of_suite(session, suite)
-        annotators = agreement(grounds.votes, ordinal=_is_ordered(session, suite))
+        annotators = agreement(grounds.votes, ordinal=session.of_suite(suite).is_ordered)
         if annotators.units:
             agreed = _agreement_text(annotators, "run")
             sentences.append(f"{of_suite}Annotators agree in {agreed}.")
@@ -73,23 +73,18 @@ def _of_suite(session: Session, suite: str) -> list[CaseResult]:
     return [result for result in session.made_results if result.suite == suite]
 
 
-def _is_ordered(session: Session, suite: str) -> bool:
-    verdicts = session.verdicts
-    return verdicts.where(verdicts.suite.equals(suite)).is_ordered
-
-
 def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
     """What the labels rest on; empty where no case was made."""
     texts = {
-        "confirmed": f"by {grounds.verifier or 'the verifier'}",
+        "made": f"by {grounds.verifier or 'the verifier'}",
         "people": "by people",
         "program": "by a program",
         "column": f"of column {one_line(grounds.column)}",
-        "unverified": "unverified",
+        "unconfirmed": "unverified",
         "altered": "changed on the disk since",
     }
     if grounds.shared_models:
-        texts["confirmed"] = "by the judge's model"
+        texts["made"] = "by the judge's model"
     return ", ".join(f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key])
 
 
@@ -127,7 +122,7 @@ def labels_line(session: Session) -> list[Line]:
             needed = "" if is_checked_enough else f" ({FEWEST_LABELS} needed)"
             text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"
         weight: Weight = ""
-        if counts["unverified"] or counts["altered"] or wrong:
+        if counts["unconfirmed"] or counts["altered"] or wrong:
             weight = "warning"
         if grounds.shared_models and not is_checked_enough:
             weight = "warning"
@@ -188,7 +183,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     by_rubric = grouped_by(every_result, "rubric_id")
     if len(by_rubric) > 1:
         yield from _rubric_sentences(by_rubric, grounds)
-    missing = unmatched(results, grounds)
+    missing = unmatched(every_result, grounds)
     if missing:
         yield (
             f"Not counted: {counted(missing, 'blind label')} of cases that are not in this "

@@ -16,7 +16,9 @@ import base64
 import hashlib
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -105,8 +107,7 @@ def page_html(
         f"'sha256-{_hash(script)}'; {more_policy}base-uri 'none'; form-action 'none'"
     )
     html = render_page(
-        FOLDER,
-        "page.html",
+        (FOLDER / "page.html").read_text("utf-8"),
         {
             **values,
             "title": f"{values['word']} {values['headline']}".strip(),
@@ -248,20 +249,17 @@ class SessionCases:
     def __init__(self, session: Session) -> None:
         self.session = session
         # By tag, the ids of the cases that have it.
-        self.marked: dict[str, set[str]] = {"regression": set(), "by flicker": set(), "fix": set()}
+        self.marked: defaultdict[str, set[str]] = defaultdict(set)
         for decision in session.decisions.values():
             self.marked["regression"].update(decision.regressions)
             self.marked["by flicker"].update(decision.flickered)
             self.marked["fix"].update(decision.fixes)
         # What a baseline or a limit decides about is tolerated, too, and nobody expects it to fail.
-        self.marked["expected to fail"] = set()
         for case_id in session.tolerated & session.earlier.keys():
             if session.earlier[case_id].outcome == "disagree":
                 self.marked["expected to fail"].add(case_id)
-        self._contradicting: set[str] = set()
-        for contradicting in contradicting_cases(session.made_results):
-            for result in contradicting:
-                self._contradicting.add(result.case_id)
+        contradicting = chain.from_iterable(contradicting_cases(session))
+        self._contradicting = {result.case_id for result in contradicting}
         self._places = session.verdicts.places("made")
         self._unscored = session.verdicts.unscored
         read_first = [made_id for (made_id,) in worst_verdicts(session).places("made")]

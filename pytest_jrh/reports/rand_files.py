@@ -27,14 +27,12 @@ from pytest_jrh.core.ids import artifact_stem, by_made_case, perturbed_idx
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.for_programs import decision_data, panel_data, table_data
-from pytest_jrh.reports.session import Session, SuiteRun, scales
-from pytest_jrh.reports.topics import reworded_rubrics
+from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
 from pytest_jrh.stats.statistics import Panel, accuracy_of, panels, tabulate
@@ -84,15 +82,18 @@ def judge_report(
     Figures that cannot be computed are null, with the reason.
     """
     [judge] = (judge for judge in suite.judges if (judge.name or "") == name)
-    rubrics = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
+    verdicts = Verdicts.of(
+        results, {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
+    )
     metrics: dict[str, Any] = {}
     for test in suite.tests:
         if test.evaluate and not test.kind.derived:
-            of_test = [result for result in results if result.test == test.name]
+            of_test = verdicts.where(verdicts.test.equals(test.name))
             metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
-    reworded = {}
-    for (_, rubric), cases in reworded_rubrics(results).items():
-        reworded[rubric] = [result.case_id for result in cases]
+    reworded: dict[str, list[str]] = {}
+    for result in results:
+        if result.extra.reworded and not (result.is_accepted or result.spec.derived):
+            reworded.setdefault(result.rubric_id, []).append(result.case_id)
     return {
         "format": 2,
         "meta_data": {
@@ -104,7 +105,7 @@ def judge_report(
             "mode": suite.mode,
         },
         "all_metrics": metrics,
-        "statistics": table_data(tabulate(Verdicts.of(results, scales(rubrics)))),
+        "statistics": table_data(tabulate(verdicts)),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,
@@ -129,14 +130,11 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
     return names
 
 
-def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
-    judged, labels, scores = [], [], []
-    for result in results:
-        if result.outcome in JUDGED and result.label is not None:
-            judged.append(result)
-            labels.append(result.label)
-            scores.append(result.score)
-    figure, accuracy = metric(metric_name, labels, scores), accuracy_of(Verdicts.of(judged))
+def _test_report(metric_name: str, verdicts: Verdicts) -> dict[str, Any]:
+    judged = verdicts.judged
+    labels = [label for label in judged.label.values if label is not None]
+    figure = metric(metric_name, labels, judged.score.values)
+    accuracy = accuracy_of(judged)
     pass_rate = None
     if accuracy.value is not None:
         # RAND's text, which is a number: never 100.00% where a case is wrong.
@@ -157,7 +155,7 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
             "upper_ci": accuracy.upper,
             "reason": accuracy.interval_reason,
         },
-        "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
+        "outcomes": dict(sorted(Counter(verdicts.outcome.values).items())),
     }
 
 

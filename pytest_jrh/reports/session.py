@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,11 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import UNEDITED, CaseSpec
-from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import RubricScales, Scale
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
@@ -215,11 +215,16 @@ class Session:
         """The results in columns, of which all figures are."""
         if self.columns is not None:
             return self.columns
-        return Verdicts.of(self.results, scales(self.rubrics))
+        scales = {key: rubric.scale for key, rubric in self.rubrics.items()}
+        return Verdicts.of(self.results, scales)
 
     def results_in(self, verdicts: Verdicts) -> list[CaseResult]:
         """The results of some rows."""
         return [self.results[row] for row in verdicts.row]
+
+    def of_suite(self, suite: str) -> Verdicts:
+        """The verdicts of a suite's judges."""
+        return self.verdicts.where(self.verdicts.suite.equals(suite))
 
     @cached_property
     def table(self) -> StatisticsTable:
@@ -271,6 +276,15 @@ class Session:
     def made_results(self) -> Sequence[CaseResult]:
         """The results but those of a table, of whose cases nothing is known beside their rows."""
         return () if self.is_table else self.results
+
+    @cached_property
+    def cases(self) -> Sequence[CaseResult]:
+        """The last of these results of each case, but for those of probes."""
+        by_case = {}
+        for result in self.made_results:
+            if not result.spec.derived:
+                by_case[made_case_id(result)] = result
+        return list(by_case.values())
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
@@ -331,24 +345,15 @@ class Session:
             return case_title(result)
         return shortened(run_title(result), TITLE_WIDTH)
 
-    @cached_property
-    def blind_labels(self) -> Mapping[tuple[str, str], Sequence[PersonLabel]]:
-        """The last label of each person who saw no answer, by suite and digest of the case."""
-        labels: dict[tuple[str, str], Sequence[PersonLabel]] = {}
-        for suite, grounds in self.grounds.items():
-            for digest, by_reviewer in grounds.blind_labels.items():
-                labels[suite, digest] = list(by_reviewer.values())
-        return labels
+    def blind_labels(self, result: CaseResult) -> Iterable[PersonLabel]:
+        """The last label of a case by each person who saw no answer."""
+        grounds = self.grounds.get(result.suite, Grounds())
+        return grounds.blind_labels.get(result.case_digest, {}).values()
 
     @cached_property
     def has_rubrics(self) -> bool:
         """Whether cases have rubrics: those of a table may have a column of labels alone."""
         return not self.is_table or len(self.verdicts.rubric.present()) > 1
-
-
-def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> RubricScales:
-    """The scales of rubrics, by suite and rubric id."""
-    return {key: rubric.scale for key, rubric in rubrics.items()}
 
 
 def case_key(case_id: str) -> str:

@@ -42,7 +42,6 @@ from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.session import (
     WORST_FIRST,
     Session,
-    dollars_text,
     spending_line,
 )
 from pytest_jrh.stats import figures
@@ -207,8 +206,6 @@ def _interrupted(session: Session) -> Iterator[Sentence]:
         with_result = sum(extent.cases for extent in extents)
         cases = counted(sum(extent.of for extent in extents), "case")
         text = f"interrupted: {with_result:,} of {cases} kept; the same command goes on"
-        if not session.is_table:
-            text += f" ({dollars_text(session.spending.paid)} so far)"
     yield Sentence(text, "warning")
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.ids import made_case_id
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, SKIPS
 from pytest_jrh.core.text import capital, counted, one_line
@@ -163,7 +163,7 @@ def left_out_blocks(session: Session) -> list[Block]:
 def _why_no_case(session: Session) -> str:
     """Why cases could not be made, those of one kind counted together, most first."""
     kinds: Counter[str] = Counter()
-    for result in _made_once(session.made_results):
+    for result in session.cases:
         if result.outcome == "no_case":
             kind = result.why.kind
             kinds[SKIPS[kind].happened if kind in SKIPS else one_line(result.why.detail)] += 1
@@ -219,27 +219,10 @@ def majority_sentence(panel: Panel) -> str:
     return f"{text}, none in {undecided:,}" if undecided else text
 
 
-def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """One result of each case, however many judges it had."""
-    by_case = {made_case_id(result): result for result in results if not result.spec.derived}
-    return list(by_case.values())
-
-
-def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
-    """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
-    reworded: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _made_once(result for result in results if result.extra.reworded):
-        if not result.is_accepted:
-            reworded.setdefault((result.suite, result.rubric_id), []).append(result)
-    return reworded
-
-
-def contradicting_cases(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
+def contradicting_cases(session: Session) -> list[list[CaseResult]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
-    equal: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _made_once(result for result in results if result.extra.content):
-        if result.outcome in MADE:
-            equal.setdefault((result.suite, result.extra.content), []).append(result)
+    made = [result for result in session.cases if result.extra.content and result.outcome in MADE]
+    equal = grouped_by(made, "suite", "extra.content")
     return [cases for cases in equal.values() if len(_labels(cases)) > 1]
 
 
@@ -251,15 +234,16 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
     """The models that are others than before, and all labels to look at again."""
     for text in session.model_changes:
         yield Sentence(text, "warning")
-    for (suite, rubric), reworded in reworded_rubrics(session.made_results).items():
+    doubted = [result for result in session.cases if not result.is_accepted]
+    reworded = [result for result in doubted if result.extra.reworded]
+    for (suite, rubric), results in grouped_by(reworded, "suite", "rubric_id").items():
         text = (
-            f"{counted(len(reworded), 'case')} of the rubric {rubric!r} (suite {suite}) had "
+            f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite}) had "
             "another text of the rubric when made: labels stand for that text, verdicts for the "
             "present one. Review them with --jrh-review."
         )
-        yield _warning_cases(session, text, reworded)
-    altered = _made_once(result for result in session.made_results if result.extra.altered)
-    altered = [result for result in altered if not result.is_accepted]
+        yield _warning_cases(session, text, results)
+    altered = [result for result in doubted if result.extra.altered]
     if altered:
         text = (
             f"{counted(len(altered), 'case')} changed on the disk after being made (the record no "
@@ -267,7 +251,7 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
             "file, or review the cases with --jrh-review."
         )
         yield _warning_cases(session, text, altered)
-    for equal in contradicting_cases(session.made_results):
+    for equal in contradicting_cases(session):
         labels = " and ".join(map(str, _labels(equal)))
         text = (
             f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
@@ -282,7 +266,7 @@ def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) 
 
 def review_blocks(session: Session) -> Iterator[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
-    reviewed = _made_once(result for result in session.made_results if result.extra.review)
+    reviewed = [result for result in session.cases if result.extra.review]
     counts = Counter(result.extra.review for result in reviewed if result.extra.review != "void")
     if decided := ", ".join(f"{counts[word]:,} {word}" for word in sorted(counts)):
         yield Sentence(f"Reviewed by people: {decided}.")

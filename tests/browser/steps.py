@@ -65,7 +65,9 @@ def decided(session: Session) -> list[tuple[str, str]]:
     """What is on the disk: the decision and its note, by case."""
     store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
     ids = [one.entry.case_id for one in session.board.changes()[1]]
-    return [(found.action, found.note) for case_id in ids if (found := store.get(case_id))]
+    return [
+        (found.action, found.note) for case_id in ids if (found := store.decisions.get(case_id))
+    ]
 
 
 def wait_decided(page: Any, session: Session, wanted: list[tuple[str, str]]) -> None:

@@ -97,7 +97,7 @@ def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None
     store = DecisionStore(path, Redactor(["s3cret"]))
     secret = CallEdit(tool="s3cret", arguments={"key": ["s3cret"], "s3cret": 1}, result="s3cret")
     store.append(decision(TurnEdit(message_index=1, content="", calls=(secret,))))
-    (turn,) = DecisionStore(path).snapshot()["id"].turns
+    (turn,) = DecisionStore(path).decisions["id"].turns
     arguments = {"key": [REDACTED], REDACTED: 1}
     assert turn.calls == (CallEdit(tool=REDACTED, arguments=arguments, result=REDACTED),)
     store.append(decision(TurnEdit(message_index=1, content="so")))

@@ -57,7 +57,7 @@ def test_decisions_of_each_test_go_to_its_own_folder(tmp_path: Path) -> None:
     for one in board.changes()[1]:
         board.decide(one.entry.key, one.entry.digest, "accepted")
     assert all(
-        len(DecisionStore(decisions_path(tmp_path / name)).snapshot()) == 1
+        len(DecisionStore(decisions_path(tmp_path / name)).decisions) == 1
         for name in ("negatives", "positives")
     )
 
@@ -96,7 +96,7 @@ def test_an_edit_that_is_undone_leaves_the_case_undecided(
     board.set_label(key, digest, 0)
     board.set_label(key, digest, 1)
     assert board.edit_turn(key, digest, 3, None).decision is None
-    assert len(DecisionStore(decisions_path(tmp_path / "negatives")).snapshot()) == 0
+    assert len(DecisionStore(decisions_path(tmp_path / "negatives")).decisions) == 0
 
 
 def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
@@ -162,7 +162,7 @@ def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert board.progress().done == 40
-    assert len(DecisionStore(decisions_path(tmp_path / "negatives")).snapshot()) == 40
+    assert len(DecisionStore(decisions_path(tmp_path / "negatives")).decisions) == 40
 
 
 def test_a_disk_that_refuses_leaves_the_decision_as_it_was(tmp_path: Path) -> None:

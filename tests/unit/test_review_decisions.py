@@ -45,7 +45,7 @@ def test_tests_that_share_a_folder_share_their_decisions(tmp_path: Path) -> None
     )
     stores = open_stores([together, replace(together, name="other")], Redactor(["why"]))
     stores["other", "agent_positives"].append(decision(note="why"))
-    found = stores[suite.name, "agent_perturbation"].get("s::t::r::run[e1]")
+    found = stores[suite.name, "agent_perturbation"].decisions.get("s::t::r::run[e1]")
     assert found == decision(note="[REDACTED]")
     assert len({id(store) for store in open_stores([suite]).values()}) == 2
 
@@ -55,7 +55,7 @@ def test_the_last_decision_about_a_case_wins(path: Path) -> None:
     for action in ("accepted", "rejected", "accepted"):
         store.append(decision(action))
     store.append(decision("rejected", case_id="another"))
-    loaded = DecisionStore(path).snapshot()
+    loaded = DecisionStore(path).decisions
     actions = {case_id: one.action for case_id, one in loaded.items()}
     assert actions == {"s::t::r::run[e1]": "accepted", "another": "rejected"}
 
@@ -65,7 +65,7 @@ def test_a_withdrawn_decision_is_none_also_after_a_restart(path: Path) -> None:
     store.append(decision())
     store.withdraw("s::t::r::run[e1]")
     store.withdraw("never decided")
-    assert (store.snapshot(), DecisionStore(path).snapshot()) == ({}, {})
+    assert (store.decisions, DecisionStore(path).decisions) == ({}, {})
     assert path.read_bytes().count(b"\n") == 2
 
 
@@ -79,11 +79,11 @@ def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(
     with path.open("ab") as file:
         file.write(torn)
     store = DecisionStore(path)
-    assert len(store.snapshot()) == 1
+    assert len(store.decisions) == 1
     store.append(decision("rejected", case_id="next"))
     # A last line that lacks its newline alone is whole.
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert len(DecisionStore(path).snapshot()) == 2
+    assert len(DecisionStore(path).decisions) == 2
     assert all(json.loads(line) for line in path.read_bytes().splitlines())
 
 
@@ -91,13 +91,13 @@ def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
     store = DecisionStore(path, Redactor(["sk-secret"]))
     turns = (TurnEdit(message_index=3, content="key sk-secret \x00\ud800"),)
     store.append(decision("edited", turns=turns, note="sk-secret"))
-    [stored] = store.snapshot().values()
+    [stored] = store.decisions.values()
     assert (stored.turns[0].content, stored.note) == (
         "key [REDACTED] \N{REPLACEMENT CHARACTER}",
         "[REDACTED]",
     )
     assert b"sk-secret" not in path.read_bytes()
-    assert DecisionStore(path).get(stored.case_id) == stored
+    assert DecisionStore(path).decisions.get(stored.case_id) == stored
 
 
 def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> None:

