@@ -159,15 +159,13 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
         columns += _share_columns(of_class.mistakes, [row.shares[of_class] for row in rows])
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     columns.append(("bias", biases))
-    titles: list[str] = []
-    cells_of_row: list[list[Cell]] = [[] for _ in rows]
+    titles, shown = [], []
     for title, cells in columns:
         if any(cell.text != NONE for cell in cells):
             titles.append(title)
-            for row_cells, cell in zip(cells_of_row, cells, strict=True):
-                row_cells.append(cell)
+            shown.append(cells)
     table_rows = []
-    for row, row_cells in zip(rows, cells_of_row, strict=True):
+    for row, *row_cells in zip(rows, *shown, strict=True):
         level: Level = "total" if row.name == _ALL else "rubric"
         table_rows.append(Row(row.name, tuple(row_cells), level, row.about))
     return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
@@ -175,12 +173,10 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
 
 def _share_columns(title: str, shares: Sequence[Share]) -> list[tuple[str, list[Cell]]]:
     cells, before = [], []
-    is_changed = False
     for share in shares:
         cells.append(share.cell)
         before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
-        if share.before not in (None, share.wrong.count):
-            is_changed = True
+    is_changed = any(share.before not in (None, share.wrong.count) for share in shares)
     return [(title, cells), ("before", before)] if is_changed else [(title, cells)]
 
 
@@ -214,8 +210,7 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
     last what one has to know to read them.
     """
     blocks: list[Block] = []
-    of_judges = grouped_by(tables, "suite", "judge")
-    for of_judge in of_judges.values():
+    for of_judge in grouped_by(tables, "suite", "judge").values():
         weight: Weight = ""
         rows: list[Row] = []
         for table in of_judge:

@@ -19,7 +19,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, case_id, generation_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
-from pytest_jrh.core.skips import MADE, UNSCORED
+from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import Styled, counted, escape_commands
 from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
@@ -283,13 +283,9 @@ def _pages(
 
 def _is_red(run: SuiteRun, session: Session) -> bool:
     """Whether a case has failed or has no verdict, or the gate is not passed."""
-    if not session.decisions[run.name].passed:
-        return True
-    for result in run.results:
-        is_tolerated = result.case_id in session.tolerated
-        if result.outcome in UNSCORED or (result.outcome == "disagree" and not is_tolerated):
-            return True
-    return False
+    verdicts = session.of_suite(run.name)
+    failed = {*verdicts.ids[verdicts.wrong | verdicts.unscored]} - session.tolerated
+    return bool(failed) or not session.decisions[run.name].passed
 
 
 def _is_of_others(path: Path) -> bool:

@@ -80,10 +80,9 @@ def markdown_report(session: Session) -> str:
         open_parts.append(" · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n")
     # The headline of a single suite is the title.
     is_alone = len(summary.headlines) == 1
-    open_blocks: list[Block] = []
-    for block in summary.answer:
-        if not (is_alone and isinstance(block, Headline)):
-            open_blocks.append(block)
+    open_blocks = [*summary.answer]
+    if is_alone:
+        open_blocks = [block for block in open_blocks if not isinstance(block, Headline)]
     folded: list[Block] = []
     for doubt in summary.doubts:
         if not is_warning(doubt):

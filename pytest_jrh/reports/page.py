@@ -218,21 +218,13 @@ def _data(name: str, text: str, attributes: str = "") -> bytes:
 def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:
     """The bodies of a run's cases with every turn once: most of a made transcript is the run's."""
     pool: dict[str, int] = {}
-    turns: list[JsonValues] = []
     cases = {}
     for key, body in bodies.items():
-        if body["turns"] is None:
-            cases[key] = body
-            continue
-        turn_numbers = []
-        for turn in body["turns"]:
-            text = json.dumps(turn)
-            if text not in pool:
-                pool[text] = len(turns)
-                turns.append(turn)
-            turn_numbers.append(pool[text])
-        cases[key] = {**body, "turns": turn_numbers}
-    return {"pool": turns, "cases": cases}
+        numbers = None
+        if body["turns"] is not None:
+            numbers = [pool.setdefault(json.dumps(turn), len(pool)) for turn in body["turns"]]
+        cases[key] = {**body, "turns": numbers}
+    return {"pool": [*map(json.loads, pool)], "cases": cases}
 
 
 def printable(value: Any) -> Any:
@@ -446,10 +438,7 @@ class SessionCases:
 
 def _first_wrong(results: Sequence[CaseResult]) -> CaseResult:
     """The first of a panel's results that is wrong, else the first."""
-    for result in results:
-        if result.outcome == "disagree":
-            return result
-    return results[0]
+    return min(results, key=lambda result: result.outcome != "disagree")
 
 
 def _rubric_key(result: CaseResult) -> str:

@@ -17,7 +17,6 @@ from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
     MOST_ON_PAGE,
     Block,
-    Cases,
     Cell,
     Diff,
     Headline,
@@ -170,10 +169,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
 
 def _tolerance(session: Session, suite: str) -> Iterator[Sentence]:
     """What a right score is, where another level than the label is one, too."""
-    of_rubrics = set()
-    for (of_suite, _), rubric in session.rubrics.items():
-        if of_suite == suite:
-            of_rubrics.add(rubric.scale.within)
+    of_rubrics = {scale.within for scale in session.of_suite(suite).scale.present()}
     if any(of_rubrics):
         within = counted(max(of_rubrics), "level")
         if len(of_rubrics) > 1:
@@ -337,12 +333,12 @@ def _details(session: Session) -> Iterator[Block]:
         yield Section("Where these figures come from", tuple(origin))
 
 
-def _flickering(session: Session, section: figures.Section) -> Iterator[Block]:
+def _flickering(session: Session, section: figures.Section) -> Sequence[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
     of_judge = session.by_judge[section.suite, section.judge]
     flickers = of_judge.answers.each(lambda scores: len({*scores}) > 1)
     flickering = of_judge.where(flickers)
-    if len(flickering):
-        first = session.results_in(flickering.where(slice(MOST_ON_PAGE)))
-        named = tuple(session.named(result.case_id, result.scores_text) for result in first)
-        yield Cases("flickering", named, unnamed=len(flickering) - len(named))
+    remarks = {}
+    for result in session.results_in(flickering.where(slice(MOST_ON_PAGE))):
+        remarks[result.case_id] = result.scores_text
+    return topics.case_list(session, "flickering", [*flickering.ids], remarks=remarks)

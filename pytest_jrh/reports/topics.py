@@ -7,7 +7,7 @@ and whether judges were shown what decides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from pytest_jrh.core import frozen
@@ -63,10 +63,8 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         )
     if not decision.sets:
         return
-    units = []
-    for question, unit in _EXCHANGED.items():
-        if any(change.asked.question == question for change in decision.sets):
-            units.append(unit)
+    asked = {change.asked.question for change in decision.sets}
+    units = [unit for question, unit in _EXCHANGED.items() if question in asked]
     yield (
         f"Test by exchange of {' and '.join(units)}: p is the chance of a loss as large as this, "
         "where equal ones count by half, adjusted over the "
@@ -88,6 +86,21 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         )
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
+
+
+def case_list(
+    session: Session,
+    title: str,
+    case_ids: Collection[str],
+    weight: Weight = "",
+    remarks: Mapping[str, str] | None = None,
+) -> list[Cases]:
+    """The first cases by name, with a remark where there is one; nothing where there are none."""
+    named = []
+    for case_id in islice(case_ids, MOST_ON_PAGE):
+        named.append(session.named(case_id, (remarks or {}).get(case_id, "")))
+    unnamed = len(case_ids) - len(named)
+    return [Cases(title, tuple(named), weight, unnamed=unnamed)] if named else []
 
 
 def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[Cases]]:
@@ -113,11 +126,7 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
     is_news = decision.active and not decision.accepted
 
     def cases(title: str, case_ids: Collection[str], weight: Weight) -> list[Cases]:
-        named = []
-        for case_id in islice(case_ids, MOST_ON_PAGE):
-            named.append(session.named(case_id, remarks.get(case_id, "")))
-        unnamed = len(case_ids) - len(named)
-        return [Cases(title, tuple(named), weight, unnamed=unnamed)] if named else []
+        return case_list(session, title, case_ids, weight, remarks)
 
     read_first = [
         *cases("regressions", decision.regressions, "bad"),
@@ -183,9 +192,8 @@ def panel_blocks(session: Session) -> list[Block]:
             pairs.append(Row(" / ".join(pair.judges), cells))
         blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         blocks.append(Table("judges", ("agree", "kappa"), tuple(pairs)))
-        if panel.without_majority:
-            cases = [session.named(*split_case) for split_case in panel.without_majority.items()]
-            blocks.append(Cases("without a majority", tuple(cases)))
+        split = panel.without_majority
+        blocks += case_list(session, "without a majority", split, remarks=split)
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
     return sections
@@ -399,13 +407,9 @@ def contradicted_blocks(session: Session) -> Iterator[Cases]:
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
         of_judge = session.by_judge[section.suite, section.judge]
-        contradicted = of_judge.where(of_judge.contradicted)
-        if len(contradicted):
-            title = f"{judge}verdicts against their own reasoning"
-            first = contradicted.where(slice(MOST_ON_PAGE))
-            named = tuple(session.named(case_id) for case_id in first.ids)
-            unnamed = len(contradicted) - len(named)
-            yield Cases(title, named, "warning", unnamed=unnamed)
+        contradicted = [*of_judge.ids[of_judge.contradicted]]
+        title = f"{judge}verdicts against their own reasoning"
+        yield from case_list(session, title, contradicted, "warning")
 
 
 def shown_sentences(session: Session) -> Iterator[str]:
