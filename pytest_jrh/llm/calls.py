@@ -160,15 +160,11 @@ class Attempts:
     (`lost`).
 
     `refused` names what the provider rejected: a parameter, "system", or a way to send the schema.
-    `trials` are what may be rejected, where the provider does not name it: each is tried alone,
-    over what was `named` before; None where none was begun.
     """
 
     sent: int = 0
     lost: int = 0
     refused: set[str] = field(default_factory=set)
-    named: frozenset[str] = frozenset()
-    trials: list[frozenset[str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from itertools import chain
 from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -300,7 +299,8 @@ _NOTICES: Mapping[SchemaSent, str] = {
 _BAD_REQUEST = frozenset({400, 422})
 # What is sent as the response format.
 _NAMES_FORMAT = r"response.?format|json.?(?:schema|object)|\bschema\b"
-_NAMES_SYSTEM = r"\bsystem\b|messages\W*0\W*role"
+# Gemma's template, and those of vLLM, do not call it by its name.
+_NAMES_SYSTEM = r"\bsystem\b|developer instruction|roles must alternate|messages\W*0\W*role"
 # Where what is sent has no other way: the model, and what messages say.
 _NAMES_OTHER = re.compile(r"\s*(?:model\b|(?:messages|input)(?!.*role))", re.IGNORECASE)
 # The class that litellm raises where it knows that a provider does not accept a parameter.
@@ -331,16 +331,15 @@ class Negotiation:
     """What each model of a session accepts; use it from one event loop only.
 
     A request that is refused is sent otherwise: what the error names, or where it names nothing
-    that was sent, and the model has never answered what is sent so, one thing after another, once
-    a model. Other requests are sent so only once it was answered: an error about one request,
-    which may contain anything, must not change them.
+    that was sent, and the model has never answered what is sent so, the response format. Other
+    requests are sent so only once it was answered: an error about one request, which may contain
+    anything, must not change them.
     """
 
     def __init__(self) -> None:
         self._refused: defaultdict[Server, set[str]] = defaultdict(set)
         self._notices: dict[tuple[str, str], str] = {}
         self._answered: set[object] = set()
-        self._in_vain: set[Server] = set()
 
     @property
     def notices(self) -> list[str]:
@@ -386,27 +385,17 @@ class Negotiation:
             return False
         if _ABOUT_ONE.search(words):
             return False
-        attempts = request.attempts
+        refused = request.attempts.refused
         ways = _other_ways(request, sending)
-        for name, (way, *_) in ways.items():
+        for name, rejected in ways.items():
             if re.search(name, parameter or words, re.IGNORECASE):
-                attempts.refused |= way
-                attempts.trials = None
+                refused.add(rejected)
                 return True
-        if attempts.trials is None:
-            proven = _as_sent(request, sending) in self._answered
-            if proven or _NAMES_OTHER.match(parameter) or server_of(request) in self._in_vain:
-                return False
-            attempts.named = frozenset(attempts.refused)
-            # The response format first: most servers that refuse anything refuse that.
-            attempts.trials = list(chain.from_iterable(reversed(ways.values())))
-            if not attempts.trials:
-                return False
-        attempts.refused = set(attempts.named)
-        if not attempts.trials:
-            self._in_vain.add(server_of(request))
+        # Most servers that refuse something without its name refuse the response format.
+        is_proven = _as_sent(request, sending) in self._answered
+        if is_proven or _NAMES_OTHER.match(parameter) or _NAMES_FORMAT not in ways:
             return False
-        attempts.refused |= attempts.trials.pop(0)
+        refused.add(ways[_NAMES_FORMAT])
         return True
 
     def answered(self, request: CallRequest) -> None:
@@ -417,15 +406,6 @@ class Negotiation:
         self._answered.add(_as_sent(request, sending))
         for name in sorted(sending.left_out):
             self._notices[model, name] = f"{model} does not accept {name}: it is not sent."
-        if sending.renames_limit and "max_tokens" not in sending.left_out:
-            self._notices[model, "max_tokens"] = (
-                f"{model} does not accept max_tokens: it is sent as {_LIMIT}."
-            )
-        if sending.merges_system:
-            self._notices[model, _SYSTEM] = (
-                f"{model} does not accept a system message: it is sent at the beginning of the "
-                "user's."
-            )
         if sending.schema_sent in _NOTICES:
             self._notices[model, "response_format"] = f"{model} {_NOTICES[sending.schema_sent]}"
 
@@ -433,28 +413,22 @@ class Negotiation:
 _LIMIT, _SYSTEM = "max_completion_tokens", "system"
 
 
-def _other_ways(request: CallRequest, sending: Sending) -> dict[str, list[frozenset[str]]]:
-    """The other ways in which what an attempt has sent may be sent, each as what is refused then,
-    by a pattern of what an error calls it.
+def _other_ways(request: CallRequest, sending: Sending) -> dict[str, str]:
+    """What an attempt has sent that may be sent otherwise, each as what is refused then, by a
+    pattern of what an error calls it.
     """
-    ways: dict[str, list[frozenset[str]]] = {}
+    ways: dict[str, str] = {}
     for name in request.parameters:
         if name in sending.left_out:
             continue
         if name != "max_tokens":
-            ways[rf"\b{re.escape(name)}\b"] = [frozenset({name})]
+            ways[rf"\b{re.escape(name)}\b"] = name
         else:
-            steps = [frozenset({"max_tokens"}), frozenset({"max_tokens", _LIMIT})]
-            pattern = rf"\b(?:max_tokens|{_LIMIT})\b"
-            ways[pattern] = steps[1:] if sending.renames_limit else steps
+            ways[rf"\b(?:max_tokens|{_LIMIT})\b"] = _LIMIT if sending.renames_limit else name
     if has_system(request) and not sending.merges_system:
-        ways[_NAMES_SYSTEM] = [frozenset({_SYSTEM})]
-    refused: frozenset[str] = frozenset()
-    schema_sent = sending.schema_sent
-    while schema_sent in _FALLBACK:
-        refused |= {schema_sent}
-        ways.setdefault(_NAMES_FORMAT, []).append(refused)
-        schema_sent = _FALLBACK[schema_sent]
+        ways[_NAMES_SYSTEM] = _SYSTEM
+    if sending.schema_sent in _FALLBACK:
+        ways[_NAMES_FORMAT] = sending.schema_sent
     return ways
 
 
