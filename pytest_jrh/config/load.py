@@ -87,11 +87,6 @@ def fit(document: Document) -> tuple[Config, Converted]:
         config = Config.model_validate(converted.data)
     except ValidationError as error:
         converted.mistakes += misfits(error, Config, (), converted.name)
-    for key, other in converted.doubled.items():
-        converted.mistakes.add(key, f"{dotted(other)} says the same; keep one of them")
-    for key, name in converted.unknown_kinds.items():
-        hint = nearest_hint(str(name), KINDS)
-        converted.mistakes.add(key, received(name, " or ".join(KINDS)), hint)
     problems = [
         *document.problems,
         *document.problems_of(converted.mistakes, converted.written_key),

@@ -148,10 +148,6 @@ class Converted:
     """Those of the file."""
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
-    doubled: dict[KeyPath, KeyPath] = field(default_factory=dict)
-    """Keys of the file that say what another one says."""
-    unknown_kinds: dict[KeyPath, Any] = field(default_factory=dict)
-    """Names of kinds of tests that RAND's files do not know."""
     mistakes: Mistakes = field(default_factory=Mistakes)
 
     def put(
@@ -172,7 +168,8 @@ class Converted:
             # A section in parts, such as the editor's and, in it, the planner's.
             value = {**value, **before}
         elif before is not None:
-            self.doubled[written] = self.written.get(ours, ours)
+            other = dotted(self.written.get(ours, ours))
+            self.mistakes.add(written, f"{other} says the same; keep one of them")
             return
         parent[ours[-1]] = value
         self.written[ours] = written
@@ -233,7 +230,7 @@ def convert(data: Json) -> Converted:
 
 
 def _keys_of_kinds(path: KeyPath, names: Any, converted: Converted) -> Any:
-    """What we call the kinds of tests in a list of RAND's names; others are noted as unknown."""
+    """What we call the kinds of tests in a list of RAND's names; others are refused."""
     if names is None:
         return None
     if not isinstance(names, list):
@@ -246,7 +243,8 @@ def _keys_of_kinds(path: KeyPath, names: Any, converted: Converted) -> Any:
         if name in list(KINDS):
             keys.append(KINDS[name].key)
         else:
-            converted.unknown_kinds[*path, index] = name
+            hint = nearest_hint(str(name), KINDS)
+            converted.mistakes.add((*path, index), received(name, " or ".join(KINDS)), hint)
     return keys
 
 

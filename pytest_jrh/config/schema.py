@@ -537,7 +537,7 @@ def misfits(
                 message = f"got {printable(json.dumps(value))}; must be {_says(field)}"
             case _:
                 expected = _expected(path, section, field, is_key=is_key)
-                message, hint = received(value, expected), _hint(value, field, expected)
+                message, hint = received(value, expected), nearest_hint(str(value), _choices(field))
         yield Mistake((*place, *path), message, hint)
 
 
@@ -569,17 +569,6 @@ def _expected(
         key_type, value_type = get_args(field.annotation)
         return takes(key_type if is_key else value_type) or "text"
     return _says(field) or "another value"
-
-
-def _hint(value: object, field: FieldInfo | None, expected: str) -> str | None:
-    if isinstance(value, str):
-        if close := nearest_hint(value, _choices(field)):
-            return close
-        if value.strip().lower() in ("true", "false") and "true or false" in expected:
-            return f"write {value.strip().lower()} without quotes; in quotes it is text"
-        return f"write [{printable(value)}]" if expected.startswith("a list") else None
-    is_scalar = isinstance(value, bool | int | float)
-    return f'write "{shown(value)}" in quotes' if is_scalar and expected == "text" else None
 
 
 def _lookup(

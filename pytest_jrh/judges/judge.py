@@ -366,12 +366,10 @@ def about_media(messages: Sequence[Message], *, sends_images: bool) -> str:
     )
 
 
-_NO_NUMBER = "score: must be a whole number"
 _NO_IMAGES = (
     "The call held images, which not every model takes: `images: describe` in the judge's section "
     "names the images instead of sending them."
 )
-_WORDS = "Where the prompt asks for words, `score_map` in the judge's section gives each its score."
 
 
 class JudgeResponse(Response):
@@ -453,13 +451,8 @@ class PromptJudge(SuiteJudge):
             response_model = judge_response(scores, _on_offer(score_map, scores))
             answer = (await stage.ask(values, response_model, images)).parsed
         except Unscored as trouble:
-            advice = ""
-            if trouble.outcome == "invalid_response" and _NO_NUMBER in trouble.cause:
-                advice = _WORDS
-            elif trouble.outcome == "model_error" and images:
-                advice = _NO_IMAGES
-            if advice:
-                trouble.advice = f"{advice} {trouble.advice or ''}".strip()
+            if trouble.outcome == "model_error" and images:
+                trouble.advice = f"{_NO_IMAGES} {trouble.advice or ''}".strip()
             raise
         score = answer.score
         if score_map is not None:
