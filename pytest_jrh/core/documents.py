@@ -417,6 +417,24 @@ def parsed(data: bytes | str) -> Any:
     return value
 
 
+def pointer_to(*names: str) -> str:
+    """The JSON pointer to a name below names."""
+    return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
+
+
+def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
+    """The values of JSON that hold no others, as text, by their pointers."""
+    entries: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        entries += value.items()
+    elif isinstance(value, list):
+        entries += enumerate(value)
+    for key, entry in entries:
+        yield from leaves(entry, pointer + pointer_to(str(key)))
+    if not entries:
+        yield pointer or "body", value if isinstance(value, str) else json.dumps(value)
+
+
 def no_constant(name: str) -> NoReturn:
     """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
     raise ValueError(f"{name} is not JSON")

@@ -23,7 +23,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import printable
+from pytest_jrh.core.documents import leaves, printable
 from pytest_jrh.core.errors import Unscored, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
@@ -521,7 +521,7 @@ def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
     body = body[:_MOST_TEXT]
     values: dict[str, str] = {}
     with contextlib.suppress(ValueError, RecursionError):
-        values.update(_leaves("", json.loads(body)))
+        values.update((_plain(name), value) for name, value in leaves(json.loads(body)))
     values.update({_plain(name): value for name, value in headers.items()})
     asked_waits = [_seconds(match["span"]) for match in _IN_WORDS.finditer(body)]
     resets: dict[str, float] = {}
@@ -551,18 +551,6 @@ def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
 def _plain(name: str) -> str:
     """A name however it is written: `x-ratelimit-reset` and `X_RateLimitReset` are one."""
     return re.sub("[^a-z]", "", name.lower())
-
-
-def _leaves(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """The values in a JSON value, each with the names that lead to it."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(name + _plain(key), inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(name, inner)
-    else:
-        yield name, str(value)
 
 
 def _wait(value: str, *, in_ms: bool) -> float | None:

@@ -24,7 +24,7 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import DamagedError, listed, parsed_lines, shown
+from pytest_jrh.core.documents import DamagedError, listed, parsed_lines, pointer_to, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.groups import grouped
@@ -33,7 +33,7 @@ from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.core.values import as_seen, as_text, as_word, whole_number
 from pytest_jrh.sources import tables
-from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, pointer_to
+from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
 from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
 from pytest_jrh.sources.verdicts import columns_named
 from pytest_jrh.store.ledger import table_bytes

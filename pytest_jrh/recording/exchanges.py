@@ -9,17 +9,17 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import shared_ends
+from pytest_jrh.core.documents import leaves
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.keys import asks_for_credentials
-from pytest_jrh.sources.source import pointer_to
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)
@@ -27,7 +27,7 @@ _FIRST_ERROR = 400
 _KEPT_HEADERS = ("content-type", "content-encoding", "location", "link")
 _LONGEST_CHANGE = 120
 _CONTEXT = 20
-_MOST_CHANGES = 3
+_MOST_LINES = 9
 # In a path: a number, or a word that is an id by its length.
 _ID = re.compile(r"\b(?:\d+|[\w-]{16,})\b")
 
@@ -57,7 +57,7 @@ class HttpRequest(NamedTuple):
         for name, value in parse_qsl(url.query, keep_blank_values=True):
             parts[f"parameter {name} of the URL"] = value
         try:
-            parts.update(_leaves(json.loads(self.body), ""))
+            parts.update(leaves(json.loads(self.body)))
         except (ValueError, RecursionError):
             parts["body"] = self.body
         return parts
@@ -327,52 +327,36 @@ def changes_from(recorded: Sequence[Mapping[str, Any]], request: HttpRequest) ->
     """What differs from the request to the same address in the recorded exchanges that is most like
     it, in a few lines: each part, such as a JSON pointer into the body, as recorded and as sent.
     """
-    parts = request.parts
-    nearest: dict[str, str] | None = None
-    most_in_common = -1
+    parts, alike = request.parts, []
     for interaction in recorded:
         candidate = HttpRequest.of(interaction)
         if _address(candidate) == _address(request):
-            in_common = len(candidate.parts.items() & parts.items())
-            if in_common > most_in_common:
-                nearest, most_in_common = candidate.parts, in_common
-    if nearest is None:
+            alike.append(candidate.parts)
+    if not alike:
         return "(no request to this address is recorded; another thread may have sent it)"
-    changed = []
-    for place in nearest | parts:
-        if nearest.get(place, "") != parts.get(place, ""):
-            changed.append(place)
-    lines: list[str] = []
-    for place in changed[:_MOST_CHANGES]:
-        lines += _change_lines(place, nearest.get(place, ""), parts.get(place, ""))
+    nearest = max(alike, key=lambda old: len(old.items() & parts.items()))
+    lines = changed_parts(nearest, parts)
     return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
 
 
-def _change_lines(place: str, recorded: str, sent: str) -> list[str]:
-    """A change in three lines, each value from where it begins to differ."""
-    start = max(0, shared_ends(recorded, sent)[0] - _CONTEXT)
-    lines = [f"{place}:"]
-    for sign, text in (("-", recorded), ("+", sent)):
-        value = text[start:].replace("\n", " ")
-        if start:
-            value = f"…{value}"
-        lines.append(sign + shortened(value, _LONGEST_CHANGE))
+def changed_parts(recorded: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
+    """The first parts that differ, each in three lines, its values from where they do."""
+    lines: list[str] = []
+    for place in {**recorded, **parts}:
+        old, new = _part_text(recorded.get(place, "")), _part_text(parts.get(place, ""))
+        if old != new and len(lines) < _MOST_LINES:
+            start = max(0, shared_ends(old, new)[0] - _CONTEXT)
+            lines.append(f"{place}:")
+            for sign, text in (("-", old), ("+", new)):
+                cut = "…" if start else ""
+                lines.append(f"{sign}{cut}{shortened(text[start:], _LONGEST_CHANGE)}")
     return lines
+
+
+def _part_text(part: Any) -> str:
+    return part.replace("\n", " ") if isinstance(part, str) else json.dumps(part)
 
 
 def _address(request: HttpRequest) -> tuple[str, str]:
     """Where a request goes, whatever ids are in its path."""
     return request.method, _ID.sub("#", urlsplit(request.uri).path)
-
-
-def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
-    """The values of JSON that hold no others, by their pointers."""
-    entries: list[tuple[Any, Any]] = []
-    if isinstance(value, dict):
-        entries += value.items()
-    elif isinstance(value, list):
-        entries += enumerate(value)
-    for key, entry in entries:
-        yield from _leaves(entry, pointer + pointer_to(str(key)))
-    if not entries:
-        yield pointer or "body", value if isinstance(value, str) else json.dumps(value)

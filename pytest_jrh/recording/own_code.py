@@ -31,10 +31,11 @@ from pytest_jrh.recording.exchanges import (
     Halt,
     Halted,
     HttpRequest,
+    changed_parts,
     changes_from,
 )
 from pytest_jrh.recording.recorder import HttpRecorder
-from pytest_jrh.recording.tapes import Lookup, Tape, changed_parts
+from pytest_jrh.recording.tapes import Lookup, Tape
 
 _UNFINISHED = "unfinished"
 _NETWORK_ADVICE = (

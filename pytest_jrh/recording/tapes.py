@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from pytest_jrh.recording.cassettes import (
     snapshot_change,
     writing,
 )
-from pytest_jrh.recording.exchanges import HttpRequest
+from pytest_jrh.recording.exchanges import HttpRequest, changed_parts
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.shown import SentTexts, is_cut
 
@@ -520,15 +519,6 @@ def difference(
     if len(digests) > len(request.messages):
         lines.append(f"messages: {len(digests)} recorded, {len(request.messages)} now")
     return "\n".join([*lines, *changed_parts(recorded, parts)])
-
-
-def changed_parts(recorded: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
-    """The parts of a call that differ, each in three lines."""
-    lines: list[str] = []
-    for name, part in parts.items():
-        if recorded.get(name) != part:
-            lines += [f"{name}:", f"-{json.dumps(recorded.get(name))}", f"+{json.dumps(part)}"]
-    return lines
 
 
 def first_change(recorded: Sequence[str], text: str) -> list[str]:

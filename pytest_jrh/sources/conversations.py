@@ -20,6 +20,7 @@ from pytest_jrh.core.documents import (
     KeyPath,
     inside,
     listed,
+    pointer_to,
     printable,
     shown,
 )
@@ -34,7 +35,6 @@ from pytest_jrh.sources.source import (
     Head,
     at,
     names_in,
-    pointer_to,
 )
 from pytest_jrh.sources.transcripts import Transcripts, keys_of
 

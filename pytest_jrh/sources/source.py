@@ -22,7 +22,16 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed, printable, shown
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Fields,
+    Json,
+    listed,
+    parsed,
+    pointer_to,
+    printable,
+    shown,
+)
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
@@ -377,11 +386,6 @@ def at(value: Any, pointer: str) -> Any:
 def names_in(pointer: str) -> list[str]:
     """The names in a pointer, outermost first; none in the empty one."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def pointer_to(*names: str) -> str:
-    """The pointer to a name below names."""
-    return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
 
 
 def as_pointer(key: str) -> str:

@@ -58,7 +58,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.planner", "gpt-5", "must be a mapping", 'write planner: {model: "gpt-5"}'),
         (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
         (f"{AGENT}.planner.api_base", "host:80", 'got "host:80"; must be a URL', None),
-        (f"{AGENT}.planner.model", 5, "got 5; must be text", 'write "5" in quotes'),
+        (f"{AGENT}.planner.model", 5, "got 5; must be text", None),
         (f"{AGENT}.planner.rate_limit.calls", 3, "is missing; must be a number above 0", None),
         (f"{AGENT}.target_rubric_ids", "kind", "must be a list of rubric ids", None),
         (f"{AGENT}.score_targets", "1,x", 'got "1,x"; must be integers', None),
