@@ -68,8 +68,9 @@ def test_rows_of_a_table_give_the_columns_of_their_results(
     of_results = values_of(compared)
     del of_rows["row"], of_results["row"]
     assert of_rows == of_results
-    assert rows < 400 or len({*of_rows["outcome"]}) > 2
-    assert {reason.partition(":")[0] for reason in of_rows["apart"]} >= {"", "not in the baseline"}
+    if rows > 40:
+        assert len({*of_rows["outcome"]}) > 2
+        assert {"", "not in the baseline"} <= {*of_rows["apart"]}
 
 
 def test_groups_stand_in_the_order_in_which_they_appear() -> None:
