@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.results import CaseResult, Extra, most_frequent
 from pytest_jrh.core.runs import LabelSource
-from pytest_jrh.core.skips import JUDGED, Outcome, Why
+from pytest_jrh.core.skips import Outcome, Why
 from pytest_jrh.sources.verdicts import CaseKey, Given, TableCase, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
-from pytest_jrh.stats.comparison import CASE_CHANGED, NOT_IN_BASELINE, NOT_IN_SUITE
+from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
 from pytest_jrh.stats.reasoning import contradicts
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
 
@@ -67,13 +67,9 @@ class TableResults(Sequence[CaseResult]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, row: int) -> CaseResult: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[CaseResult]: ...
-    def __getitem__(self, row: int | slice) -> CaseResult | list[CaseResult]:
+    def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self[place] for place in range(*row.indices(len(self)))]
+            return [*map(self._at, range(len(self))[row])]
         return self._at(row)
 
     def _made(self, row: int) -> CaseResult:
@@ -104,19 +100,13 @@ class TableResults(Sequence[CaseResult]):
         self._earlier_table, self._judges_before = earlier, judges
         before: list[tuple[int, ...] | None] = []
         apart = []
-        outcomes = self.verdicts.outcome
-        for row, ((case, judge), code) in enumerate(zip(self.rows, outcomes.codes, strict=True)):
-            outcome = outcomes.names[code]
+        for row, outcome in enumerate(self.verdicts.outcome.values):
+            case, judge = self.rows[row]
             line = self._line(case.key, judge, has_row=True)
+            is_same = line is not None and line.label == case.label
+            reason = why_apart(outcome, has_line=line is not None, is_same=is_same)
             if line is not None:
                 self._rows_before[self.verdicts.ids[row]] = row
-            reason = ""
-            if outcome not in JUDGED:
-                reason = f"no verdict now: {outcome}" if line is not None else ""
-            elif line is None:
-                reason = NOT_IN_BASELINE
-            elif line.label != case.label:
-                reason = CASE_CHANGED
             before.append(None if line is None or reason else line.scores)
             apart.append(reason)
         self.verdicts = self.verdicts.beside(before, apart, [False] * len(apart))
@@ -140,7 +130,7 @@ class TableResults(Sequence[CaseResult]):
         if earlier is None:
             return None
         given = self._earlier_table.given(earlier, self._judges_before[judge])
-        scores = tuple([verdict.score or 0 for _, verdict in given])
+        scores = _scores(given)
         now = self.table.cases.get(key)
         label_now = earlier.label if now is None else now.label
         has_left = label_now is None and key.case in self.table.changed
@@ -207,7 +197,7 @@ class TableResults(Sequence[CaseResult]):
             # What changes with a case: of a table, its label is all that is known of it.
             case_digest="" if label is None else f"label {label}",
             judge_digest="now",
-            scores=tuple([verdict.score or 0 for _, verdict in given]),
+            scores=_scores(given),
             reasons=tuple(table.reasoning(row, judge) for row, _ in given),
             why=why,
             extra=Extra(probabilities=_probabilities(given)),
@@ -249,7 +239,7 @@ class TableResults(Sequence[CaseResult]):
             head, of_case, of_judge = ends[key]
             made_id = f"{head}{node_part(run)}[{of_case}]"
             given = self.table.given(case, judge)
-            repeats = tuple([verdict.score or 0 for _, verdict in given])
+            repeats = _scores(given)
             score = most_frequent(repeats)
             yield {
                 **same,
@@ -266,6 +256,10 @@ class TableResults(Sequence[CaseResult]):
                 "contradicted": self._contradicts_itself(given, score, judge),
                 "probabilities": _probabilities(given),
             }
+
+
+def _scores(given: Given) -> tuple[int, ...]:
+    return tuple([verdict.score or 0 for _, verdict in given])
 
 
 def _probabilities(given: Given) -> tuple[float, ...]:

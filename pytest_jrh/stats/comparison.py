@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import RubricScales
-from pytest_jrh.core.skips import JUDGED
+from pytest_jrh.core.skips import JUDGED, Outcome
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.baseline import (
     NEVER_REPORTED,
@@ -111,7 +111,8 @@ def compare(
     apart, of_same_judge = [], []
     for result in received:
         line = baseline.cases.get(result.case_id)
-        reason = _why_apart(line, result)
+        is_same = line is not None and same_case(line, result)
+        reason = why_apart(result.outcome, has_line=line is not None, is_same=is_same)
         before.append(None if line is None or reason else line.complete_scores)
         apart.append(reason)
         of_same_judge.append(line is not None and same_judge(line, result))
@@ -121,14 +122,13 @@ def compare(
     return Comparison(verdicts.beside(before, apart, of_same_judge), lines, gone)
 
 
-def _why_apart(line: CaseResult | None, result: CaseResult) -> str:
+def why_apart(outcome: Outcome, *, has_line: bool, is_same: bool) -> str:
     """Why a case is not compared; empty where it is, or has no verdict on either side."""
-    is_judged = result.outcome in JUDGED
-    if line is None:
-        return NOT_IN_BASELINE if is_judged else ""
-    if not is_judged:
-        return f"no verdict now: {result.outcome}"
-    return "" if same_case(line, result) else CASE_CHANGED
+    if not has_line:
+        return NOT_IN_BASELINE if outcome in JUDGED else ""
+    if outcome not in JUDGED:
+        return f"no verdict now: {outcome}"
+    return "" if is_same else CASE_CHANGED
 
 
 def missing_from(comparison: Comparison) -> tuple[set[str], list[str]]:
