@@ -14,7 +14,7 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import Piece, near_changes
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
-from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
+from pytest_jrh.core.results import CaseResult, equal_verdicts, scores_text
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.text import (
@@ -101,11 +101,9 @@ class FailureText:
 
 
 def unscored_text(result: CaseResult, *, command: str) -> FailureText:
-    """Explain why there is no verdict, of a repeat without one also what the repeats before it
-    gave; and give the cassette of an unrecorded call, and the command.
-    """
+    """Explain why there is no verdict, with the cassette of an unrecorded call, and the command."""
     why = result.why
-    lines = [*no_verdict_lines(why), "", *_earlier(result.verdicts)]
+    lines = [*no_verdict_lines(why), ""]
     if why.cassette:
         lines.append(f"cassette: {visible(why.cassette)}")
     title = "record it" if why.kind == "unrecorded" else "run it again"
@@ -179,7 +177,7 @@ def _label(case: Case, result: CaseResult) -> list[str]:
 def _verdicts(case: Case, result: CaseResult) -> list[str]:
     """The different verdicts of the repeats, with their reasons."""
     different = equal_verdicts(result.verdicts)
-    lines: list[str] = []
+    lines = []
     for verdict, repeats in islice(different.items(), _MOST_VERDICTS):
         of = f", in {len(repeats)} of {len(result.verdicts)}" if result.repeated else ""
         lines += ["", f"given: {case.scale.meant(verdict.score)}{of}, because"]
@@ -191,16 +189,6 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
     if len(different) > _MOST_VERDICTS:
         more = counted(len(different) - _MOST_VERDICTS, "more verdict")
         lines += ["", f"{more} in {LEDGER_FILE}"]
-    return lines
-
-
-def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
-    """What the repeats gave before the one without a verdict, a reason a line."""
-    lines: list[str] = []
-    for verdict, repeats in equal_verdicts(verdicts).items():
-        of = f"in {len(repeats)} of {len(verdicts)} before it, because"
-        lines.append(f"earlier: {verdict.score}, {of}")
-        lines.append(shortened(f"{INDENT}{one_line(verdict.reasoning) or _NO_REASON}", WIDTH))
     return lines
 
 
@@ -234,10 +222,10 @@ def _turns(case: Case) -> list[str]:
     messages = case.messages
     head = ["no edits: the judge saw the transcript as it was recorded"]
     head += wrapped(f"the last of {counted(len(messages), 'turn')}:", WIDTH)
-    turn_lines: list[str] = []
+    turn_lines = []
     for index in range(max(0, len(messages) - _MOST_TURNS), len(messages)):
         text = render_transcript(messages[: index + 1], start=index)
-        lines: list[str] = []
+        lines = []
         for line in text[:_LONGEST_TURN].split("\n"):
             # What a turn says is indented, which tells it from the header of a turn.
             if line.startswith(" "):
