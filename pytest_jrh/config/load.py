@@ -125,7 +125,7 @@ def load_suite(
     """
     config_file = cwd / path
     file = Places(cwd, rootdir, cwd).name(config_file)
-    document = read_document(config_file, file=file)
+    document = read_document(config_file, file)
     config, converted = fit(document)
     mistakes, problems = converted.mistakes, list[Problem]()
     entries = judge_entries(config.judge, config.judges, own_judge=own_judge)
@@ -146,7 +146,7 @@ def load_suite(
     rubric_document, of_rubrics = None, list[Problem]()
     if RUBRICS in files:
         with collecting(of_rubrics):
-            rubric_document = read_document(files[RUBRICS], file=places.name(files[RUBRICS]))
+            rubric_document = read_document(files[RUBRICS], places.name(files[RUBRICS]))
     mode, rubrics, rubric_ids, problems_of_rubrics = suite_rubrics(
         rubric_document,
         str(files.get(RUBRICS)),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def load_rubrics(path: str | Path) -> tuple[Rubric, ...]:
     """Read the rubrics of a file; raises InputError with all problems."""
-    rubrics, problems = _rubrics_of(read_document(Path(path), file=str(path)), str(path))
+    rubrics, problems = _rubrics_of(read_document(Path(path), str(path)), str(path))
     if problems:
         raise InputError(problems)
     return tuple(rubrics)

@@ -161,16 +161,15 @@ class Document:
         return list(problems)
 
 
-def read_document(path: Path, *, file: str | None = None) -> Document:
+def read_document(path: Path, file: str) -> Document:
     """Read a YAML or JSON file; `file` is how messages name it.
 
     A file named `.json` is JSON; any other is YAML. Raises InputError.
     """
-    name = file or str(path)
-    text = read_text(path, name)
+    text = read_text(path, file)
     if path.suffix.lower() == ".json":
-        return read_json(text, name)
-    return _read_yaml(text, name)
+        return read_json(text, file)
+    return _read_yaml(text, file)
 
 
 def read_json(text: str, file: str) -> Document:

@@ -385,7 +385,7 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
     """Name a problem's file as briefly as is clear; without one it is the config's."""
     if problem.file is not None:
         return replace(problem, file=places.name(Path(problem.file)))
-    document = read_document(config_file, file=places.name(config_file))
+    document = read_document(config_file, places.name(config_file))
     parts = (problem.key or "").split(".")
     key: KeyPath = tuple(int(part) if part.isdecimal() else part for part in parts)
     key = fit(document)[1].written_key(key)

@@ -30,7 +30,7 @@ def nested(path: KeyPath, value: Any) -> dict[str, Any]:
 def fitted(tmp_path: Path, data: dict[str, Any]) -> Any:
     path = tmp_path / "config.yml"
     path.write_text(yaml.safe_dump(data), "utf-8")
-    return fit(read_document(path))[1]
+    return fit(read_document(path, str(path)))[1]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_what_the_loader_takes_the_schema_takes(
     assert not problems(config_schema, data)
     path = suite.folder / "changed.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    assert not fit(read_document(path))[1].mistakes
+    assert not fit(read_document(path, str(path)))[1].mistakes
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -99,6 +99,6 @@ def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_pa
 
 
 def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:
-    document = read_document(suite.config)
+    document = read_document(suite.config, str(suite.config))
     own_words = rand.convert(document.data).data
     return merged(own_words, overrides)

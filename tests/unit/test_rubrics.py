@@ -31,7 +31,7 @@ def problems_of(
 ) -> Sequence[Problem]:
     path = written(folder, text, name)
     try:
-        document = read_document(path, file=name)
+        document = read_document(path, name)
     except InputError as error:
         return error.problems
     return suite_rubrics(document, str(path), (), scale)[-1]
