@@ -91,7 +91,7 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
     in_common = sum(block.size for block in matcher.get_matching_blocks())
     if in_common < _LEAST_ALIKE * min(len(a), len(b)):
         return [Piece("gone", "".join(a)), Piece("new", "".join(b))]
-    pieces: list[Piece] = []
+    pieces = []
     for operation, a_start, a_end, b_start, b_end in matcher.get_opcodes():
         if operation == "equal":
             pieces.append(Piece("same", "".join(b[b_start:b_end])))
@@ -142,7 +142,7 @@ def edited_turns(edits: Sequence[Edit]) -> frozenset[int]:
     A splice that keeps a message as it was, such as the result of another call of the turn, has not
     edited it; what was left out has no position.
     """
-    turns: set[int] = set()
+    turns = set()
     for edit in edits:
         if not edit.is_splice:
             turns.add(edit.message_index)

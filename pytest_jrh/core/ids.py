@@ -160,7 +160,7 @@ class Recorded:
     @classmethod
     def read(cls, folder: Path) -> Recorded:
         """What the cassettes of a folder are of."""
-        runs: set[str] = set()
+        runs = set()
         variants: dict[str, set[str]] = {}
         for path in folder.glob("*/*/*.yaml"):
             stem = _stem(path)

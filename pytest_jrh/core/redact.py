@@ -57,7 +57,7 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     `GOOGLE_APPLICATION_CREDENTIALS`) do not: replacing them would spoil text without hiding
     anything. A value like `Bearer sk-...` counts with and without its scheme.
     """
-    secrets: set[str] = set()
+    secrets = set()
     # pytest changes its own environment all the time, from another thread.
     for name in list(environ):
         value = environ.get(name, "").strip()
@@ -100,7 +100,7 @@ class Redactor:
             secrets = {*self.secrets, *values}
             if len(secrets) == len(self.secrets):
                 return
-            forms: set[str] = set()
+            forms = set()
             for secret in secrets:
                 forms.update(_forms_of(secret))
             self.secrets = _longest_first(secrets)
@@ -196,7 +196,7 @@ def _forms_of(secret: str) -> set[str]:
     escaped |= {json.dumps(form)[1:-1] for form in escaped}
     raw = secret.encode("utf-8", "replace")
     quoted = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
-    encoded: set[str] = set()
+    encoded = set()
     for before in range(3):
         # Of the letters, six bits each, those which no other byte has a part in.
         first, last = -(-8 * before // 6), 8 * (before + len(raw)) // 6

@@ -50,7 +50,7 @@ class Template:
         the template fails.
         """
         # A number stays one, so that a template can compare or count with it; all else is text.
-        safe: dict[str, str | int] = {}
+        safe = {}
         for name in self.variables:
             value = values[name]
             safe[name] = value if isinstance(value, int) else neutralize(str(value), self.tags)
@@ -129,8 +129,8 @@ def _check_braces(
     source: str, origin: str, allowed: Collection[str]
 ) -> tuple[set[str], list[Problem]]:
     """Give the placeholders that a template uses out of `allowed`, and what is wrong with it."""
-    used: set[str] = set()
-    problems: list[Problem] = []
+    used = set()
+    problems = []
     for text, name, offset in _scan_braces(source):
         if name and name in allowed and text == f"{{{name}}}":
             used.add(name)

@@ -144,7 +144,7 @@ def open_stores(
 
     Raises `InputError` for a line that is no decision.
     """
-    files: dict[Path, DecisionStore] = {}
+    files = {}
     stores: dict[tuple[str, str], DecisionStore] = {}
     for suite in suites:
         for test in suite.tests:

@@ -121,7 +121,7 @@ def _from_log(
         name, plural, singular = settings.metadata or "", "fields", "field"
     pointer = as_pointer(name)
     keys = {(run.run_id, run.epoch) for run in joiner.runs}
-    known_names: dict[str, None] = {}
+    known_names = {}
     rows = []
     for run in source.fields():
         values = run.scores if settings.scorer else run.metadata
@@ -230,7 +230,7 @@ class LabelFile(NamedTuple):
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
     table = tables.read_table(path, file, ("label",))
-    columns: dict[str, str] = {}
+    columns = {}
     problems = []
     for role in _COLUMNS:
         names = _NEEDED.get(role, (role,))

@@ -272,7 +272,7 @@ _LONGEST_PERSON = 26
 
 def blind_scores(session: Session, result: CaseResult) -> dict[str, int]:
     """The scores of people who saw no answer, by who gave them."""
-    scores: dict[str, int] = {}
+    scores = {}
     for label in session.blind_labels(result):
         if label.label is not None:
             scores[_person(label.reviewer)] = label.label

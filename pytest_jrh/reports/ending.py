@@ -519,7 +519,7 @@ def ending_lines(
     wrapped, GitHub's runner takes none for a command but those of annotations.
     """
     lines: list[Styled] = [*map(Styled, first)]
-    answer: list[Styled] = []
+    answer = []
     if concluded is not None:
         display = replace(display, written=tuple(concluded.written))
         for report in REPORTS:

@@ -251,7 +251,7 @@ def violation_data(verdicts: Verdicts, grounds: Grounds) -> dict[str, Any]:
 
 def probability_data(figures: Probabilities) -> dict[str, Any]:
     """The figures of a judge that gives probabilities; a number that no case reaches is null."""
-    data: dict[str, Any] = {}
+    data = {}
     for name, value in figures._asdict().items():
         data[name] = _rate(value) if isinstance(value, Estimate) else value
     bins = {f"{tenth / BINS}": _rate(rate) for tenth, rate in figures.bins.items()}

@@ -36,7 +36,7 @@ _ADVICE = "take a verifier of another provider, or label some cases blind (docs:
 
 def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
-    sentences: list[str] = []
+    sentences = []
     shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
         of_suite = session.prefix(suite)

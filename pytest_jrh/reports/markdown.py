@@ -83,7 +83,7 @@ def markdown_report(session: Session) -> str:
     open_blocks = [*summary.answer]
     if is_alone:
         open_blocks = [block for block in open_blocks if not isinstance(block, Headline)]
-    folded: list[Block] = []
+    folded = []
     for doubt in summary.doubts:
         if not is_warning(doubt):
             folded.append(doubt)

@@ -278,7 +278,7 @@ class SessionCases:
     def rubrics(self) -> dict[str, JsonValues]:
         """The rubrics that rows name, with the levels of their scales."""
         session = self.session
-        values: dict[str, JsonValues] = {}
+        values = {}
         for places in session.verdicts.places("suite", "rubric").values():
             result = session.results[places[0]]
             key = _rubric_key(result)

@@ -85,7 +85,7 @@ def judge_report(
     verdicts = Verdicts.of(
         results, {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
     )
-    metrics: dict[str, Any] = {}
+    metrics = {}
     for test in suite.tests:
         if test.evaluate and not test.kind.derived:
             of_test = verdicts.where(verdicts.test.equals(test.name))
@@ -114,7 +114,7 @@ def judge_report(
 
 def judge_file_names(suite: Suite) -> dict[str, str]:
     """What names each judge in file names: its model, with its name where models are shared."""
-    names: dict[str, str] = {}
+    names = {}
     taken = set()
     models = [file_name_part(judge.label).lower() for judge in suite.judges]
     for judge in suite.judges:
@@ -223,7 +223,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     temperature = None if editor is None else editor.temperature
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     folders = {test.name: test.output_dir for test in suite.tests}
-    unwritten: list[str] = []
+    unwritten = []
     synthetic: list[Mapping[str, Any]] = []
     rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for made_id, of_case in by_made_case(results).items():

@@ -121,7 +121,7 @@ def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     short = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
     bare = [block for block in short if not isinstance(block, Sentence) or block.weight]
     without_tables = [block for block in bare if not isinstance(block, Table)]
-    lines: list[Styled] = []
+    lines = []
     for fewer_blocks in (blocks, short, bare, without_tables):
         lines = list(block_lines(fewer_blocks, width))
         if len(lines) <= room:

@@ -118,7 +118,7 @@ def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = No
     Raises InputError for a folder without transcripts.
     """
     files, notices = find_files(paths)
-    sources: list[Source] = []
+    sources = []
     traces: Traces | None = None
     for file in files:
         source = open_source(file, input_format=input_format)
@@ -216,7 +216,7 @@ def load_inspect_eval_runs(
     # It reads configs, whose shape is made once all kinds of judges and probes are known.
     from pytest_jrh.config.probes import sample
 
-    steps: list[Preprocessor] = []
+    steps = []
     for step in transcript_preprocessors:
         if isinstance(step, str):
             step = chain.preprocessor_named(step)  # noqa: PLW2901
@@ -383,7 +383,7 @@ class Joined(Source):
         ids: dict[tuple[int, str], str] = {}
         if shared:
             ids = self._ids_here(shared)
-        rows: dict[Key, _Row] = {}
+        rows = {}
         for number, run in runs:
             summary = run
             if run.run_id in shared:
@@ -514,8 +514,8 @@ def _labels(files: Sequence[Path]) -> list[str]:
     """Name each file by its stem, where none before it has it, else by its path from where they
     part: files that follow change no name.
     """
-    labels: list[str] = []
-    stems: set[str] = set()
+    labels = []
+    stems = set()
     common = str(files[0].absolute().parent)
     for file in files:
         common = os.path.commonpath([common, file.absolute().parent])
@@ -582,7 +582,7 @@ def _inside(folder: Path) -> list[Path]:
     def cannot(error: OSError) -> None:
         raise InputError(f"cannot be read: {error.strerror or error}", error.filename)
 
-    transcripts: list[Path] = []
+    transcripts = []
     for parent, folders, names in os.walk(folder, onerror=cannot):
         has_trials, walked = False, []
         for name in folders:

@@ -351,7 +351,7 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
 
 def _joined_turns(messages: Iterable[Json]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
-    turns: list[Json] = []
+    turns = []
     parts_by_id: dict[str, Json] = {}
     for message in messages:
         content, message_id = message["content"], message.get("id")

@@ -197,7 +197,7 @@ class _Reader:
 
     def scalars(self, pointers: Sequence[str] | None, key: str) -> list[int | str]:
         """The texts and integers that make an id or a cluster."""
-        parts: list[int | str] = []
+        parts = []
         for pointer in pointers or (None,):
             part = self._part(pointer, key, needed=True)
             if part is None:

@@ -77,7 +77,7 @@ class EvalLog(Source):
 
     def fields(self) -> Iterator[RunFields]:
         for key in self._opened():
-            sample: Json = {}
+            sample = {}
             # What is damaged has nothing, as its cases will say.
             with contextlib.suppress(DamagedError):
                 sample = self._stored(key)

@@ -436,7 +436,7 @@ class Head:
         ):
             for _ in range(_LOOKED_AT):
                 line = file.readline(_LONGEST_LOOKED_AT)
-                value: Any = {}
+                value = {}
                 if line.strip():
                     value = parsed(line)
                 if not line or not isinstance(value, dict) or "messages" in value:

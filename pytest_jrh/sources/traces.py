@@ -126,7 +126,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
     spans = _spans_of(records)
     _set_scopes(spans)
     in_time = sorted(spans.values(), key=lambda span: (span.start, -span.end))
-    tools: list[_Span] = []
+    tools = []
     calls: list[_Span] = []
     below: list[_Span] = []
     for span in in_time:
@@ -337,7 +337,7 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
         # Names of tools and roles alone: what was said is not recorded.
         return []
     called: set[str] = set()
-    answered: set[str | None] = set()
+    answered = set()
     for message in messages:
         called.update(call["id"] for call in message.get("tool_calls", ()))
         if message["role"] == "tool":
@@ -408,7 +408,7 @@ def _in_order(value: Any) -> Any:
 def _part(part: Json) -> Json:
     """A part of a message as chats have it."""
     kind, names = _PARTS.get(part.get("type"), (part.get("type"), {}))
-    chat_part: Json = {}
+    chat_part = {}
     for key, value in part.items():
         chat_part[names.get(key, key)] = value
     chat_part["type"] = kind
@@ -426,7 +426,7 @@ class Traces(Transcripts):
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
         traces: dict[str, tuple[Path, int, list[Json]]] = {}
-        seen: set[int] = set()
+        seen = set()
         for file in self.files or [self.path]:
             self._file = file
             data = self._bytes_of(file)

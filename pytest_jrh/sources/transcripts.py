@@ -174,8 +174,8 @@ class Transcripts(Source):
     @cached_property
     def _rows(self) -> dict[Key, _Row]:
         rows: dict[Key, _Row] = {}
-        repeated: list[str] = []
-        problems: list[Problem] = []
+        repeated = []
+        problems = []
         for item, data in self._items():
             try:
                 conversation = self.conversation(self._value(data))
@@ -379,8 +379,8 @@ def linked(
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Which of its group each thread goes on from, and which it only repeats."""
     ends: dict[tuple[Hashable, int], int] = {}
-    repeated: dict[int, int] = {}
-    former: dict[int, int] = {}
+    repeated = {}
+    former = {}
     for number, thread in enumerate(threads):
         first = ends.setdefault((groups[number], thread.digest), number)
         if first != number:
@@ -411,7 +411,7 @@ def counted_once(
     for number in holders:
         groups[number] = number
     former, repeated = linked(threads, groups)
-    origins: dict[int, int] = {}
+    origins = {}
     for number, first in (former | repeated).items():
         if threads[first].is_answered:
             origins[number] = first
@@ -510,7 +510,7 @@ def trajectory(value: Any) -> Conversation:
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:
         raise DamagedError("continued_trajectory_ref: goes on in another file, which is not read")
-    turns: list[Json] = []
+    turns = []
     for number, step in enumerate(steps):
         with inside("steps", number):
             turns_of_step = list(_turns_of(step))
@@ -526,7 +526,7 @@ def _turns_of(step: Json) -> Iterator[Json]:
     """The messages of a step; raises what comes, where it is not as ATIF has it."""
     calls = step.get("tool_calls") or []
     results = (step.get("observation") or {}).get("results", [])
-    fields: set[str] = set()
+    fields = set()
     for part in (step, *results):
         fields.update(part)
     if unknown := fields - _FIELDS_OF_STEPS_AND_RESULTS:

@@ -59,7 +59,7 @@ def read_results(values: Sequence[Any], lines: Sequence[int], file: str) -> Resu
             if path and (further_pages := _further_pages(values[0])):
                 remark = f"This file is one page of {form.tool}'s answer: {further_pages}."
                 results.remarks.append(remark)
-            ids: set[str] = set()
+            ids = set()
             for entry in mappings(entries):
                 # One score would count as two verdicts.
                 id_ = text_in(mapping(entry.get("info")) or entry, *form.ids)

@@ -53,7 +53,7 @@ def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
     may be a judge's own code, which an option names. The type `human` is a grade of the whole
     output. A grader that fails is a failed assertion there (`graderError`).
     """
-    outputs: dict[int, Entry] = {}
+    outputs = {}
     tests: dict[tuple[str, str], set[int]] = {}
     for index, entry in enumerate(entries):
         is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
@@ -72,7 +72,7 @@ def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
     shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
     cases = _cases(outputs.values(), results)
     for (index, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
-        scores: list[Score] = []
+        scores = []
         grades = set()
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
