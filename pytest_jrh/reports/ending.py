@@ -230,6 +230,7 @@ def _decide(
     comparison = compare(content, run.results, scope, scales)
     changes = []
     asked = {}
+    subjects = {}
     if content is not None:
         random = {judge.name or "" for judge in suite.judges if judge.is_random}
         for line in run.judges:
@@ -239,11 +240,9 @@ def _decide(
             asked[line.judge] = how_asked(line, digests, content, is_random=is_random)
             if change := content.prompt_change(line, digests):
                 changes.append(change)
-    subjects = {}
-    for change in changes:
-        judge = change.now.judge
-        if change.is_reworded:
-            subjects[judge] = f"the new prompt of judge {judge}" if judge else "the new prompt"
+                if change.is_reworded:
+                    of_name = f" of judge {line.judge}" if line.judge else ""
+                    subjects[line.judge] = f"the new prompt{of_name}"
     held_against = Held(
         scope,
         asked,

@@ -82,7 +82,9 @@ def compose(session: Session, *, bars: bool = False) -> Summary:
     """All that there is to say of a session, without its secrets; with `bars` what is missed is a
     table also where nothing is.
     """
-    headlines = {suite: _headline(session, suite) for suite in _worst_first(session)}
+    by_suite = {suite: _headline(session, suite) for suite in session.suites}
+    worst_first = sorted(by_suite.items(), key=lambda item: WORST_FIRST.index(item[1].word))
+    headlines = dict(worst_first)
     summary = Summary(
         word=session.word,
         headline=_session_headline(session, [*headlines.values()]),
@@ -98,14 +100,6 @@ def compose(session: Session, *, bars: bool = False) -> Summary:
 _MOST_SUITES = 3
 _MOST_RATES = 2
 _CONTEXT = 400
-
-
-def _worst_first(session: Session) -> list[str]:
-    def place(suite: str) -> int:
-        decision = session.decisions.get(suite)
-        return WORST_FIRST.index(decision.word if decision is not None else "")
-
-    return sorted(session.suites, key=place)
 
 
 def _headline(session: Session, suite: str) -> Headline:
