@@ -251,15 +251,15 @@ class Reporter:
         run = suite_run(
             ready, results, session.commands, session.baseline, self._folder, session.redactor
         )
-        left_out = {}
-        for case, spec in run.cases.specs.items():
+        left_out = set()
+        for case in run.cases.specs:
             if case not in results and nodes.get(case) in self._left_out:
-                left_out[case] = spec
+                left_out.add(case)
         return replace(
             run,
-            selected=(run.cases.specs.keys() & nodes.keys()) - left_out.keys(),
+            selected=(run.cases.specs.keys() & nodes.keys()) - left_out,
             spools=sorted(session.handover.folder(ready.suite).glob("*.jsonl")),
-            left_out=[*left_out.values()],
+            left_out=left_out,
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
         )
 

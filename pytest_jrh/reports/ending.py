@@ -17,7 +17,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, case_id, generation_id
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import Styled, counted, escape_commands
@@ -478,7 +478,7 @@ def _update_baseline(
         selected |= run.selected
         judges += run.judges
         # A line of what was left out on purpose would say for ever what nobody asks.
-        case_ids.difference_update(map(case_id, run.left_out))
+        case_ids -= run.left_out
     scope = Scope.of(case_ids, selected)
     is_first = baseline.updating and baseline.content is None and not scope.deselected
     try:

@@ -11,7 +11,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import UNEDITED, CaseSpec
+from pytest_jrh.core.cases import UNEDITED
 from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
@@ -128,7 +128,7 @@ class SuiteRun:
     """What a session ran of one suite.
 
     `results` hold what came of each of its `cases` that ran, in their order. `selected` are the ids
-    of those that were to run, and `left_out` are those that something else skipped. `nodes` and
+    of those that were to run, and `left_out` those that something else skipped. `nodes` and
     `commands` give by case id what pytest calls it and what runs it again; `grounds` are what the
     labels of its cases rest on. `judges` are its judges, and `origin` says where its figures come
     from. `spools` are the files with the cases that were made, and `frozen` is the index of a
@@ -144,7 +144,7 @@ class SuiteRun:
     judges: Sequence[JudgeLine]
     origin: SuiteOrigin
     commands: Mapping[str, str] = field(default_factory=dict)
-    left_out: Sequence[CaseSpec] = ()
+    left_out: Set[str] = frozenset()
     spools: Sequence[Path] = ()
     frozen: RecordIndex | None = None
 

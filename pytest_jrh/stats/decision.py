@@ -7,14 +7,14 @@ annotations are all of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
 from pytest_jrh.core.groups import grouped_by
-from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
@@ -37,11 +37,6 @@ from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, fisher_test
 from pytest_jrh.stats.statistics import accuracy_of
 from pytest_jrh.stats.verdicts import Verdicts
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.schema import GateRules
-    from pytest_jrh.core.cases import CaseSpec
-
 
 _NoPass: TypeAlias = Literal["UNCLEAR", "FAIL"]
 Word: TypeAlias = Literal["PASS", _NoPass, ""]
@@ -83,8 +78,8 @@ class Held:
     """What verdicts are held against, beside the rules and the baseline.
 
     `asked` says by judge what its verdicts are compared as; `subjects` say how a judge is spoken
-    of. `left_out` are cases that a marker or another plugin has skipped. `common` compares what
-    both sides have, and is never PASS.
+    of. `left_out` are the ids of cases that a marker or another plugin has skipped. `common`
+    compares what both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
     wrong. `changed` says what a change of the baseline since the base branch accepts, `turning` how
     the meaning of a 1 is turned.
@@ -93,7 +88,7 @@ class Held:
     scope: Scope
     asked: Mapping[str, Asked] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)
-    left_out: Collection[CaseSpec] = ()
+    left_out: Set[str] = frozenset()
     common: bool = False
     accepts: bool = False
     wrong_labels: int = 0
@@ -393,7 +388,7 @@ def _probes(session: _Session) -> Iterator[Reason]:
 def _left(session: _Session) -> Iterator[Reason]:
     """What left the comparison, or with limits alone the session, that a reader has to know."""
     held, comparison = session.held, session.comparison
-    skipped = {case_id(spec) for spec in held.left_out}
+    skipped = {*held.left_out}
     compared = len(comparison.everything)
     if not compared:
         is_left = session.rules.has_limits and len(session.judged) and skipped
@@ -523,7 +518,7 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
         text = f"{text}; this update accepts a loss: {lost} newly wrong"
     if held.changed:
         text = f"the baseline was updated here: {held.changed}; {text}"
-    deselected = held.scope.deselected - {case_id(spec) for spec in held.left_out}
+    deselected = held.scope.deselected - held.left_out
     return f"{text} ({counted(len(deselected), 'case')} deselected)" if deselected else text
 
 

@@ -403,7 +403,7 @@ UNCLEAR = [
         None,
         {"min_recall": 0.9},
         "42 of 48 cases judged: 6 skipped",
-        held={"left_out": [result.spec for result in GOOD[:6]]},
+        held={"left_out": {result.case_id for result in GOOD[:6]}},
     ),
     Row(
         "labels of one class",

@@ -198,7 +198,7 @@ ALWAYS: dict[str, tuple[list[CaseResult], list[CaseResult], dict[str, Any]]] = {
 
 
 def test_lost_cases_that_a_marker_skips_are_unclear() -> None:
-    left_out = [result.spec for result in LOST[:6]]
+    left_out = {result.case_id for result in LOST[:6]}
     scope = Scope.of((result.case_id for result in LOST), (result.case_id for result in LOST[6:]))
     decision = decided(LOST[6:], SOUND, scope=scope, left_out=left_out)
     assert decision.headline == "48 of 54 cases compared: 6 skipped"
@@ -271,7 +271,7 @@ def test_a_judge_that_asks_no_model_and_contradicts_itself_is_judged_as_any_othe
 
 
 def test_limits_do_not_hide_what_a_conftest_skips() -> None:
-    left_out = [result.spec for result in LOST[:6]]
+    left_out = {result.case_id for result in LOST[:6]}
     decision = decided(LOST[6:], None, LIMITED, left_out=left_out)
     assert (decision.word, decision.passed) == ("UNCLEAR", False)
 
