@@ -125,15 +125,13 @@ def _errors(rule: Rule, verdicts: Verdicts) -> npt.NDArray[Any]:
     return np.abs(pairs[:, 1] - pairs[:, 0])
 
 
-def _repeats(verdicts: Verdicts) -> Coded[tuple[tuple[int, ...], int | None, bool]]:
-    """The scores of each case, with those that the same judge gave before, its label, and whether
-    there are two answers.
-    """
+def _repeats(verdicts: Verdicts) -> Coded[tuple[Repeats, int | None]]:
+    """The scores of each case, with those that the same judge gave before, and its label."""
     kinds = verdicts.kinds("answers", "before", "same_judge", "label", "scale")
     repeats = []
     for answers, before, is_same, label, scale in kinds.names:
         scores = (*answers, *before) if is_same and before else answers
-        repeats.append((scores, label, scale.has_two))
+        repeats.append((Repeats(scores, scale.has_two), label))
     return Coded(repeats, kinds.codes)
 
 
@@ -142,7 +140,7 @@ def _variance(verdicts: Verdicts) -> float:
     neither repeats nor the same judge's verdicts in the baseline tell.
     """
     repeats = _repeats(verdicts)
-    cases = Coded([Repeats(scores, has_two) for scores, _, has_two in repeats.names], repeats.codes)
+    cases = Coded([of_case for of_case, _ in repeats.names], repeats.codes)
     flicker = estimate_flicker(cases, verdicts.cluster)
     most = int(verdicts.answers.each(len, int).max(initial=1))
     flip = majority_flip(flicker.value or 0.0, most)
@@ -156,9 +154,9 @@ def _levels_variance(verdicts: Verdicts) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-def _levels_variance_of(repeats: tuple[tuple[int, ...], int | None, bool]) -> float:
+def _levels_variance_of(repeats: tuple[Repeats, int | None]) -> float:
     """That of one case; below 0 where nothing tells it."""
-    scores, label, _ = repeats
+    (scores, _), label = repeats
     if label is None or len(scores) == 1:
         return -1.0
     return variance([abs(score - label) for score in scores])

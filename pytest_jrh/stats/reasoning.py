@@ -62,14 +62,12 @@ def reasoning_disagrees(result: CaseResult) -> bool:
 
     False where it is not unambiguous.
     """
-    if result.score is None:
-        return False
     return contradicts(result.reasoning, result.score, result.scale)
 
 
-def contradicts(reasoning: str, score: int, scale: Scale) -> bool:
+def contradicts(reasoning: str, score: int | None, scale: Scale) -> bool:
     """Whether a reasoning states another score."""
-    stated = stated_score(reasoning, scale) if reasoning else None
+    stated = None if score is None else stated_score(reasoning, scale)
     return stated not in (None, score)
 
 

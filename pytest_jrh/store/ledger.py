@@ -57,7 +57,6 @@ from pytest_jrh.store.records import case_digest, content_digest, record_line
 _FORMAT = 3
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
 _LONGEST_NOTE = 160
-_LONGEST_READ = 2_000
 
 
 @cache
@@ -221,7 +220,7 @@ def edit_note(spec: CaseSpec, case: Case | None) -> str:
     note = edits[0].editor_reason
     if not note and plan is not None:
         note = plan.thesis
-    return shortened(one_line(note[:_LONGEST_READ]), _LONGEST_NOTE)
+    return shortened(one_line(note), _LONGEST_NOTE)
 
 
 LONGEST_REASONING = 2_000
