@@ -6,23 +6,19 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-_TWO = 2
 _ITERATIONS = 300
 _CLOSE = 1e-15
-_LEAST = 1e-300
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(share: float, freedom: float) -> float:
     """The value that Student's t is below with probability `share`, 1/2 to 1; freedom >= 1.
 
-    Closed forms for 1 and 2 degrees of freedom, else Newton's method from the expansion of
-    Cornish and Fisher (Abramowitz and Stegun 1964, 26.7.5), to 11 digits.
+    A closed form for 1 degree of freedom, else Newton's method from the expansion of Cornish and
+    Fisher (Abramowitz and Stegun 1964, 26.7.5), to 11 digits.
     """
     if freedom == 1:
         return math.tan(math.pi * (share - 0.5))
-    if freedom == _TWO:
-        return (2 * share - 1) * math.sqrt(2 / (4 * share * (1 - share)))
     z = NormalDist().inv_cdf(share)
     value = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
@@ -56,20 +52,17 @@ def _beta(a: float, b: float, x: float) -> float:
         return 1 - _beta(b, a, 1 - x)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     log_front += a * math.log(x) + b * math.log1p(-x)
-    c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, _ITERATIONS):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            d = 1 / _away_from_zero(1 + term * d)
-            c = _away_from_zero(1 + term / c)
+            # Neither is ever near 0 for such x.
+            d = 1 / (1 + term * d)
+            c = 1 + term / c
             fraction *= c * d
         if abs(c * d - 1) < _CLOSE:
             break
     return math.exp(log_front) * fraction / a
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _LEAST else _LEAST

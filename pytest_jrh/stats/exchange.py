@@ -68,10 +68,6 @@ class SetTest(NamedTuple):
     adjusted: float
 
 
-# Every exchange is as what was seen.
-NO_CHANGE = SetTest(1.0, _HALF, 1.0, _HALF)
-
-
 class _Weight(NamedTuple):
     """By how much what is exchanged counts in a set: the place in its pairs, and the factor."""
 
@@ -132,7 +128,7 @@ def compare_sets(
             # Of a run all cases move together.
             rises, groups, times = rises * times[:, None], runs, np.ones_like(times)
         moves = _moves_of_groups(rises.tolist(), weights, groups, times.tolist())
-    return _tests(moves, seen) if moves else [NO_CHANGE] * len(sets)
+    return _tests(moves, seen)
 
 
 def _mean(errors: Sequence[int], unit: int) -> _Pair:

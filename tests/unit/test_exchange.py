@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.stats.changes import largest_drop
-from pytest_jrh.stats.exchange import NO_CHANGE, CaseErrors, Exchange, SetTest, compare_sets
+from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.rule import fisher_test
 
 RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
@@ -205,7 +205,9 @@ def test_p_is_that_of_whole_numbers(table: tuple[list[CaseErrors], list[int], Ex
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_where_nothing_can_move_nothing_is_found(exchange: Exchange) -> None:
     cases = [RIGHT, WRONG, CaseErrors((1, 1), (1,))]
-    assert compare_sets(cases, [[0, 1], [], [2]], exchange, "abc") == [NO_CHANGE] * 3
+    assert (
+        compare_sets(cases, [[0, 1], [], [2]], exchange, "abc") == [SetTest(1.0, 0.5, 1.0, 0.5)] * 3
+    )
 
 
 def test_a_shift_is_worse_in_either_direction_and_no_error_need_grow() -> None:
