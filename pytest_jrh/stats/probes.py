@@ -115,11 +115,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     Holm 1979, Scand J Stat 6:65-70.
     """
-    order = sorted(range(len(p_values)), key=lambda number: p_values[number])
-    adjusted, reached = [0.0] * len(p_values), 0.0
-    for rank, number in enumerate(order):
-        reached = min(1.0, max(reached, (len(order) - rank) * p_values[number]))
-        adjusted[number] = reached
+    order = np.argsort(p_values)
+    steps = np.arange(len(order), 0, -1) * np.sort(p_values)
+    reached = np.minimum(1.0, np.maximum.accumulate(steps))
+    adjusted: list[float] = reached[np.argsort(order)].tolist()
     return adjusted
 
 

@@ -7,6 +7,7 @@ now follows from the question, and where two exchanges answer it, the larger p c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -32,7 +33,6 @@ FEWEST_LOST = 2
 _MATERIAL = {True: (2, 0.15), False: (4, 0.20)}
 # What is computed in another order is the same.
 _ROUNDING = 1e-9
-_HALF = 0.5
 
 
 class Loss(NamedTuple):
@@ -115,18 +115,14 @@ def fisher_test(wrong: int, cases: int, others_wrong: int, others: int) -> float
     wrong than the others: Fisher's exact test, one-sided, with mid-p.
     """
     all_wrong = wrong + others_wrong
+    all_ways = _log_ways(cases + others, all_wrong)
+    likely = []
+    for number in range(wrong, min(all_wrong, cases) + 1):
+        ways = _log_ways(cases, number) + _log_ways(others, all_wrong - number)
+        likely.append(math.exp(ways - all_ways))
+    return math.fsum(likely) - likely[0] / 2
 
-    def ratio(number: int) -> float:
-        """How much likelier one more than a number is."""
-        there = (all_wrong - number) * (cases - number)
-        return there / ((number + 1) * (others - all_wrong + number + 1))
 
-    more, likely = 0.0, 1.0
-    for number in range(wrong, min(all_wrong, cases)):
-        likely *= ratio(number)
-        more += likely
-    fewer, likely = 0.0, 1.0
-    for number in range(wrong - 1, max(0, all_wrong - others) - 1, -1):
-        likely /= ratio(number)
-        fewer += likely
-    return (more + _HALF) / (more + 1 + fewer)
+def _log_ways(cases: int, number: int) -> float:
+    """The logarithm of how many ways there are to choose so many of the cases."""
+    return math.lgamma(cases + 1) - math.lgamma(number + 1) - math.lgamma(cases - number + 1)
