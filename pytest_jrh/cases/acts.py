@@ -31,6 +31,7 @@ from pytest_jrh.core.transcript import (
     render_tool_calls,
     replace_text,
     texts_of,
+    without_reasoning,
 )
 
 _DEEPEST = 12
@@ -76,13 +77,9 @@ def with_arguments(call: Mapping[str, Any], arguments: Mapping[str, Any]) -> dic
 
 def with_words(message: Message, words: str) -> tuple[Message, int]:
     """A turn with other words, or without any as it was; its reasoning goes in either case."""
-    content = message.get("content")
     if words.strip() and words.strip() != message_text(message).strip():
         return replace_text(message, words)
-    if not isinstance(content, list):
-        return message, 0
-    blocks = [block for block in content if block.get("type") != "reasoning"]
-    return {**message, "content": blocks}, len(content) - len(blocks)
+    return without_reasoning(message)
 
 
 @frozen

@@ -18,7 +18,8 @@ from dataclasses import replace
 from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
 from pytest_jrh.core.runs import AgentRun, Preprocessor
-from pytest_jrh.core.transcript import ROLES, message_mistake, storable
+from pytest_jrh.core.transcript import ROLES, message_mistake, storable, without_reasoning
+from pytest_jrh.judges.own_code import loading
 
 # RAND's path to its preprocessors.
 _RANDS_MODULE = "agent_helpers.preprocessors"
@@ -59,12 +60,9 @@ def strip_tool_call_outputs(run: Json) -> None:
 def drop_reasoning_traces(run: Json) -> None:
     """Drop the reasoning blocks of every message. Counted as `reasoning_traces_removed`."""
     removed = 0
-    for message in run["messages"]:
-        blocks = _blocks(message)
-        other_blocks = [block for block in blocks if block.get("type") != "reasoning"]
-        if len(other_blocks) < len(blocks):
-            removed += len(blocks) - len(other_blocks)
-            message["content"] = other_blocks
+    for index, message in enumerate(run["messages"]):
+        run["messages"][index], gone = without_reasoning(message)
+        removed += gone
     run["metadata"]["reasoning_traces_removed"] = removed
 
 
@@ -111,18 +109,9 @@ def preprocessor_named(name: str) -> Preprocessor:
             message = f"unknown built-in preprocessor {printable(path)!r}"
             raise InputError(message, key=_KEY, hint=hint)
         return BUILT_IN[attribute]
-    try:
+    failure = f"the preprocessor {printable(path)!r} cannot be imported"
+    with loading(failure, _KEY, f"{_IMPORT_PATH}; {hint}"):
         function: Preprocessor = getattr(importlib.import_module(module_name), attribute)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # the user's module runs here, and may raise anything
-        message = (
-            f"the preprocessor {printable(path)!r} cannot be imported: "
-            f"{printable(error_text(error), 200)}"
-        )
-        if isinstance(error, ModuleNotFoundError):
-            hint = f"{_IMPORT_PATH}; {hint}"
-        raise InputError(message, key=_KEY, hint=hint) from error
     return function
 
 

@@ -247,6 +247,15 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
     return {**message, "content": blocks}, reasoning
 
 
+def without_reasoning(message: Message) -> tuple[Message, int]:
+    """The message without its reasoning blocks, and how many there were."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message, 0
+    blocks = [block for block in content if block.get("type") != "reasoning"]
+    return {**message, "content": blocks}, len(content) - len(blocks)
+
+
 def neutralize(text: str, tags: Collection[str]) -> str:
     """Make the given delimiter tags harmless: their `<` becomes `&lt;`.
 

@@ -224,8 +224,7 @@ def make_ready(
     problems: list[Problem] = []
 
     # What makes and judges its cases.
-    judges, notices = _judges(suite, judge, problems, records=records(suite))
-    suite = replace(suite, notices=(*suite.notices, *notices))
+    judges = _judges(suite, judge, problems, records=records(suite))
     made: Mapping[str, RecordIndex] = {}
     with collecting(problems):
         made = made_before(suite)
@@ -307,10 +306,9 @@ def _judges(
     problems: list[Problem],
     *,
     records: bool,
-) -> tuple[dict[str | None, SuiteJudge], list[str]]:
-    """Build a suite's judges, or the `supplied` one; say what their code tried to reach."""
+) -> dict[str | None, SuiteJudge]:
+    """Build a suite's judges, or the `supplied` one."""
     judges: dict[str | None, SuiteJudge] = {}
-    notices: list[str] = []
     for settings in suite.judges:
         if supplied is not None:
             judges[settings.name] = supplied_judge(settings, supplied)
@@ -324,20 +322,18 @@ def _judges(
                 continue
             with loading_for_replay() as tried:
                 judge = judges[settings.name] = build()
-            if not tried:
+            if not tried or (isinstance(judge, OwnCodeJudge) and judge.version is not None):
                 continue
+            # Its verdicts may rest on what was refused.
             message = (
                 f"the judge {judge.label} tried to {', '.join(tried)} when its module was "
                 "imported, which a replay refuses"
             )
-            if not isinstance(judge, OwnCodeJudge) or judge.version is None:
-                # Its verdicts may rest on what was refused.
-                hint = "let it ask while it judges, or set `version` on the judge"
-                if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
-                    hint = advice_on_credentials()
-                raise InputError(message, key="judge", hint=hint)
-            notices.append(f"suite {suite.name}: {message}.")
-    return judges, notices
+            hint = "let it ask while it judges, or set `version` on the judge"
+            if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
+                hint = advice_on_credentials()
+            raise InputError(message, key="judge", hint=hint)
+    return judges
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:

@@ -30,7 +30,7 @@ from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.transcript import media_in, render_transcript
+from pytest_jrh.core.transcript import media_in, render_transcript, without_reasoning
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
@@ -301,11 +301,8 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
     """
     messages: list[Message] = []
     for message in case.messages:
-        copied = copy.deepcopy(dict(message))
-        content = copied.get("content")
-        if isinstance(content, list) and not show_reasoning:
-            copied["content"] = [block for block in content if block.get("type") != "reasoning"]
-        messages.append(copied)
+        shown = message if show_reasoning else without_reasoning(message)[0]
+        messages.append(copy.deepcopy(dict(shown)))
     return JudgedCase(
         JudgedRubric(case.rubric.id, case.rubric.instructions),
         tuple(messages),
