@@ -135,7 +135,7 @@ class LiteLLMExchange:
     @property
     def notices(self) -> list[str]:
         """Notices for the user, each once."""
-        return [*self._negotiation.notices, *self._notices]
+        return [*self._negotiation.notices.values(), *self._notices]
 
     def stop(self) -> None:
         """Send no more calls; calls in flight finish."""
@@ -333,18 +333,14 @@ class Negotiation:
     A request that is refused is sent otherwise: what the error names, or where it names nothing
     that was sent, and the model has never answered what is sent so, the response format. Other
     requests are sent so only once it was answered: an error about one request, which may contain
-    anything, must not change them.
+    anything, must not change them. `notices` say what a model does not accept, in the order
+    learned.
     """
 
     def __init__(self) -> None:
         self._refused: defaultdict[Server, set[str]] = defaultdict(set)
-        self._notices: dict[tuple[str, str], str] = {}
+        self.notices: dict[tuple[str, str], str] = {}
         self._answered: set[object] = set()
-
-    @property
-    def notices(self) -> list[str]:
-        """A sentence for each parameter that a model does not accept, in the order learned."""
-        return list(self._notices.values())
 
     def sending(self, request: CallRequest) -> Sending:
         """How the next attempt at a call is sent.
@@ -405,9 +401,9 @@ class Negotiation:
         sending = self.sending(request)
         self._answered.add(_as_sent(request, sending))
         for name in sorted(sending.left_out):
-            self._notices[model, name] = f"{model} does not accept {name}: it is not sent."
+            self.notices[model, name] = f"{model} does not accept {name}: it is not sent."
         if sending.schema_sent in _NOTICES:
-            self._notices[model, "response_format"] = f"{model} {_NOTICES[sending.schema_sent]}"
+            self.notices[model, "response_format"] = f"{model} {_NOTICES[sending.schema_sent]}"
 
 
 _LIMIT, _SYSTEM = "max_completion_tokens", "system"

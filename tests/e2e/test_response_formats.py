@@ -162,7 +162,7 @@ def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others
     assert negotiation.sending(other) == first
     # An answer in the schema is no proof of a refusal on its way.
     negotiation.answered(other)
-    assert negotiation.notices == []
+    assert negotiation.notices == {}
 
 
 def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -> None:
