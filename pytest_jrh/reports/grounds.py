@@ -194,16 +194,12 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
 def _rubric_sentences(
     by_rubric: Mapping[str, Sequence[CaseResult]], grounds: Grounds
 ) -> Iterator[str]:
-    labels, few = grounds.blind_votes, []
+    labels = grounds.blind_votes
     for rubric, results in by_rubric.items():
         labelled = len({digest_of(result) for result in results} & labels.keys())
         if labelled >= FEWEST_LABELS:
             for sentence in _held_sentences(results, grounds):
                 yield f"{rubric}: {sentence}"
-        elif labelled:
-            few.append(f"{rubric} ({labelled:,})")
-    if few:
-        yield f"Too few blind labels for figures by rubric: {', '.join(few)}."
 
 
 def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:

@@ -125,7 +125,7 @@ def test_each_rubric_with_enough_labels_is_held_against_people_by_itself() -> No
     assert found[2].startswith("The verifier rejected right labels in 1 of 1 case")
     assert found[3].startswith("one: Against people (40 blind labels): accuracy 80.0% (")
     assert found[4].startswith("one: The verifier confirmed wrong labels in 8 of 40 cases")
-    assert found[5:] == ["Too few blind labels for figures by rubric: other (11)."]
+    assert len(found) == 5
 
 
 def test_a_label_of_equal_cases_counts_once() -> None:
