@@ -75,7 +75,7 @@ CASES: dict[str, tuple[str, Change | None, Change, list[str]]] = {
         "summary",
         None,
         setting("editor", model="openai/gpt-4o"),
-        ['-"openai/gpt-4.1-mini"', '+"openai/gpt-4o"'],
+        ["-openai/gpt-4.1-mini", "+openai/gpt-4o"],
     ),
     "judge temperature": (
         "judge",
