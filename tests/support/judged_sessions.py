@@ -178,6 +178,7 @@ def session_of(
     rubrics = {(result.spec.suite, result.spec.rubric_id): rubric_of(result) for result in given}
     decisions = {}
     baseline = None
+    accepted = Baseline()
     former_prompts = []
     if prompt_before is not None:
         digest = short(EARLIER_JUDGE)
@@ -196,6 +197,8 @@ def session_of(
                 Baseline(), old, Scope.of(each.case_id for each in old), former_prompts
             ).baseline
         decisions[suite] = decide(compare(baseline, own, scope), GateRules(**rules), Held(scope))  # type: ignore[arg-type]
+        if baseline is not None:
+            accepted = replace(baseline, cases={**accepted.cases, **baseline.cases})
     nodes = {
         result.case_id: f"suites/{result.spec.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
         for result in given
@@ -203,13 +206,13 @@ def session_of(
     earlier: dict[str, CaseResult] = {}
     changes = []
     for each in decisions.values():
-        if each.comparison is None or baseline is None:
+        if each.comparison is None:
             continue
         compared = each.comparison.compared
-        earlier |= {case_id: baseline.cases[case_id] for case_id in compared.ids}
+        earlier |= {case_id: accepted.cases[case_id] for case_id in compared.ids}
         for judge in judges:
             ids = compared.ids[compared.judge.equals(judge.judge)]
-            if change := baseline.prompt_change(judge, baseline.earlier_judges(ids)):
+            if change := accepted.prompt_change(judge, accepted.earlier_judges(ids)):
                 changes.append(change)
     return Session(
         given,
