@@ -207,7 +207,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
         for cells in reader:
             _refuse_many(problems, file)
             if not names:
-                names = [cell.strip() for cell in cells]
+                names = [redactor.text(cell.strip()) for cell in cells]
                 columns = [[] for _ in names]
                 for name, count in Counter(filter(None, names)).items():
                     if count > 1:

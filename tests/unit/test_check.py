@@ -822,3 +822,12 @@ def test_a_wrong_path_is_told_the_nearest_file(run: Run) -> None:
     written(ROWS)
     code, printed = run("verdict.csv")
     assert (code, "verdicts.csv is the nearest file" in printed) == (4, True), printed
+
+
+def test_a_key_in_the_place_of_a_columns_name_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-live-abcdefghijklmnop1234"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(InputError) as refused:
+        check_table(written(f"{key},b\n1,2\n"))
+    assert key not in str(refused.value)
+    assert "no column of verdicts" in str(refused.value)
