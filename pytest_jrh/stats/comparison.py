@@ -51,7 +51,7 @@ class Comparison:
         """Those that count in figures: all but those of probes."""
         return self.everything.where(~self.everything.derived)
 
-    @property
+    @cached_property
     def judged(self) -> Verdicts:
         """All verdicts, compared or not."""
         return self.verdicts.judged
@@ -64,7 +64,7 @@ class Comparison:
         reasons |= dict(zip(apart.ids, apart.apart.values, strict=True))
         return dict(sorted(reasons.items()))
 
-    @property
+    @cached_property
     def new(self) -> Verdicts:
         """The verdicts on cases that the baseline does not have; those of probes count in none."""
         judged = self.judged
