@@ -37,6 +37,7 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
+    answer_values,
     ordinal_guidance,
     scale_values,
     value_on_offer,
@@ -91,6 +92,7 @@ async def generate_single_edit(
         "original_message": message_text(message),
         "summary": summary,
         "ordinal_guidance": guidance,
+        **answer_values(messages, stage.template),
     }
     used = stage.template.variables
     notes = [] if not guidance or "ordinal_guidance" in used else [guidance]
@@ -375,6 +377,7 @@ def make_llm_verifier(
             "rubric_instruction": with_scale(rubric.instructions, scale, template),
             "summary": summary,
             "transcript": render_transcript(messages),
+            **answer_values(messages, template),
             **scale_values(scale),
         }
         response = verifier_response(scale, of_acts=of_acts)
@@ -407,9 +410,9 @@ class Work:
     run: AgentRun
     rubric: Rubric
     goal: Goal
-    summarizer: ConversationSummarizer
     editor: Stage
     messages: tuple[Message, ...]
+    summarizer: ConversationSummarizer | None = None
     plan: Plan | None = None
     edits: list[Edit] = field(default_factory=list)
     verification: Verification | None = None
@@ -419,7 +422,12 @@ class Work:
     def add(self, edit: Edit) -> None:
         """Take an edit that `messages` already has."""
         self.edits.append(edit)
-        self.summarizer.update(self.messages, edited_turns([edit]))
+        if self.summarizer is not None:
+            self.summarizer.update(self.messages, edited_turns([edit]))
+
+    async def summary(self) -> str:
+        """The summary of the present state; empty where nobody summarizes."""
+        return "" if self.summarizer is None else await self.summarizer.summary()
 
     def outcome(self, no_case: Skip | None = None) -> PerturbationOutcome:
         is_rejected = no_case is not None and self.verification is not None
@@ -435,22 +443,38 @@ class Work:
         )
 
 
-async def edit_words(work: Work, step: PlanStep, position: int, follows: str | None = None) -> None:
-    """Have the editor rewrite the words of the turn that stands at a position now.
+async def edit_answer(work: Work) -> None:
+    """Have the editor rewrite the last answer, without a plan."""
+    position = assistant_indices(work.messages)[-1]
+    may_stay = not work.goal.case_class(work.rubric).not_planned
+    step = PlanStep(position, goal="", rationale="")
+    await edit_words(work, step, position, name="the answer", may_stay=may_stay)
+
+
+async def edit_words(
+    work: Work,
+    step: PlanStep,
+    position: int,
+    follows: str | None = None,
+    *,
+    name: str = "",
+    may_stay: bool = False,
+) -> None:
+    """Have the editor rewrite the words of the turn that stands at a position now, which is called
+    by its `name`, else by its position.
 
     `follows` is empty for a step of a plan of acts, the reason for an edit that none names, and
-    None in a suite of `edits: text`. An edit that follows may leave the turn as it is. Raises
-    `NoVerdictCase` for another text that cannot be used.
+    None in a suite of `edits: text`. An edit that follows may leave the turn as it is, as does one
+    where it `may_stay`. Raises `NoVerdictCase` for another text that cannot be used.
     """
-    assert work.plan is not None
-    summary = await work.summarizer.summary() if reads_summary(work.editor.template) else ""
+    summary = await work.summary() if reads_summary(work.editor.template) else ""
     answer = await generate_single_edit(
         work.editor,
         run=work.run,
         messages=work.messages,
         rubric=work.rubric,
         goal=work.goal,
-        plan=work.plan,
+        plan=work.plan or Plan(""),
         step=replace(step, message_index=position),
         earlier=work.edits,
         summary=summary,
@@ -458,12 +482,11 @@ async def edit_words(work: Work, step: PlanStep, position: int, follows: str | N
     message = work.messages[position]
     text: str = storable(answer.parsed.new_content)[0]
     original, new_content = message_text(message).strip(), text.strip()
-    if new_content == original and new_content and follows:
+    if new_content == original and new_content and (follows or may_stay):
         return
     if new_content in ("", original):
-        returned = (
-            f"turn {position} as it was" if new_content else f"an empty text for turn {position}"
-        )
+        name = name or f"turn {position}"
+        returned = f"{name} as it was" if new_content else f"an empty text for {name}"
         raise NoVerdictCase("unusable_edit", f"the editor returned {returned}")
     work.messages, dropped = apply_single_edit(work.messages, position, text)
     of_acts = follows is not None

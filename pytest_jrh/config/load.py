@@ -249,7 +249,9 @@ def _judges(
             function = getattr(entry.section, kind.key).removeprefix(entry.code_file)
             values[kind.key] = f"{files.get((*entry.place, kind.key))}{function}"
         section = section.model_copy(update=values)
-        judges.append(JudgeSettings(entry.name, stage, kind.key, section, tuple(folders)))
+        judges.append(
+            JudgeSettings(entry.name, stage, kind.key, section, tuple(folders), config.prompts_of)
+        )
     return tuple(judges)
 
 
@@ -376,6 +378,9 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
                 f"{shown(rubric.id)} go from {offered[0]} to {offered[-1]}"
             )
             yield Mistake(("cases", "scores"), message)
+    if config.suite.of == "answers" and config.cases.edits == "acts":
+        message = "got acts, and an answer has none; must be text"
+        yield Mistake(("cases", "edits"), message)
     labelled = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]
     if labelled and not is_frozen and not config.labels:
         message = (

@@ -22,7 +22,6 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.core.calls import RecordMode
-from pytest_jrh.core.cases import EditsOf
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.scales import LONGEST_SCALE, Objective
@@ -46,7 +45,7 @@ from pytest_jrh.core.sections import (
     nested,
     takes,
 )
-from pytest_jrh.core.stages import EDITOR, MAKING, StageSpec
+from pytest_jrh.core.stages import EDITOR, MAKING, PromptsOf, StageSpec
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import with_own_keys
 
@@ -153,6 +152,9 @@ class SuiteSection(ConfigSection):
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
     list), ATIF trajectories (.json) or jobs of Harbor, as a file, a folder, a glob, or a list of
     these."""
+    of: Literal["runs", "answers"] = "runs"
+    """What is judged. runs: what an agent did. answers: single answers to requests, of a table (CSV
+    or JSON lines), of results of another tool, or of an Inspect log of one turn."""
     rubrics: PathText | None = None
     """The rubric file, YAML or JSON. Where rubrics have score_levels, the suite is ordinal: each
     has a scale of scores. Else it is binary: each is violated or satisfied."""
@@ -184,7 +186,7 @@ class CasesSection(ConfigSection):
     and variants probes have."""
     seed: Whole = DEFAULT_SEED
     """Which runs are picked: the same for the same seed."""
-    edits: EditsOf = "text"
+    edits: Literal["text", "acts"] = "text"
     """What an edit may change. text: the words of the agent's turns. acts: its calls and their
     results, too: one is changed, put in or left out, and what follows is made to agree."""
     edits_at_most: Count = 3
@@ -443,6 +445,11 @@ class Config(ConfigSection):
     rand: RandSection = RandSection.model_construct()
     """What only RAND's files say."""
 
+    @property
+    def prompts_of(self) -> PromptsOf:
+        """What the built-in prompts are about."""
+        return "answer" if self.suite.of == "answers" else self.cases.edits
+
     def making_sections(self) -> dict[StageSpec, StageSection]:
         """The sections of the stages that make cases of the suite's kinds, but for those that are
         off.
@@ -453,7 +460,8 @@ class Config(ConfigSection):
         sections: dict[StageSpec, StageSection] = {}
         for spec in MAKING:
             section = self.editor if spec is EDITOR else getattr(self.editor, spec.name)
-            if spec.name in asked and not isinstance(section, NoVerifier):
+            is_asked = spec.name in asked and (spec.for_answers or self.suite.of != "answers")
+            if is_asked and not isinstance(section, NoVerifier):
                 sections[spec] = section or StageSection()
         return sections
 

@@ -14,8 +14,6 @@ HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejecte
 EditKind: TypeAlias = Literal["say", "call", "insert", "omit"]
 """What an edit changes: the words of a turn, a call with its result, or a call with its result that
 is put in or left out."""
-EditsOf: TypeAlias = Literal["text", "acts"]
-"""What the edits of a suite may change: the words of turns alone, or calls and results too."""
 
 
 @frozen

@@ -247,6 +247,8 @@ class InputFormat(ConfigSection):
     answer: Pointer = None
     """A message that comes after these, such as the answer beside a request. Left out: where there
     are no /messages but /request/messages, /response/choices/0/message, if it is there."""
+    context: Pointer = None
+    """Of an answer: what it was to rest on. Left out: a column with such a name."""
     system: Pointer = None
     """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
     id: Pointers = None

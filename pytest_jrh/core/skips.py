@@ -40,19 +40,19 @@ class SkipReason:
 
 SKIPS: Mapping[str, SkipReason] = {
     "no_messages": SkipReason(
-        "the run has no messages", "Nothing: the run ended before its first message."
+        "there are no messages", "Nothing: it ended before its first message."
     ),
     "no_assistant_turn": SkipReason(
-        "the transcript has no assistant turn", "Nothing: the agent did nothing to be judged."
+        "the assistant said nothing", "Nothing: there is no answer to be judged."
     ),
     "disputed_label": SkipReason(
         "annotators disagree",
-        "Have one more person label the run, or make the rubric clearer.",
+        "Have one more person label it, or make the rubric clearer.",
         "annotators disagree ({detail})",
     ),
     "no_plan": SkipReason(
         "no plan",
-        "Nothing, where few. Where many: the rubric is vague, or does not apply to these runs.",
+        "Nothing, where few. Where many: the rubric is vague, or does not apply here.",
         "no plan: {detail}",
     ),
     "unusable_edit": SkipReason(

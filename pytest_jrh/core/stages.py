@@ -5,7 +5,7 @@ else compares the name of one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 
@@ -32,13 +32,18 @@ class Bounds:
 NO_CALL, ONE_CALL = Bounds(), Bounds(1, 1)
 
 
+PromptsOf: TypeAlias = Literal["text", "acts", "answer"]
+"""What a built-in prompt is about: the words of a run, its acts, or a single answer."""
+
+
 @frozen
 class StageSpec:
     """A stage: its name, its prompt, and its settings' fallback.
 
     `name` is its key in configs, cassettes and `StageModel.stage`, and `title` what messages call
-    it. Prompts may use `variables`, and must use those that are `required`. The built-in prompt is
-    one, or one for each mode, or in binary mode also one for each objective (`prompt_per`).
+    it. Prompts may use `variables`, and must use those that are `required`, of two with a bar
+    between them one. The built-in prompt is one, or one for each mode, or in binary mode also one
+    for each objective (`prompt_per`), and another one for what stands in `prompts_of`.
     """
 
     name: str
@@ -56,8 +61,13 @@ class StageSpec:
     shared_calls: int = 0
     """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
     and is made once."""
-    prompt_of_acts: bool = False
-    """Whether a suite of `edits: acts` has another built-in prompt for it."""
+    prompts_of: frozenset[PromptsOf] = frozenset()
+    for_answers: bool = True
+    """Whether it has something to do where a single answer is edited."""
+
+
+ANSWER = frozenset({"request", "response", "context", "system"})
+"""The parts of an answer that prompts may name."""
 
 
 EDITOR = StageSpec(
@@ -78,9 +88,11 @@ EDITOR = StageSpec(
             "earlier_edits",
             "ordinal_guidance",
         }
-    ),
-    required=frozenset({"original_message", "rubric"}),
+    )
+    | ANSWER,
+    required=frozenset({"original_message|response", "rubric"}),
     prompt_per="objective",
+    prompts_of=frozenset({"answer"}),
 )
 
 
@@ -97,9 +109,11 @@ JUDGE = StageSpec(
             "highest_score",
             "instruction",
         }
-    ),
-    required=frozenset({"rubric", "transcript"}),
+    )
+    | ANSWER,
+    required=frozenset({"rubric", "transcript|response"}),
     prompt_per="mode",
+    prompts_of=frozenset({"answer"}),
     makes_cases=False,
 )
 
@@ -123,7 +137,8 @@ PLANNER = StageSpec(
     ),
     required=frozenset({"rubric_instructions", "assistant_transcript"}),
     prompt_per="objective",
-    prompt_of_acts=True,
+    prompts_of=frozenset({"acts"}),
+    for_answers=False,
 )
 
 
@@ -137,6 +152,7 @@ SUMMARY = StageSpec(
     settings_from_model=True,
     # The first summary is asked beside the plan, so it is one of the first two calls.
     shared_calls=2,
+    for_answers=False,
 )
 
 
@@ -153,11 +169,12 @@ VERIFIER = StageSpec(
             "lowest_score",
             "highest_score",
         }
-    ),
-    required=frozenset({"rubric_instruction", "transcript"}),
+    )
+    | ANSWER,
+    required=frozenset({"rubric_instruction", "transcript|response"}),
     prompt_per="mode",
     model_from=EDITOR.name,
-    prompt_of_acts=True,
+    prompts_of=frozenset({"acts", "answer"}),
 )
 
 

@@ -71,17 +71,20 @@ def parse_template(
 ) -> Template:
     """Check a template's text.
 
-    Every mistake in it is reported at once as `InputError`.
+    Every mistake in it is reported at once as `InputError`. Of `required` names with a bar between
+    them one is.
     """
     style = _style(source, allowed)
     check = _check_braces if style == "braces" else _check_jinja
     used, problems = check(source, origin, allowed)
-    missing = sorted(set(required) - used)
+    missing = sorted(names for names in required if used.isdisjoint(names.split("|")))
     if missing:
-        placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
+        name = missing[0].partition("|")[0]
+        placeholder = f"{{{name}}}" if style == "braces" else f"{{{{ {name} }}}}"
         hint = f"write {placeholder} where it belongs"
         message = (
-            f"the template does not use the required {_listed(missing)}; it uses {_listed(used)}"
+            f"the template does not use the required {_listed(missing).replace('|', ' or ')}; "
+            f"it uses {_listed(used)}"
         )
         problems.append(Problem(f"{message}; available: {_listed(allowed)}", origin, hint=hint))
     if problems:

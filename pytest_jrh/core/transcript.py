@@ -115,6 +115,32 @@ def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
     )
 
 
+CONTEXT_ID = "context"
+"""The id of a message that holds what an answer was to rest on."""
+
+
+def answer_parts(messages: Sequence[Message]) -> dict[str, str]:
+    """What prompts call the parts of a single answer: the last turn of the assistant is the
+    `response`, and what stands before it the `request`, without the `system` prompt and `context`.
+    """
+    position = next(iter(assistant_indices(messages)[::-1]), len(messages))
+    texts: dict[str, list[str]] = {"system": [], "context": []}
+    asked = []
+    for message in messages[:position]:
+        if message.get("role") == "system":
+            texts["system"].append(message_text(message))
+        elif message.get("id") == CONTEXT_ID:
+            texts["context"].append(message_text(message))
+        else:
+            asked.append(message)
+    parts = {name: "\n\n".join(of_part) for name, of_part in texts.items()}
+    # A request with a history is a short transcript.
+    is_one = len(asked) == 1 and not media_in(asked)
+    parts["request"] = message_text(asked[0]) if is_one else render_transcript(asked)
+    parts["response"] = "".join(map(message_text, messages[position : position + 1]))
+    return parts
+
+
 def render_transcript(
     messages: Sequence[Message],
     *,

@@ -17,6 +17,7 @@ from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
     Goal,
     Work,
+    edit_answer,
     edit_words,
     make_llm_planner,
     make_llm_verifier,
@@ -25,7 +26,7 @@ from pytest_jrh.cases.pipeline import (
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
-from pytest_jrh.core.cases import Case, EditsOf, PerturbationOutcome
+from pytest_jrh.core.cases import Case, PerturbationOutcome
 from pytest_jrh.core.errors import (
     InputError,
     NoVerdictCase,
@@ -38,7 +39,15 @@ from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.skips import Skip, Why
-from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
+from pytest_jrh.core.stages import (
+    EDITOR,
+    MAKING,
+    PLANNER,
+    SUMMARY,
+    VERIFIER,
+    PromptsOf,
+    StageSpec,
+)
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
@@ -65,7 +74,7 @@ class Pipeline:
     max_edit_rounds: int = 3
     max_summary_messages: int = 20
     pass_required: bool = True
-    edits: EditsOf = "text"
+    edits: PromptsOf = "text"
     tools: Mapping[str, Tool] = field(default_factory=dict)
 
     @classmethod
@@ -76,7 +85,7 @@ class Pipeline:
         mode: Mode = BINARY.name,
         objective: Objective = "fail",
         max_edit_rounds: int = 3,
-        edits: EditsOf = "text",
+        edits: PromptsOf = "text",
     ) -> Pipeline:
         """A pipeline with the built-in prompts and one model, by its name in litellm."""
         models: dict[str, StageModel] = {}
@@ -84,7 +93,7 @@ class Pipeline:
         for stage in MAKING:
             models[stage.name] = StageModel(stage.name, model)
             templates[stage.name] = load_template(
-                stage.name, mode=mode, objective=objective, edits=edits
+                stage.name, mode=mode, objective=objective, of=edits
             )
         return cls(
             models=models,
@@ -125,9 +134,11 @@ class ConversationPerturber:
         """
         if not assistant_indices(run.messages):
             return PerturbationOutcome(run.messages, no_case=Skip("no_assistant_turn"))
-        most = self.pipeline.max_summary_messages
-        summarizer = ConversationSummarizer(self._stage(SUMMARY), run.messages, max_messages=most)
-        work = Work(run, rubric, goal, summarizer, self._stage(EDITOR), run.messages)
+        work = Work(run, rubric, goal, self._stage(EDITOR), run.messages)
+        if SUMMARY.name in self.pipeline.models:
+            most = self.pipeline.max_summary_messages
+            stage = self._stage(SUMMARY)
+            work.summarizer = ConversationSummarizer(stage, run.messages, max_messages=most)
         try:
             await self._edit(work)
             await self._verify(work)
@@ -140,7 +151,11 @@ class ConversationPerturber:
         return Stage(pipeline.models[stage.name], pipeline.templates[stage.name], self.complete)
 
     async def _edit(self, work: Work) -> None:
-        pipeline, goal, stage = self.pipeline, work.goal, self._stage(PLANNER)
+        pipeline, goal = self.pipeline, work.goal
+        if pipeline.edits == "answer":
+            await edit_answer(work)
+            return
+        stage = self._stage(PLANNER)
         of_acts, most = pipeline.edits == "acts", pipeline.max_edit_rounds
         tools: Mapping[str, Tool] = {}
         calls: list[Awaitable[Any]] = []
@@ -153,7 +168,7 @@ class ConversationPerturber:
         # The editor's first summary needs only the original transcript, as the plan does: they are
         # asked side by side. A plan of acts may have no edit that reads one.
         if not of_acts and pipeline.summarizes_for(EDITOR):
-            calls.append(work.summarizer.summary())
+            calls.append(work.summary())
         # A summary that failed is raised to who reads it.
         plan, *_ = await asyncio.gather(*calls, return_exceptions=True)
         if isinstance(plan, BaseException):
@@ -183,7 +198,7 @@ class ConversationPerturber:
                 )
             return
         if pipeline.summarizes_for(VERIFIER):
-            work.final_summary = await work.summarizer.summary()
+            work.final_summary = await work.summary()
         model, template = pipeline.models[VERIFIER.name], pipeline.templates[VERIFIER.name]
         of_acts = pipeline.edits == "acts"
         verify = make_llm_verifier(self.complete, model, template, of_acts=of_acts)
@@ -210,8 +225,10 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """Find and check the templates of one test's stages; raises `InputError` with all problems."""
     templates: dict[str, Template] = {}
     problems: list[Problem] = []
-    # A probe changes cases in ways of its own.
-    edits = suite.config.cases.edits if test.kind.is_made else "text"
+    edits = suite.config.prompts_of
+    if edits == "acts" and not test.kind.is_made:
+        # A probe changes cases in ways of its own.
+        edits = "text"
     # The verifier may be off.
     models = {name: suite.stages[name] for name in test.kind.stages if name in suite.stages}
     for name, model in models.items():
@@ -222,7 +239,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
                 objective=test.objective,
                 prompt_path=model.prompt_path,
                 override=override_path(suite.custom_prompts_dir, test.name, name),
-                edits=edits,
+                of=edits,
             )
     if problems:
         raise InputError(problems)

@@ -296,7 +296,8 @@ def _source(
         with collecting(problems):
             preprocessors.append(preprocessor_named(name))
     with collecting(problems):
-        source = open_sources(suite.logs, input_format=suite.config.suite.format)
+        of = suite.config.suite
+        source = open_sources(suite.logs, input_format=of.format, of_answers=of.of == "answers")
     return source, tuple(preprocessors)
 
 

@@ -28,12 +28,18 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
-from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds
+from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds, PromptsOf
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.transcript import media_in, render_transcript, without_reasoning
+from pytest_jrh.core.transcript import (
+    answer_parts,
+    media_in,
+    render_transcript,
+    without_reasoning,
+)
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
+    answer_values,
     digest,
     load_template,
     scale_values,
@@ -161,7 +167,8 @@ class JudgeSettings:
 
     `stage` holds its model and prompt, `kind` is its key in `pytest_jrh.judges.JUDGES`, and
     `section` its section of the config, with what the section `judge` and others fill in.
-    `folders` are those in which its own code may name files.
+    `folders` are those in which its own code may name files; `prompt_of` is what its built-in
+    prompt is about.
     """
 
     name: str | None
@@ -169,6 +176,7 @@ class JudgeSettings:
     kind: str = DEFAULT_JUDGE
     section: JudgeStage = field(default_factory=JudgeStage.model_construct)
     folders: tuple[Path, ...] = ()
+    prompt_of: PromptsOf = "text"
 
     @property
     def show_reasoning(self) -> bool:
@@ -292,6 +300,21 @@ class JudgedCase:
     def transcript(self) -> str:
         """The messages as one text, as prompts of judges show them."""
         return render_transcript(self.messages, show_reasoning=True)
+
+    @property
+    def request(self) -> str:
+        """What was asked before the last answer."""
+        return answer_parts(self.messages)["request"]
+
+    @property
+    def response(self) -> str:
+        """The last answer."""
+        return answer_parts(self.messages)["response"]
+
+    @property
+    def context(self) -> str:
+        """What the answer was to rest on, of a table with such a column."""
+        return answer_parts(self.messages)["context"]
 
 
 def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
@@ -440,6 +463,7 @@ class PromptJudge(SuiteJudge):
             "rubric": with_scale(case.rubric.instructions, case.scale, template, names),
             "transcript": STYLES[case.style](turns, show_reasoning=settings.show_reasoning),
             "instruction": self.instruction,
+            **answer_values(turns, template),
             **scale_values(case.scale, names),
         }
         scores = case.scale.scores
@@ -459,7 +483,9 @@ class PromptJudge(SuiteJudge):
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge:
     path = settings.stage.prompt_path
-    template = load_template(JUDGE.name, mode=mode, objective="fail", prompt_path=path)
+    template = load_template(
+        JUDGE.name, mode=mode, objective="fail", prompt_path=path, of=settings.prompt_of
+    )
     return PromptJudge(settings, template, instruction)
 
 

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -28,14 +29,13 @@ from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, Completion, ResponseT, StageModel, Usage
-from pytest_jrh.core.cases import EditsOf
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import ORDINAL, Mode, Objective, Scale, ScoreLevel
-from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.stages import ANSWER, STAGES, PromptsOf
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
-from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.transcript import answer_parts, storable
 
 _FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*)```", re.DOTALL)
 _TYPE_WORDS = {
@@ -389,7 +389,7 @@ def load_template(
     objective: Objective,
     prompt_path: str | None = None,
     override: Path | None = None,
-    edits: EditsOf = "text",
+    of: PromptsOf = "text",
 ) -> Template:
     """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the
     built-in one.
@@ -401,7 +401,7 @@ def load_template(
         prompt_path = str(override)
     if prompt_path:
         return parse_prompt(read_text(Path(prompt_path), prompt_path), prompt_path, stage=stage)
-    name = built_in_name(stage, mode=mode, objective=objective, edits=edits)
+    name = built_in_name(stage, mode=mode, objective=objective, of=of)
     return built_in(name, allowed=spec.variables, required=spec.required)
 
 
@@ -427,7 +427,8 @@ def parse_prompt(source: str, origin: str, *, stage: str) -> Template:
             values[name] = f"[0] user\n  a {name}\n[1] assistant\n  more"
     messages(template, values)
     # Values that may be empty are empty once here, so that both branches of an `if` are tested.
-    messages(template, {**values, **dict.fromkeys(spec.variables - spec.required - INTEGERS, "")})
+    needed = set(chain.from_iterable(names.split("|") for names in spec.required))
+    messages(template, {**values, **dict.fromkeys(spec.variables - needed - INTEGERS, "")})
     return template
 
 
@@ -436,12 +437,12 @@ def override_path(custom_prompts_dir: Path, test: str, stage: str) -> Path:
     return custom_prompts_dir / test / f"{stage}.md"
 
 
-def built_in_name(stage: str, *, mode: Mode, objective: Objective, edits: EditsOf = "text") -> str:
+def built_in_name(stage: str, *, mode: Mode, objective: Objective, of: PromptsOf = "text") -> str:
     """Name the prompt that ships with the package, such as `planner.binary.fail`."""
     spec = STAGES[stage]
     name = stage
-    if edits == "acts" and spec.prompt_of_acts:
-        name = f"{stage}.acts"
+    if of in spec.prompts_of:
+        name = f"{stage}.{of}"
     if not spec.prompt_per:
         return name
     if spec.prompt_per == "mode" or mode == ORDINAL.name:
@@ -536,6 +537,13 @@ class Stage:
             content = with_images(conversation[-1]["content"], images)
             conversation[-1] = {**conversation[-1], "content": content}
         return await self.complete(self.model, conversation, response_model)
+
+
+def answer_values(
+    messages: Sequence[Mapping[str, Any]], template: Template
+) -> Mapping[str, object]:
+    """The variables that are parts of an answer, where the prompt names one."""
+    return {} if ANSWER.isdisjoint(template.variables) else answer_parts(messages)
 
 
 def scale_values(scale: Scale, names: Mapping[int, str] | None = None) -> dict[str, object]:

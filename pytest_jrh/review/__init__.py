@@ -354,7 +354,7 @@ class AgentTemplate:
             mode=self.suite.mode,
             objective=self.test.objective,
             prompt_path=self.suite.stages[self.stage].prompt_path,
-            edits=self.suite.config.cases.edits,
+            of=self.suite.config.prompts_of,
         ).source
         is_overridden = exists(self._override)
         if is_overridden:

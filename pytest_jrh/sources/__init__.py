@@ -29,6 +29,7 @@ from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, 
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
+from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, Answers
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
     ITEMS,
@@ -100,8 +101,10 @@ def form_of(path: Path) -> Form | None:
     return None
 
 
-def open_source(path: Path, *, input_format: InputFormat | None = None) -> Source:
-    """The source for a path; nothing more is read before its first use.
+def open_source(
+    path: Path, *, input_format: InputFormat | None = None, of_answers: bool = False
+) -> Source:
+    """The source for a path, of runs or `of_answers`; nothing more is read before its first use.
 
     Raises InputError for what is neither a file nor a folder: reading a named pipe or a device
     might never end.
@@ -109,11 +112,15 @@ def open_source(path: Path, *, input_format: InputFormat | None = None) -> Sourc
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError("is neither a file nor a folder", str(path))
     form = form_of(path) or FORMS[-1]
+    if of_answers:
+        form = ONE_TURN if form is INSPECT and INSPECT.fits(Head(path)) else ANSWERS
     return (form.source or Transcripts)(path, form, input_format=input_format)
 
 
-def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = None) -> Source:
-    """The source for all that a suite names.
+def open_sources(
+    paths: Sequence[Path], *, input_format: InputFormat | None = None, of_answers: bool = False
+) -> Source:
+    """The source for all that a suite names, runs or answers.
 
     Raises InputError for a folder without transcripts.
     """
@@ -121,7 +128,7 @@ def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = No
     sources = []
     traces: Traces | None = None
     for file in files:
-        source = open_source(file, input_format=input_format)
+        source = open_source(file, input_format=input_format, of_answers=of_answers)
         if not isinstance(source, Traces):
             sources.append(source)
             continue
@@ -363,7 +370,9 @@ class Joined(Source):
                 for key, thread in source.threads().items():
                     threads[(number, *key)] = thread
             except InputError as error:
-                problem = _not_of_runs(source.path)
+                problem = None
+                if not isinstance(source, Answers):
+                    problem = _not_of_runs(source.path)
                 if len(self._sources) == 1:
                     raise InputError(problem or error.problems) from None
                 # A run that was killed, or goes on, is no reason to do without the others.

@@ -93,7 +93,8 @@ def read_table(
     tool writes.
 
     `file` is how messages name it. Of another tool's results those scores become rows that are
-    `needed`, "label", "verdict" or both, of the metrics that are named behind their `roles`.
+    `needed`, "label", "verdict" or both, or "text" alone, of the metrics that are named behind
+    their `roles`.
     Raises `InputError` for lines that are no rows, and where there is no row or no such score.
     """
     if path.suffix.lower() == ".eval":

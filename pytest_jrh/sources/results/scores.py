@@ -98,10 +98,19 @@ class Results:
     ) -> tuple[list[tuple[int, Json]], list[str]]:
         """The rows of a table with their places, and what was left out of it.
 
-        `needed` says whether "verdict" or "label" is read; `roles` may have metrics behind these
-        roles, and those that are "labelled" in another file. Where it has no label, a metric that
-        people scored is compared with their scores, and what nobody scored is left out.
+        `needed` says whether "verdict" or "label" is read, or of each case the "text" alone;
+        `roles` may have metrics behind these roles, and those that are "labelled" in another file.
+        Where it has no label, a metric that people scored is compared with their scores, and what
+        nobody scored is left out.
         """
+        if "text" in needed:
+            first_scores: dict[str, Score] = {}
+            for score in self.scores:
+                first_scores.setdefault(score.case, score)
+            texts: list[tuple[int, Json]] = []
+            for case, score in first_scores.items():
+                texts.append((score.index, {"case_id": case, **score.fields}))
+            return texts, []
         metrics = self.metrics
         columns = set[str]()
         for score in self.scores:

@@ -1,0 +1,317 @@
+"""Answers to requests: the rows of a table, the outputs in another tool's results, or the samples
+of an Inspect log of one turn. Each is a run of a few messages, of which the last one is the answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Json,
+    listed,
+    pointer_to,
+    printable,
+    shown,
+)
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.runs import AgentRun, RunSummary
+from pytest_jrh.core.skips import Skip
+from pytest_jrh.core.text import counted
+from pytest_jrh.core.transcript import assistant_indices, message_text, storable
+from pytest_jrh.core.values import as_text, whole_number
+from pytest_jrh.sources.chat import read_messages
+from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.source import (
+    MISSING,
+    Form,
+    Key,
+    RunFields,
+    Source,
+    as_pointer,
+    at,
+    changed_note,
+    refused,
+)
+from pytest_jrh.sources.tables import Table, read_table
+from pytest_jrh.sources.verdicts import columns_named
+
+PARTS: Mapping[str, str] = {
+    "messages": "request input prompt question query instruction user_input",
+    "answer": "response output answer completion generation actual_output reply",
+    "context": "context contexts retrieval_context documents",
+    "system": "system system_prompt",
+    "id": "id",
+    "epoch": "epoch",
+}
+"""The keys of `suite.format`, and the names that columns may have which hold these parts."""
+_NAMES = {"messages": "request"}
+_IMAGES = "image images image_path image_url"
+_CONVERTED: Mapping[str, str] = {
+    ".xlsx": "pandas.read_excel({0!r}).to_csv({1!r}, index=False)",
+    ".parquet": "pandas.read_parquet({0!r}).to_json({1!r}, orient='records', lines=True)",
+}
+_IMAGE_BYTES: Mapping[bytes, str] = {
+    rb"\x89PNG\r\n\x1a\n": "png",
+    rb"\xff\xd8\xff": "jpeg",
+    rb"GIF8[79]a": "gif",
+    rb"RIFF(?s:.{4})WEBP": "webp",
+}
+_MOST_IMAGE_BYTES = 20_000_000
+_MOST_LETTERS = 10_000_000
+_DIGEST = 12
+
+
+class Answers(Source):
+    """A table: which column is what is named by `suite.format`, or found by its name. The other
+    columns are the metadata.
+    """
+
+    def _prepare(self) -> None:
+        self._notices: list[str] = []
+
+    def summaries(self) -> tuple[RunSummary, ...]:
+        runs = []
+        for (run_id, epoch), row in self._rows.items():
+            skip = None
+            if not _has_text(self._part(row, "answer")):
+                skip = Skip("no_assistant_turn")
+            cluster = self._part(row, "cluster")
+            runs.append(RunSummary(run_id, epoch, skip, as_text(cluster) or None))
+        return tuple(runs)
+
+    def fields(self) -> Iterator[RunFields]:
+        for key, row in self._rows.items():
+            yield RunFields(key, self._metadata(row))
+
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        row = self._rows.get((run_id, epoch))
+        advice = "Correct the row, or leave it out."
+        if row is None:
+            raise self._unreadable(run_id, epoch, "the table has no such row", advice)
+        try:
+            messages = self._messages(row)
+        except DamagedError as error:
+            raise self._unreadable(run_id, epoch, str(error), advice) from None
+        clean, changed = storable(messages)
+        metadata, more = storable(self._metadata(row))
+        asked = [message_text(turn) for turn in clean if turn["role"] == "user"]
+        run = AgentRun(
+            run_id,
+            epoch,
+            tuple(clean),
+            input="\n".join(asked),
+            metadata=metadata,
+            sample_id=run_id,
+            notes=changed_note(changed + more),
+        )
+        return run, row if with_raw else None
+
+    def notices(self) -> tuple[str, ...]:
+        return tuple(self._notices)
+
+    def _about(self, equal: int) -> Iterator[str]:
+        """What was taken for what, and what was left out."""
+        parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
+        found = f"{self.path.name}: {listed(parts, 8)}"
+        if "id" not in self._places and self._table.results is None:
+            found += "; no column names the rows, so each is named by a digest of its text"
+        yield found
+        yield from self._table.notices
+        if equal:
+            yield f"{self.path.name}: {counted(equal, 'row')} left out, equal to others"
+
+    @cached_property
+    def _table(self) -> Table:
+        suffix = self.path.suffix.lower()
+        if suffix in _CONVERTED:
+            new = self.path.with_suffix(".csv" if suffix == ".xlsx" else ".jsonl").name
+            line = _CONVERTED[suffix].format(self.path.name, new)
+            hint = f'convert it: python -c "import pandas; {line}"'
+            raise refused(self.path, f"is {suffix}; must be CSV or JSON lines", hint)
+        return read_table(self.path, str(self.path), ("text",))
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """By part the pointer of `suite.format`, or the column that has a name of it."""
+        table = self._table
+        places = {}
+        problems = []
+        for part, names in PARTS.items():
+            pointer = getattr(self._pointers, part, None)
+            if pointer is not None:
+                places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
+                continue
+            columns = columns_named(table, names)
+            if part in ("messages", "answer") and len(columns) != 1:
+                what = "the request" if part == "messages" else "the answer"
+                message = f"{listed(columns)} may be {what}"
+                if not columns:
+                    message = f"has no column with {what}; its columns are {listed(table.columns)}"
+                place = pointer_to((columns or ["COLUMN"])[0])
+                hint = f"name it: suite.format: {{{part}: {place}}}"
+                problems.append(table.problem(message, hint=hint))
+            elif columns:
+                places[part] = columns[0]
+        if problems:
+            raise InputError(problems)
+        if "id" not in places:
+            column = self._only_id()
+            if column:
+                places["id"] = column
+        pointers = self._pointers.cluster
+        if pointers is not None:
+            places["cluster"] = pointers[0] if isinstance(pointers, tuple) else pointers
+        return places
+
+    def _only_id(self) -> str:
+        """The column `idx`, else the only one that ends in `_id` and has another value in each row;
+        empty where there is none.
+        """
+        table = self._table
+        columns = [name for name in table.columns if name.casefold().endswith("_id")]
+        unique = []
+        for name in [*columns_named(table, "idx"), *columns]:
+            texts = table.texts(name)
+            if all(texts) and len({*texts}) == len(texts):
+                unique.append(name)
+        is_known = len(unique) == 1 or unique[:1] == columns_named(table, "idx")[:1]
+        return unique[0] if unique and is_known else ""
+
+    def _part(self, row: Json, part: str) -> Any:
+        place = self._places.get(part)
+        if place is None:
+            return None
+        value = at(row, as_pointer(place))
+        return None if value is MISSING else value
+
+    @cached_property
+    def _rows(self) -> dict[Key, Json]:
+        """The rows by the id and epoch of each; of equal rows without an id the first."""
+        table, rows = self._table, dict[Key, Json]()
+        lines: dict[Key, int] = {}
+        equal = 0
+        of_results = table.results is not None
+        for number, line in enumerate(table.lines):
+            row = {name: column[number] for name, column in table.columns.items()}
+            id_ = as_text(row.get("case_id") if of_results else self._part(row, "id"))
+            is_named = bool(id_) and not of_results
+            if not id_:
+                texts = [as_text(self._part(row, part)) for part in PARTS]
+                id_ = short_digest("\n".join(texts), _DIGEST)
+            epoch = whole_number(self._part(row, "epoch")) or 1
+            key = (storable(id_)[0], epoch)
+            if key in rows and is_named:
+                message = f"has the id {printable(id_)} again, as line {lines[key]} has"
+                hint = "name the column that tells rows apart: suite.format: {id: COLUMN}"
+                raise InputError(table.problem(message, line, hint=hint))
+            equal += key in rows and not of_results
+            rows.setdefault(key, row)
+            lines.setdefault(key, line)
+        self._notices += self._about(equal)
+        return rows
+
+    def _metadata(self, row: Json) -> Json:
+        taken = {place for part, place in self._places.items() if part not in ("id", "epoch")}
+        return {
+            name: value for name, value in row.items() if name not in taken and value is not None
+        }
+
+    def _messages(self, row: Json) -> list[Json]:
+        """The turns of a row: system prompt, context, request and answer."""
+        turns: list[Json] = []
+        for part, role in (("system", "system"), ("context", "user")):
+            text = _text(self._part(row, part))
+            if text:
+                turns.append({"role": role, "content": text, "id": part})
+        request, answer = self._part(row, "messages"), self._part(row, "answer")
+        if _is_chat(request):
+            turns += read_messages(request)[0]
+        else:
+            blocks = [*self._images(row)]
+            text = _text(request)
+            content = [{"type": "text", "text": text}, *blocks] if blocks else text
+            turns.append({"role": "user", "content": content, "id": "request"})
+        if _is_chat([answer]):
+            turns += read_messages([answer])[0]
+        else:
+            turns.append({"role": "assistant", "content": _text(answer), "id": "response"})
+        letters = sum(len(message_text(turn)) for turn in turns)
+        if letters > _MOST_LETTERS:
+            raise DamagedError(f"it has {letters:,} characters; at most {_MOST_LETTERS:,} are read")
+        return turns
+
+    def _images(self, row: Json) -> list[Json]:
+        """The images that a row names: URLs as they are, files below the table's folder as data."""
+        blocks = []
+        for column in columns_named(self._table, _IMAGES):
+            values = row.get(column)
+            for value in values if isinstance(values, list) else [values]:
+                name = as_text(value)
+                if name and not name.startswith(("http://", "https://", "data:image/")):
+                    name = _image_data(self.path.parent, name)
+                if name:
+                    blocks.append({"type": "image", "image": name})
+        return blocks
+
+
+def _image_data(folder: Path, name: str) -> str:
+    """The data URL of an image; raises DamagedError for what is none, or is not below the folder.
+
+    A table of strangers must not send other files of this machine to a provider.
+    """
+    file = (folder / name).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise DamagedError(f"the image {shown(name)} is not below the table's folder")
+    data = b""
+    with contextlib.suppress(OSError, ValueError):
+        if file.is_file() and file.stat().st_size <= _MOST_IMAGE_BYTES:
+            data = file.read_bytes()
+    for pattern, kind in _IMAGE_BYTES.items():
+        if re.match(pattern, data):
+            return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    kinds = listed(_IMAGE_BYTES.values())
+    raise DamagedError(f"{shown(name)} is no image of at most 20 MB ({kinds}), or is not there")
+
+
+def _is_chat(value: Any) -> bool:
+    """Whether a value is a list of chat messages."""
+    is_list = isinstance(value, list) and bool(value)
+    return is_list and all(isinstance(turn, dict) and "role" in turn for turn in value)
+
+
+def _text(value: Any) -> str:
+    """A value as text: of a list, such as the passages of a context, each by itself."""
+    if isinstance(value, list):
+        return "\n\n".join(map(_text, value))
+    return value if isinstance(value, str) else as_text(value)
+
+
+def _has_text(value: Any) -> bool:
+    return _is_chat([value]) or bool(_text(value).strip())
+
+
+class OneTurnLog(EvalLog):
+    """An Inspect log whose samples are answers; one with calls of tools, or with several answers of
+    the model, is a run of an agent.
+    """
+
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        run, raw = super().read(run_id, epoch, with_raw=with_raw)
+        answers = assistant_indices(run.messages)
+        called = any(turn.get("tool_calls") for turn in run.messages)
+        if called or (answers and answers[-1] != len(run.messages) - 1):
+            advice = "Judge what an agent does by `suite: {of: runs}`."
+            raise self._unreadable(run_id, epoch, "its sample is no single answer", advice)
+        return run, raw
+
+
+ANSWERS = Form("table of answers", (".csv", ".tsv", ".jsonl", ".json"), source=Answers)
+ONE_TURN = Form("Inspect log of answers", (".eval", ".json"), source=OneTurnLog)
