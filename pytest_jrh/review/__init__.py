@@ -369,7 +369,7 @@ class AgentTemplate:
             "text": text,
             "overridden": is_overridden,
             "variables": sorted(stage.variables),
-            "required": sorted(stage.required),
+            "required": "|".join(stage.required).split("|"),
         }
 
     def save(self, text: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def test_edits_are_made_in_order_and_each_sees_those_before_it() -> None:
 def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
     model = ScriptedModel()
     outcome = perturbed(model, run=AgentRun("r", 1, MESSAGES[:2]))
-    assert str(outcome.no_case) == "the transcript has no assistant turn"
+    assert str(outcome.no_case) == "the assistant said nothing"
     assert model.requests == []
 
 

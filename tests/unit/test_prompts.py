@@ -20,7 +20,7 @@ from pytest_jrh.cases.pipeline import (
 )
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
-from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.stages import STAGES, PromptsOf
 from pytest_jrh.core.templates import Template
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm import calls as prompts
@@ -30,10 +30,17 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 BUILT_IN = sorted(
     {
-        (prompts.built_in_name(stage, mode=mode, objective=objective), stage, mode, objective)
+        (
+            prompts.built_in_name(stage, mode=mode, objective=objective, of=of),
+            stage,
+            mode,
+            objective,
+            of,
+        )
         for stage in STAGES
         for mode in MODES
         for objective in OBJECTIVES
+        for of in ("text", *STAGES[stage].prompts_of - {"acts"})
     }
 )
 LEVELS = (ScoreLevel(1, "partly done"), ScoreLevel(0, "not done"), ScoreLevel(2, "done"))
@@ -63,11 +70,11 @@ def response_model(stage: str, mode: Mode) -> type[Response]:
     return models[stage]
 
 
-@pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
+@pytest.mark.parametrize(("name", "stage", "mode", "objective", "of"), BUILT_IN)
 def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
-    name: str, stage: str, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective, of: PromptsOf
 ) -> None:
-    template = built_in(stage, mode=mode, objective=objective)
+    template = prompts.load_template(stage, mode=mode, objective=objective, of=of)
     # The check that sessions spare it.
     assert template == prompts.parse_prompt(template.source, f"built-in {name}", stage=stage)
     system, user = prompts.messages(template, sample_values(stage))
@@ -82,13 +89,12 @@ def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
     assert "[[" not in outside
 
 
-@pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
+@pytest.mark.parametrize(("name", "stage", "mode", "objective", "of"), BUILT_IN)
 def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_reasons_first(
-    name: str, stage: str, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective, of: PromptsOf
 ) -> None:
-    system = prompts.messages(
-        built_in(stage, mode=mode, objective=objective), sample_values(stage)
-    )[0]["content"]
+    template = prompts.load_template(stage, mode=mode, objective=objective, of=of)
+    system = prompts.messages(template, sample_values(stage))[0]["content"]
     asked = re.findall(r"^ *- (\w+): ", system.partition("\nReturn:\n")[2], re.MULTILINE)
     schema = response_model(stage, mode).model_json_schema()
     nested = schema.get("$defs", {}).get("PlannedStep", {}).get("properties", {})
@@ -97,10 +103,13 @@ def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_re
     assert not FINDINGS & {*asked} or order[0] in WHYS
 
 
+@pytest.mark.parametrize("of", ["text", "answer"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("stage", ["judge", "verifier"])
-def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(stage: str, mode: Mode) -> None:
-    template = built_in(stage, mode=mode)
+def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(
+    stage: str, mode: Mode, of: PromptsOf
+) -> None:
+    template = prompts.load_template(stage, mode=mode, objective="fail", of=of)
     told = re.findall(
         r"perturb\w*|edit\w*|rewrit\w*|target\w*|test\b|test case\w*|plant\w*|plan\w*"
         r"|objective\w*|synthetic",
@@ -135,11 +144,13 @@ def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: str) -> None:
-    for name in STAGES[stage].required:
-        rest = " ".join(f"{{{{ {other} }}}}" for other in STAGES[stage].variables - {name})
-        with pytest.raises(
-            InputError, match=f"does not use the required {name}; it uses .*; available: .*{name}"
-        ):
+    for names in STAGES[stage].required:
+        alternatives = names.split("|")
+        others = STAGES[stage].variables.difference(alternatives)
+        rest = " ".join(f"{{{{ {other} }}}}" for other in others)
+        name = " or ".join(alternatives)
+        expected = f"does not use the required {name}; it uses .*; available: .*{alternatives[0]}"
+        with pytest.raises(InputError, match=expected):
             prompts.parse_prompt(rest, "mine.md", stage=stage)
 
 
