@@ -149,7 +149,7 @@ def check_file(options: argparse.Namespace) -> int:
     inputs = (options.table, options.baseline, options.labels)
     reports = _report_paths(options.report, inputs)
     checked = check_table(options.table, **settings)
-    if not checked.session.table.overall.counts.n:
+    if not checked.session.is_judged:
         if checked.table.table.results:
             raise checked.table.table.results.without_labels(options.table)
         cases, without = checked.table.cases, checked.unlabelled

@@ -138,7 +138,7 @@ class CheckedTable:
     @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
-        return self.session.table.overall.counts.n > 0 and self.session.passed
+        return self.session.is_judged and self.session.passed
 
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:

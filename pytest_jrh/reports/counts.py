@@ -90,7 +90,7 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
         section = judged[0]
         compared = _compared(session, section)
         rows = sorted(_section_rows(section, compared), key=lambda row: -row.worst)
-        total = _counts(_ALL, section.total, compared)
+        total = _counts(_ALL, section, section.total, compared)
         # Of a case that is looked at again the headline says it all.
         is_alone = section.total.counts.n == 1 and session.decisions
         if bars or (section.total.counts.disagree and not is_alone):
@@ -118,12 +118,9 @@ def _compared(session: Session, section: figures.Section) -> Verdicts:
 def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Counts]:
     """The rubrics of a judge, or the levels of its scale."""
     if not section.scale.is_ordered:
-        for statistics in section.rubrics or [section.total]:
-            rubric = statistics.rubric
-            of_rubric = compared
-            if rubric:
-                of_rubric = compared.where(compared.rubric.equals(rubric))
-            yield _counts(rubric or section.total.name, statistics, of_rubric)
+        for statistics in section.rubrics:
+            of_rubric = compared.where(compared.rubric.equals(statistics.rubric))
+            yield _counts(statistics.name, section, statistics, of_rubric)
         return
     judged = section.total.judged
     matrix = section.total.matrix
@@ -136,8 +133,10 @@ def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Cou
         yield _Counts(f"level {level}", about, shares, bias_of(verdicts, scores))
 
 
-def _counts(name: str, statistics: Statistics, compared: Verdicts) -> _Counts:
-    about = (statistics.suite, statistics.judge, statistics.rubric)
+def _counts(
+    name: str, section: figures.Section, statistics: Statistics, compared: Verdicts
+) -> _Counts:
+    about = (section.suite, section.judge, statistics.rubric)
     shares = {}
     for of_class in statistics.scale.classes:
         of_cases = compared.where(compared.case_class.equals(of_class))
@@ -192,7 +191,7 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
     rows = []
     for section in sorted(judged, key=place):
         compared = _compared(session, section)
-        rows.append(_counts(section.judge or section.label, section.total, compared))
+        rows.append(_counts(section.judge or section.label, section, section.total, compared))
     return _counts_table("judge", rows)
 
 

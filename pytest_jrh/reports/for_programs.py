@@ -20,11 +20,11 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import all_warnings, columns_of
+from pytest_jrh.stats.figures import Section, all_warnings, columns_of, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
-from pytest_jrh.stats.statistics import Panel, Statistics, StatisticsTable, tabulate
+from pytest_jrh.stats.statistics import Panel, Statistics
 from pytest_jrh.stats.verdicts import Verdicts
 
 
@@ -48,7 +48,7 @@ class JsonReport(Report):
             of_tests = verdicts.where(~verdicts.derived)
             counts = shown_counts(session.results_in(of_tests))
             figures = {
-                **table_data(tabulate(verdicts)),
+                **section_data(section_of(verdicts, suite, judge)),
                 "violations": violation_data(verdicts, grounds) or None,
                 "shown": [asdict(count) for count in counts if count.turns],
             }
@@ -91,11 +91,11 @@ class JunitReport(Report):
         return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def table_data(table: StatisticsTable) -> dict[str, Any]:
+def section_data(section: Section) -> dict[str, Any]:
     """The figures of one judge over all and per rubric, and `warnings`."""
-    rubrics = {level.rubric: statistics_data(level) for level in table.rubrics}
-    warnings = all_warnings(table.overall, table.rubrics)
-    return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
+    rubrics = {level.rubric: statistics_data(level) for level in section.rubrics}
+    warnings = all_warnings(section.total, section.rubrics)
+    return {"overall": statistics_data(section.total), "rubrics": rubrics, "warnings": warnings}
 
 
 def statistics_data(statistics: Statistics) -> dict[str, Any]:

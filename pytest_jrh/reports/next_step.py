@@ -38,7 +38,7 @@ def _steps(session: Session) -> list[_Step]:
     # The others run pytest again, which knows nothing of a table.
     if not session.is_table:
         steps.append(_mend_failures)
-        if session.table.overall.counts.n:
+        if session.is_judged:
             steps += [_read_wrong_labels, _label_blind, _keep_verdicts]
     return steps
 

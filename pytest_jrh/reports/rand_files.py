@@ -31,11 +31,12 @@ from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text
-from pytest_jrh.reports.for_programs import decision_data, panel_data, table_data
+from pytest_jrh.reports.for_programs import decision_data, panel_data, section_data
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.decision import Decision
+from pytest_jrh.stats.figures import section_of
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
-from pytest_jrh.stats.statistics import Panel, accuracy_of, panels, tabulate
+from pytest_jrh.stats.statistics import Panel, accuracy_of, panels
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.made_cases import Outputs, cause
@@ -105,7 +106,7 @@ def judge_report(
             "mode": suite.mode,
         },
         "all_metrics": metrics,
-        "statistics": table_data(tabulate(verdicts)),
+        "statistics": section_data(section_of(verdicts, suite.name, name)),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,

@@ -27,7 +27,7 @@ from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
-from pytest_jrh.stats.statistics import Panel, StatisticsTable, panels, tabulate
+from pytest_jrh.stats.statistics import Panel, panels
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 
@@ -227,18 +227,18 @@ class Session:
         return self.verdicts.where(self.verdicts.suite.equals(suite))
 
     @cached_property
-    def table(self) -> StatisticsTable:
-        """The figures of all judges."""
-        return tabulate(self.verdicts)
-
-    @cached_property
     def sections(self) -> list[Section]:
         """The figures of each suite's judges, judge by judge."""
-        return sections(self.table)
+        return sections(self.verdicts)
 
     def sections_of(self, suite: str) -> list[Section]:
         """The figures of one suite's judges."""
         return [section for section in self.sections if section.suite == suite]
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is any figure."""
+        return any(section.total.counts.n for section in self.sections)
 
     @cached_property
     def by_judge(self) -> Mapping[tuple[str, str], Verdicts]:

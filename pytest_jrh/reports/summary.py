@@ -115,9 +115,9 @@ def _table_headline(session: Session, suite: str) -> str:
     judged = session.sections_of(suite)
     if len(judged) > 1:
         return f"{len(judged):,} judges compared"
-    total = judged[0].total if judged else session.table.overall
-    if not total.counts.n:
+    if not judged or not judged[0].total.counts.n:
         return "no case was judged"
+    total = judged[0].total
     cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
     if not wrong:
         right = figures.range_text(total.accuracy, digits=0)

@@ -163,8 +163,8 @@ def left_out_blocks(session: Session) -> list[Block]:
             parts.append(f"{number:,} {kind}")
     if not parts:
         return []
-    if session.table.overall.counts.no_case:
-        parts[0] += f" ({_why_no_case(session)})"
+    if reasons := _why_no_case(session):
+        parts[0] += f" ({reasons})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]
 

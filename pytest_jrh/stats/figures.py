@@ -8,6 +8,7 @@ from these. A new one is its computation in `Statistics` and one line here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,12 +16,11 @@ import numpy as np
 from pytest_jrh.cases.tests import counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
-from pytest_jrh.stats.statistics import Statistics, StatisticsTable, kappa_of, tabulate
+from pytest_jrh.stats.statistics import Statistics, kappa_of, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
@@ -230,32 +230,22 @@ ONE_BY_ONE = (
 
 @frozen
 class Section:
-    """The figures of one judge of one suite: a row for each rubric, and where there are several
-    the total behind them.
-    """
+    """The figures of one judge of one suite: of each rubric, and of all."""
 
-    rows: tuple[Statistics, ...]
+    suite: str
+    judge: str
+    rubrics: Sequence[Statistics]
     total: Statistics
 
     @property
-    def suite(self) -> str:
-        """The suite of the judge."""
-        return self.total.suite
-
-    @property
-    def judge(self) -> str:
-        """The judge; empty for a suite's only one."""
-        return self.total.judge
+    def rows(self) -> list[Statistics]:
+        """The rows of its table: the rubrics, and where there are several the total."""
+        return [*self.rubrics, self.total] if len(self.rubrics) > 1 else [*self.rubrics]
 
     @property
     def scale(self) -> Scale:
         """The scale whose figures are shown."""
         return self.total.scale
-
-    @property
-    def rubrics(self) -> list[Statistics]:
-        """The rows of single rubrics."""
-        return [row for row in self.rows if row.rubric]
 
     @property
     def columns(self) -> list[Column]:
@@ -272,18 +262,27 @@ class Section:
         return f"{self.suite}, judge {self.judge}" if self.judge else self.suite
 
 
-def sections(table: StatisticsTable) -> list[Section]:
-    """Arrange the figures by suite and judge.
+def section_of(verdicts: Verdicts, suite: str, judge: str) -> Section:
+    """The figures of a judge, of all its verdicts but those of probes."""
+    shown = verdicts.where(~verdicts.derived)
+    total = statistics_of(shown)
+    by_rubric = shown.grouped("rubric")
+    rubrics = []
+    for rubric, of_rubric in by_rubric.items():
+        # One rubric alone is all cases.
+        statistics = total if len(by_rubric) == 1 else statistics_of(of_rubric)
+        rubrics.append(replace(statistics, rubric=rubric))
+    return Section(suite, judge, rubrics, total)
 
-    A judge without cases to judge has no section.
-    """
-    by_judge = grouped_by(table.rubrics, "suite", "judge")
+
+def sections(verdicts: Verdicts) -> list[Section]:
+    """The figures by suite and judge; a judge without cases to judge has no section."""
     with_cases = []
-    for total in table.judges:
-        counts = total.counts
+    for (suite, judge), of_judge in verdicts.grouped("suite", "judge").items():
+        section = section_of(of_judge, suite, judge)
+        counts = section.total.counts
         if counts.n or counts.no_case or counts.unscored:
-            rows = by_judge[total.suite, total.judge]
-            with_cases.append(Section((*rows, total) if len(rows) > 1 else (*rows,), total))
+            with_cases.append(section)
     return with_cases
 
 
@@ -447,7 +446,7 @@ def reliability(results: Iterable[CaseResult] | Verdicts) -> Reliability:
     results, and for those of several judges or suites.
     """
     verdicts = results if isinstance(results, Verdicts) else Verdicts.of(results)
-    judge_sections = sections(tabulate(verdicts))
+    judge_sections = sections(verdicts)
     if len(judge_sections) != 1:
         raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections

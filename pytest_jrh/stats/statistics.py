@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import combinations
 from operator import attrgetter
 from statistics import fmean
@@ -143,7 +143,7 @@ def confusion_matrix(pairs: Pairs, labels: Iterable[int] = ()) -> ConfusionMatri
 
 @frozen
 class Statistics:
-    """Every figure of one set of results; names that are empty stand for all.
+    """Every figure of one set of results, of one `rubric`; empty stands for all.
 
     `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the
     scales of which the set has cases. `matrices` are by the names of these scales, of which `scale`
@@ -151,9 +151,7 @@ class Statistics:
     from the label leaves it out. `judged` are the verdicts that the figures are of.
     """
 
-    suite: str
     rubric: str
-    judge: str
     counts: Counts
     figures: Mapping[str, Estimate]
     scale: Scale
@@ -195,41 +193,11 @@ class Statistics:
         return self.rubric or "all"
 
 
-@frozen
-class StatisticsTable:
-    """The figures per rubric and judge, per judge, and of everything; suites are apart, and each
-    stands in the order in which its cases first appear.
+def statistics_of(verdicts: Verdicts) -> Statistics:
+    """Every figure of these verdicts, which are of no probe.
+
+    A matrix shows every score that is on offer under their rubrics, where these are known.
     """
-
-    rubrics: tuple[Statistics, ...]
-    judges: tuple[Statistics, ...]
-    overall: Statistics
-
-
-def tabulate(verdicts: Verdicts) -> StatisticsTable:
-    """Compute the figures at every level, of all verdicts but those of probes.
-
-    A matrix shows every score that is on offer under its rubrics, where these are known.
-    """
-    shown = verdicts.where(~verdicts.derived)
-    # With one judge, or one rubric, the levels are the same sets again.
-    computed: dict[bytes, Statistics] = {}
-
-    def described(suite: str, rubric: str, judge: str, of_level: Verdicts) -> Statistics:
-        key = of_level.row.tobytes()
-        if key not in computed:
-            computed[key] = _described(of_level)
-        return replace(computed[key], suite=suite, rubric=rubric, judge=judge)
-
-    rubrics, judges = [], []
-    for (suite, rubric, judge), of_level in shown.grouped("suite", "rubric", "judge").items():
-        rubrics.append(described(suite, rubric, judge, of_level))
-    for (suite, judge), of_level in shown.grouped("suite", "judge").items():
-        judges.append(described(suite, "", judge, of_level))
-    return StatisticsTable(tuple(rubrics), tuple(judges), described("", "", "", shown))
-
-
-def _described(verdicts: Verdicts) -> Statistics:
     judged = verdicts.judged
     figures = {"accuracy": accuracy_of(judged), "flicker": flicker_of(judged)}
     matrices: dict[str, ConfusionMatrix] = {}
@@ -247,9 +215,7 @@ def _described(verdicts: Verdicts) -> Statistics:
             figures |= _class_figures(scale, of_scale, matrices[name])
     shown = max(scales.values(), key=lambda scale: scale.is_ordered, default=BINARY)
     return Statistics(
-        suite="",
         rubric="",
-        judge="",
         counts=Counts.of(verdicts),
         figures=figures,
         scale=shown,

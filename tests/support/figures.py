@@ -7,7 +7,7 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from pytest_jrh.stats.intervals import estimate_bias, estimate_kappa, estimate_mean, estimate_share
-from pytest_jrh.stats.statistics import Statistics, tabulate
+from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def describe(results: Iterable[CaseResult], scales: RubricScales | None = None) -> Statistics:
     """The figures of these results, taken together."""
-    return tabulate(Verdicts.of(results, scales)).overall
+    return statistics_of(Verdicts.of(results, scales))
 
 
 Pair = tuple[int, int]

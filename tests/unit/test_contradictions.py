@@ -10,7 +10,7 @@ import pytest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, ORDINAL
 from pytest_jrh.reports.failures import disagreement_text
-from pytest_jrh.reports.for_programs import table_data
+from pytest_jrh.reports.for_programs import section_data
 from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, session_of
 from tests.support.made_cases import judged_result, make_case, make_result, result_with
@@ -78,11 +78,12 @@ def test_reports_count_and_name_them_and_no_figure_changes() -> None:
     odd = [*plain[:4], result_with(plain[4], reasoning="The rubric is violated."), plain[5]]
     assert odd[4].score == 0
     session = session_of(odd)
-    assert session.table.overall.accuracy == session_of(plain).table.overall.accuracy
+    [figures], [plain_figures] = session.sections, session_of(plain).sections
+    assert figures.total.accuracy == plain_figures.total.accuracy
     title = "verdicts against their own reasoning"
     lines = printed(session, 200)
     assert [f"{title} (1):", "  tone: positive (run-001)"] == lines[2:4]
-    data = table_data(session.table)
+    data = section_data(figures)
     assert data["overall"]["reasoning_disagrees"] == 1
 
 

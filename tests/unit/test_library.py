@@ -19,9 +19,8 @@ from pytest_jrh import (
     load_cases,
     reliability,
 )
-from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.records import case_digest, record_line, to_record
+from tests.support.figures import describe
 from tests.support.made_cases import make_case, make_spec
 
 VIOLATED = [make_case(make_spec(f"run-{n}")) for n in range(6)]
@@ -149,7 +148,7 @@ def test_less_than_one_is_refused(how: dict[str, int]) -> None:
 def test_the_figures_are_those_of_a_suite_with_intervals_and_warnings() -> None:
     results = judged([*VIOLATED, *SATISFIED], lambda case: 1)
     figures = reliability(results)
-    total = tabulate(Verdicts.of(results)).overall
+    total = describe(results)
     assert figures.figures["accuracy"].value == total.accuracy.value == 0.5
     assert figures.figures["accuracy"].lower == total.accuracy.lower
     assert list(figures.rubrics) == [VIOLATED[0].rubric.id]

@@ -14,7 +14,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import numbered
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import holm
-from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels, tabulate
+from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels
 from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
@@ -130,8 +130,8 @@ def test_ordinal_figures_count_levels() -> None:
 def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
     results = [scored("run-1", 1, 1), scored("run-2", 2, 2, rubric_id="tone")]
     scales = {("refunds", "refund_policy"): numbered(0, 4), ("refunds", "tone"): numbered(0, 2)}
-    found = tabulate(Verdicts.of(results, scales))
-    assert found.overall.figures["weighted_kappa"].reason == "the rubrics have different scales"
+    found = describe(results, scales)
+    assert found.figures["weighted_kappa"].reason == "the rubrics have different scales"
 
 
 def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:

@@ -13,7 +13,7 @@ from pytest_jrh.core.results import CaseResult, Verdict, most_frequent
 from pytest_jrh.core.results import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.stats.figures import all_warnings, sections
-from pytest_jrh.stats.statistics import panels, tabulate
+from pytest_jrh.stats.statistics import panels
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import describe
@@ -79,14 +79,14 @@ def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
 @given(st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(0, 1), min_size=1, max_size=4))))
 def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) -> None:
     given_results = [result(n, label, *scores) for n, (label, scores) in enumerate(cases)]
-    found = tabulate(Verdicts.of(given_results))
-    counts = found.overall.counts
+    found = describe(given_results)
+    counts = found.counts
     assert counts.n == len(cases)
-    matrix = found.overall.matrices.get("binary")
+    matrix = found.matrices.get("binary")
     assert (matrix.n if matrix else 0) == len(cases)
     right = sum(matrix.counts[label][label] for label in (0, 1)) if matrix else 0
     assert right == counts.agree
-    for section in sections(found):
+    for section in sections(Verdicts.of(given_results)):
         assert all(column.cell(row).text for row in section.rows for column in section.columns)
     for each in given_results:
         assert result_from(ledger_line(each)) == each

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import dollars
-from pytest_jrh.reports.for_programs import panel_data, table_data
+from pytest_jrh.reports.for_programs import panel_data, section_data
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.statistics import panels, tabulate
+from pytest_jrh.stats.statistics import panels, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.judged_sessions import Answer, always, coin, judged, scored
 from tests.support.made_cases import make_result, make_spec, result_with
@@ -27,7 +27,7 @@ THREE = ("privacy", "refund_policy", "tone")
 
 
 def warnings_of(results: list[CaseResult]) -> list[str]:
-    (section,) = sections(tabulate(Verdicts.of(results)))
+    (section,) = sections(Verdicts.of(results))
     return all_warnings(section.total, section.rubrics)
 
 
@@ -109,13 +109,16 @@ ANY_RESULT = st.builds(
 @given(st.lists(ANY_RESULT, max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseResult]) -> None:
-    table = tabulate(Verdicts.of(results))
-    for statistics in (*table.rubrics, *table.judges, table.overall):
+    verdicts = Verdicts.of(results)
+    judges = sections(verdicts)
+    rubrics = [statistics for section in judges for statistics in section.rubrics]
+    totals = [section.total for section in judges]
+    for statistics in (*rubrics, *totals, statistics_of(verdicts)):
         for estimate in statistics.figures.values():
             known = [estimate.value, estimate.lower, estimate.upper]
             assert bool(estimate.why) == (None in known)
             assert all(math.isfinite(number) for number in known if number is not None)
-    assert json.dumps(table_data(table))
+    assert json.dumps(list(map(section_data, judges)))
     of_floats = [result for result in results if all(abs(n) < 10**15 for n in result.scores)]
     assert json.dumps(list(map(panel_data, panels(Verdicts.of(of_floats)))))
 
