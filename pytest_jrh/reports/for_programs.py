@@ -20,7 +20,7 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import Section, all_warnings, columns_of, section_of
+from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
@@ -206,7 +206,9 @@ def _scale_data(statistics: Statistics, scale: Scale) -> dict[str, Any] | None:
     if matrix is None:
         return None
     figures, intervals = {}, {}
-    for column in columns_of(scale):
+    for column in COLUMNS:
+        if column.ordered != scale.is_ordered:
+            continue
         estimate = statistics.figures[column.key]
         data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)

@@ -212,11 +212,8 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
             rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))
         titles = tuple(f"judge gave {label}" for label in matrix.labels)
         yield Table("right answer", titles, tuple(rows))
-    missing = []
-    for title, reason, names in figures.reasons(section):
-        missing.append(f"{title}: {reason} ({', '.join(names)})")
-    if missing:
-        yield Points(tuple(missing))
+    if reasons := figures.reasons(section):
+        yield Points(tuple(reasons))
 
 
 def majority_sentence(panel: Panel) -> str:
@@ -400,16 +397,6 @@ def _missed(result: CaseResult) -> str:
     """What a wrong verdict is called where the judge may not have been shown what decides."""
     of_class = result.case_class
     return of_class.unseen if of_class is not None and result.outcome == "disagree" else ""
-
-
-def contradicted_blocks(session: Session) -> Iterator[Cases]:
-    """The verdicts whose reasoning ends in another one, by judge."""
-    for section in session.sections:
-        judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        of_judge = session.by_judge[section.suite, section.judge]
-        contradicted = [*of_judge.ids[of_judge.contradicted]]
-        title = f"{judge}verdicts against their own reasoning"
-        yield from case_list(session, title, contradicted, "warning")
 
 
 def shown_sentences(session: Session) -> Iterator[str]:

@@ -23,15 +23,13 @@ from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
 from pytest_jrh.stats.statistics import Statistics, kappa_of, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
 
-FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
-FIGURES = ("rate", "share", "number")
-"""The kinds of columns that are a figure of their own."""
+FigureKind: TypeAlias = Literal["count", "rate", "share", "number"]
 NONE = "-"
 
 
 class Cell(NamedTuple):
-    """One figure as text, `-` where it cannot be computed; its interval, empty where there is none,
-    or it has a column of its own; and why either of them is missing.
+    """One figure as text, `-` where it cannot be computed; its interval, empty where there is none;
+    and why either of them is missing.
     """
 
     text: str
@@ -39,17 +37,13 @@ class Cell(NamedTuple):
     reason: str = ""
 
 
-# Their intervals have a column of their own.
-_APART = ("accuracy", "exact")
-
-
 @frozen
 class Column:
     """One figure of a set of results, by its `key` in `Statistics.figures`.
 
-    Of a `count` it is the number of verdicts; of `bounds` the interval alone is shown. `title`
-    heads it in tables; one without a title is in the JSON report alone. `meaning` explains it in a
-    sentence or two. Where `ordered` is set, it is of scales of that kind alone.
+    Of a `count` it is the number of verdicts. `title` heads it in tables; one without a title is in
+    the JSON report alone. `meaning` explains it in a sentence or two. Where `ordered` is set, it is
+    of scales of that kind alone.
     """
 
     key: str
@@ -66,7 +60,7 @@ class Column:
         """Whether it is shown of a judge with these figures over all its cases: nothing is said of
         its flicker where no case was judged twice, and of its accuracy where that is `exact`.
         """
-        if self.key == "accuracy" and self.kind == "rate":
+        if self.key == "accuracy":
             return total.figures.get("exact") != total.accuracy
         return self.key != "flicker" or total.flicker.n > 0
 
@@ -77,11 +71,8 @@ class Column:
         estimate = statistics.figures.get(self.key)
         if estimate is None:
             return Cell(NONE)
-        if self.kind == "bounds":
-            return Cell(range_text(estimate), "", estimate.interval_reason or "")
         text = value_text(estimate, self.kind)
-        is_apart = self.key in _APART and estimate == statistics.accuracy
-        if estimate.value is None or is_apart:
+        if estimate.value is None:
             return Cell(text, "", estimate.reason or "")
         interval = "" if estimate.lower is None else range_text(estimate, self.kind)
         return Cell(text, interval, estimate.interval_reason or "")
@@ -122,15 +113,6 @@ def decimal(value: float | None) -> str:
     return NONE if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
-def columns_of(scale: Scale) -> list[Column]:
-    """The figures that the JSON report has for this kind of scale alone, in order."""
-    columns = []
-    for column in COLUMNS:
-        if column.ordered == scale.is_ordered and column.key != "accuracy":
-            columns.append(column)
-    return columns
-
-
 def _tests_in(figure: str) -> str:
     return " and ".join(f"`{kind.name}`" for kind in counted_in(figure))
 
@@ -150,12 +132,6 @@ COLUMNS = (
         "accuracy",
         "The share of verdicts that are right: the label, or on a wide scale near it "
         "(`suite.within`).",
-    ),
-    Column(
-        "accuracy",
-        "bounds",
-        "95% interval",
-        "The range in which the accuracy would plausibly lie on other runs of the same kind.",
     ),
     Column(
         "recall",
@@ -305,8 +281,8 @@ _LEFT_OUT = {
 }
 
 
-def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
-    """Why figures of a section are missing: title, reason and the rows' names, each reason once."""
+def reasons(section: Section) -> list[str]:
+    """Why figures of a section are missing, and in which rows, each reason once."""
     missing: dict[tuple[str, str], list[str]] = {}
     for row in section.rows:
         for column in section.columns:
@@ -314,7 +290,7 @@ def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
             if cell.reason:
                 title = column.title if cell.text == NONE else f"interval of {column.title}"
                 missing.setdefault((title, cell.reason), []).append(row.name)
-    return [(title, reason, names) for (title, reason), names in missing.items()]
+    return [f"{title}: {reason} ({', '.join(names)})" for (title, reason), names in missing.items()]
 
 
 def flicker_sentence(statistics: Statistics) -> str:
@@ -416,7 +392,7 @@ def one_class(statistics: Statistics) -> str:
 
 def figure_text(name: str, estimate: Estimate) -> str:
     """A figure and its interval as the tables show them, with what is missing of it."""
-    [kind] = [column.kind for column in COLUMNS if column.key == name and column.kind in FIGURES]
+    [kind] = [column.kind for column in COLUMNS if column.key == name]
     text, interval = value_text(estimate, kind), range_text(estimate, kind)
     if NONE not in (text, interval):
         text = f"{text} ({interval})"
@@ -459,7 +435,7 @@ def _named_figures(statistics: Statistics) -> dict[str, Estimate]:
     """Every figure that is shown with its interval, by its name in the JSON report."""
     figures = {}
     for column in COLUMNS:
-        is_figure = column.kind in FIGURES and column.suits(statistics.scale)
+        is_figure = column.kind != "count" and column.suits(statistics.scale)
         if is_figure and column.shown(statistics):
             figures[column.key] = statistics.figures[column.key]
     return figures
