@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
+from pytest_jrh.core.scales import BINARY
 from pytest_jrh.stats.intervals import (
     Estimate,
-    Repeats,
     estimate_bias,
     estimate_flicker,
     estimate_kappa,
@@ -329,7 +329,7 @@ def flicker_coverage(flip: float, repeats: int) -> float:
     rng = np.random.default_rng([repeats, int(100 * flip)])
     estimates = []
     for scores in rng.binomial(1, flip, (_FLICKER_SESSIONS, 54, repeats)).tolist():
-        cases = [Repeats(tuple(verdicts), has_two=True) for verdicts in scores]
+        cases = [(tuple(verdicts), BINARY) for verdicts in scores]
         estimates.append(estimate_flicker(Coded.of(cases), np.arange(len(cases)) // 3))
     return held(estimates, 2 * flip * (1 - flip)).covered
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.stats.distributions import binomial_tail, t_quantile
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints
 
@@ -313,14 +314,8 @@ def _kappa(sums: Sequence[Any]) -> Any:
     return 1 - n * (label_squares + answer_squares - 2 * products) / chance
 
 
-class Repeats(NamedTuple):
-    """The scores that one judge gave to one case, in any order.
-
-    `has_two` says that no other scores than 0 and 1 are on offer.
-    """
-
-    scores: tuple[int, ...]
-    has_two: bool
+Repeats: TypeAlias = tuple[tuple[int, ...], Scale]
+"""The scores that one judge gave to one case, in any order, with the scale that they are of."""
 
 
 def estimate_flicker(cases: Coded[Repeats], clusters: Ints) -> Estimate:
@@ -330,11 +325,11 @@ def estimate_flicker(cases: Coded[Repeats], clusters: Ints) -> Estimate:
     With the probability f of each verdict to be flipped it is 2 f (1 - f). Of k scores, 0 or 1,
     no more than about half of the pairs can differ, which the interval keeps to.
     """
-    is_repeated = cases.each(lambda repeats: len(repeats.scores) >= _TWO)
+    is_repeated = cases.each(lambda repeats: len(repeats[0]) >= _TWO)
     if not is_repeated.any():
         return Estimate(count=0, why="no case was judged more than once")
     repeated = cases[is_repeated]
-    shares = repeated.each(lambda repeats: differing_pairs(repeats.scores), float)
+    shares = repeated.each(lambda repeats: differing_pairs(repeats[0]), float)
     most = float(repeated.each(_most_flicker_pairs, float).max())
     flicker = estimate_mean(shares, clusters[is_repeated], (0.0, most), step=most)
     return replace(flicker, count=int((shares > 0).sum()))
@@ -362,8 +357,9 @@ def _most_flicker_pairs(repeats: Repeats) -> float:
 
     The scores of a judge of one's own may be outside of the scale.
     """
-    k = len(repeats.scores)
+    scores, scale = repeats
+    k = len(scores)
     if k < _TWO:
         return 0.0
-    is_of_two = repeats.has_two and set(repeats.scores) <= {0, 1}
+    is_of_two = scale.has_two and {*scores} <= {0, 1}
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if is_of_two else 1.0

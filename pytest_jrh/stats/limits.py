@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import variance
 from typing import Any, Literal, TypeAlias
 
@@ -15,15 +16,9 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Scope
-from pytest_jrh.stats.intervals import (
-    NO_VERDICT,
-    Estimate,
-    Repeats,
-    estimate_flicker,
-    majority_flip,
-)
+from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, share_of
+from pytest_jrh.stats.statistics import accuracy_of, flicker_of, share_of
 from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts
 
 # What is computed in another order is the same.
@@ -125,23 +120,20 @@ def _errors(rule: Rule, verdicts: Verdicts) -> npt.NDArray[Any]:
     return np.abs(pairs[:, 1] - pairs[:, 0])
 
 
-def _repeats(verdicts: Verdicts) -> Coded[tuple[Repeats, int | None]]:
-    """The scores of each case, with those that the same judge gave before, and its label."""
-    kinds = verdicts.kinds("answers", "before", "same_judge", "label", "scale")
-    repeats = []
-    for answers, before, is_same, label, scale in kinds.names:
-        scores = (*answers, *before) if is_same and before else answers
-        repeats.append((Repeats(scores, scale.has_two), label))
-    return Coded(repeats, kinds.codes)
+def _asked_twice(verdicts: Verdicts) -> Verdicts:
+    """The verdicts, with answers that the same judge gave before beside those of now."""
+    kinds = verdicts.kinds("answers", "before", "same_judge")
+    answers = []
+    for now, before, is_same in kinds.names:
+        answers.append((*now, *before) if is_same and before else now)
+    return replace(verdicts, answers=Coded(answers, kinds.codes))
 
 
 def _variance(verdicts: Verdicts) -> float:
     """By how much it varies whether a majority is right when the judge is asked again; 0 where
     neither repeats nor the same judge's verdicts in the baseline tell.
     """
-    repeats = _repeats(verdicts)
-    cases = Coded([of_case for of_case, _ in repeats.names], repeats.codes)
-    flicker = estimate_flicker(cases, verdicts.cluster)
+    flicker = flicker_of(_asked_twice(verdicts))
     most = int(verdicts.answers.each(len, int).max(initial=1))
     flip = majority_flip(flicker.value or 0.0, most)
     return flip * (1 - flip)
@@ -149,14 +141,14 @@ def _variance(verdicts: Verdicts) -> float:
 
 def _levels_variance(verdicts: Verdicts) -> float:
     """By how much the distance of a verdict from its label varies, in squares of levels."""
-    variances = _repeats(verdicts).each(_levels_variance_of, float)
+    variances = _asked_twice(verdicts).kinds("answers", "label").each(_levels_variance_of, float)
     known = variances[variances >= 0]
     return float(known.mean()) if len(known) else 0.0
 
 
-def _levels_variance_of(repeats: tuple[Repeats, int | None]) -> float:
+def _levels_variance_of(kind: tuple[Sequence[int], int | None]) -> float:
     """That of one case; below 0 where nothing tells it."""
-    (scores, _), label = repeats
+    scores, label = kind
     if label is None or len(scores) == 1:
         return -1.0
     return variance([abs(score - label) for score in scores])
