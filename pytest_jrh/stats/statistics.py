@@ -6,7 +6,6 @@ Only agree and disagree count. A figure that cannot be computed is an `Estimate`
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import combinations
@@ -19,13 +18,11 @@ from pytest_jrh.cases.tests import KINDS, counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.runs import majority
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale
-from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NO_VERDICT,
     Estimate,
     Pairs,
-    Repeats,
     estimate_bias,
     estimate_flicker,
     estimate_kappa,
@@ -65,9 +62,7 @@ def kappa_of(judged: Verdicts, level: float = LEVEL) -> Estimate:
 
 def flicker_of(judged: Verdicts, answers: str = "answers") -> Estimate:
     """How often the judge contradicts itself in a column of answers."""
-    kinds = judged.kinds(answers, "scale")
-    repeats = [Repeats(scores, scale.has_two) for scores, scale in kinds.names]
-    return estimate_flicker(Coded(repeats, kinds.codes), judged.cluster)
+    return estimate_flicker(judged.kinds(answers, "scale"), judged.cluster)
 
 
 @frozen
@@ -301,7 +296,7 @@ class Panel:
 
     `accuracy` is the majority's over all cases that each judge was asked about, with a verdict of
     any: where there is no majority the panel is not right. `without_majority` gives for such a
-    case, by its id without a judge, the reason.
+    case, by its id without a judge, what each of them gave.
     """
 
     suite: str
@@ -346,7 +341,10 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
     without_majority = {}
     for case in np.flatnonzero(majorities == None):  # noqa: E711 - for each case
         made_id = cases.made.names[cases.made.codes[case]]
-        without_majority[made_id] = _split_text(votes.names[votes.codes[case]])
+        scores_of_case = []
+        for judge, score in zip(judges, votes.names[votes.codes[case]], strict=True):
+            scores_of_case.append(f"{judge}: {'none' if score is None else score}")
+        without_majority[made_id] = ", ".join(scores_of_case)
     pairs = []
     for one, other in combinations(range(len(judges)), 2):
         of_both = (scores[:, [one, other]] != None).all(axis=1)  # noqa: E711 - for each score
@@ -358,16 +356,3 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
         pairs.append(JudgePair((judges[one], judges[other]), agreement, kappa))
     accuracy = share_of(cases, majorities == np.array(cases.label.values))
     return Panel(suite, tuple(judges), tuple(pairs), without_majority, accuracy)
-
-
-def _split_text(votes: Sequence[int | None]) -> str:
-    """Why a panel has no majority."""
-    judges = len(votes)
-    given = Counter(score for score in votes if score is not None)
-    if not given:
-        return f"no judge of {judges} gave a score"
-    in_order = sorted(given.items(), key=lambda vote: (-vote[1], vote[0]))
-    listed = ", ".join(f"{number} for {score}" for score, number in in_order)
-    text = f"no majority: {listed} of {counted(judges, 'judge')}"
-    missing = judges - given.total()
-    return f"{text}; {counted(missing, 'judge')} gave no score" if missing else text

@@ -153,10 +153,10 @@ def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
     ("votes", "without", "accuracy"),
     [
         ([(1, 1, 0), (0, 0, 1), (1, 1, 1)], [], (2, 3)),
-        ([(1, 0), (1, 1)], ["no majority: 1 for 0, 1 for 1 of 2 judges"], (1, 2)),
+        ([(1, 0), (1, 1)], ["a: 1, b: 0"], (1, 2)),
         (
             [(1, 1, None), (1, None, None), (1, 1, 1)],
-            ["no majority: 1 for 1 of 3 judges; 2 judges gave no score"],
+            ["a: 1, b: none, c: none"],
             (2, 3),
         ),
     ],

@@ -106,6 +106,6 @@ def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:
         votes.append(result_with(result(1, 1, *given_scores), judge=judge, case_id=f"x{judge}"))
         votes.append(result_with(result(2, 1, 0, 1), judge=judge, case_id=f"y{judge}"))
     (panel,) = panels(Verdicts.of(votes))
-    assert [*panel.without_majority.values()] == ["no judge of 3 gave a score"]
+    assert [*panel.without_majority.values()] == ["a: none, b: none, c: none"]
     assert (panel.accuracy.count, panel.accuracy.n) == (1, 2)
     assert [pair.agreement.n for pair in panel.pairs] == [0, 1, 0]
