@@ -202,8 +202,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def dollars(amount: float) -> str:
-    """An amount of money to a hundredth of a cent; what is less is said to be so."""
-    return "<$0.0001" if 0 < amount < _SMALLEST_AMOUNT else f"${amount:,.4f}"
+    """An amount of money, small ones to a hundredth of a cent; what is less is said to be so."""
+    if amount >= 1 or not amount:
+        return f"${amount:,.2f}"
+    return "<$0.0001" if amount < _SMALLEST_AMOUNT else f"${amount:,.4f}"
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.groups import grouped, grouped_by
-from pytest_jrh.core.ids import by_made_case, generation_id, made_case_id
+from pytest_jrh.core.groups import grouped_by
+from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, LabelKey, majority
 from pytest_jrh.core.skips import MADE
@@ -146,12 +146,8 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
     blind too are counted apart.
     """
     made_results = [result for result in results if result.outcome in MADE]
-    # The judges of a panel look at the same cases. Probes alone have the labels of their bases.
+    # The judges of a panel look at the same cases, and probes have the labels of their bases.
     made_cases = by_made_case(result for result in made_results if not result.spec.derived)
-    if not made_cases:
-        made_cases = grouped(
-            (generation_id(result.spec.base_case), result) for result in made_results
-        )
     counts: Counter[str] = Counter()
     digests = set()
     for result, *_ in made_cases.values():

@@ -155,7 +155,16 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
     """
     columns: list[tuple[str, list[Cell]]] = []
     for of_class in rows[0].shares:
-        columns += _share_columns(of_class.mistakes, [row.shares[of_class] for row in rows])
+        cells, before = [], []
+        is_changed = False
+        for row in rows:
+            share = row.shares[of_class]
+            cells.append(share.cell)
+            before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
+            is_changed = is_changed or share.before not in (None, share.wrong.count)
+        columns.append((of_class.mistakes, cells))
+        if is_changed:
+            columns.append(("before", before))
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     columns.append(("bias", biases))
     titles, shown = [], []
@@ -168,15 +177,6 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
         level: Level = "total" if row.name == _ALL else "rubric"
         table_rows.append(Row(row.name, tuple(row_cells), level, row.about))
     return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
-
-
-def _share_columns(title: str, shares: Sequence[Share]) -> list[tuple[str, list[Cell]]]:
-    cells, before = [], []
-    for share in shares:
-        cells.append(share.cell)
-        before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
-    is_changed = any(share.before not in (None, share.wrong.count) for share in shares)
-    return [(title, cells), ("before", before)] if is_changed else [(title, cells)]
 
 
 def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
@@ -242,7 +242,7 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
         text = _turned_sentence(table, tables)
         text += f" ({percent(rate.value)}, 95% interval {range_text(rate)})"
         if towards := _towards(table.total):
-            text += f", {towards}" if table.is_ordered else f", towards {towards}"
+            text += f", towards {towards}" if table.total.shift is None else f", {towards}"
         if table.flicker.value is not None:
             text += f"; the judge's flicker is {percent(table.flicker.value)}"
         sentences.append(f"{text}.")

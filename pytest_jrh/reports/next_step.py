@@ -34,7 +34,7 @@ _Step = Callable[[Session], Line | None]
 
 def _steps(session: Session) -> list[_Step]:
     """The steps of which the first that applies is taken."""
-    steps: list[_Step] = [_correct_labels, _fix_judge, _ask_again, _fix_what_probes_turn]
+    steps: list[_Step] = [_correct, _ask_again, _fix_what_probes_turn]
     # The others run pytest again, which knows nothing of a table.
     if not session.is_table:
         steps.append(_mend_failures)
@@ -62,19 +62,15 @@ def _accept_new_cases(session: Session) -> Line | None:
     return None
 
 
-def _correct_labels(session: Session) -> Line | None:
-    """Of a table: its labels are in the file."""
-    wrong = len(worst_verdicts(session).places("made"))
-    if not session.is_table or not wrong:
+def _correct(session: Session) -> Line | None:
+    """Labels, of which those of a table are in its file, or the judge."""
+    worst = worst_verdicts(session)
+    if not len(worst):
         return None
-    cases = counted(wrong, "case")
-    return Line("next", f"read {cases}; where a label is wrong, correct it in that row")
-
-
-def _fix_judge(session: Session) -> Line | None:
-    wrong = session.results_in(worst_verdicts(session))
-    if not wrong:
-        return None
+    if session.is_table:
+        cases = counted(len(worst.made.present()), "case")
+        return Line("next", f"read {cases}; where a label is wrong, correct it in that row")
+    wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
     correct = "press r" if is_made else "correct it where it was given"

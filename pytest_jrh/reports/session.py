@@ -51,7 +51,7 @@ def spending_text(spending: Spending) -> str:
     has_unpriced = spending.calls > 0 and spending.unpriced > 0
     costs = []
     if spending.paid or not has_unpriced:
-        costs.append(dollars_text(spending.paid))
+        costs.append(dollars(spending.paid))
     if has_unpriced:
         costs.append(f"{spending.unpriced:,} unpriced")
     return f"{calls}, {spending.replayed:,} replayed, {' and '.join(costs)}"
@@ -65,7 +65,7 @@ def spending_line(spending: Spending, wall_seconds: float = 0.0) -> str:
     """
     text = spending_text(spending)
     if spending.replayed and not spending.calls:
-        recorded = dollars_text(spending.cost)
+        recorded = dollars(spending.cost)
         if spending.unpriced:
             recorded += f" and {spending.unpriced:,} unpriced"
         text += f" ({recorded} recorded)"
@@ -85,7 +85,7 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
     parts = [f"jrh {done:,}/{total:,}"]
     # What cases at work have spent is not known: without one that is done, nothing is said of it.
     if done:
-        paid = dollars_text(spending.paid)
+        paid = dollars(spending.paid)
         if spending.unpriced:
             paid += " and unpriced calls"
         parts.append(f"{paid}, {counted(spending.calls, 'call')}")
@@ -104,11 +104,6 @@ def _time(seconds: float) -> str:
     if hours:
         return f"{hours}:{minutes:02}:{full_seconds:02}"
     return f"{minutes}:{full_seconds:02}"
-
-
-def dollars_text(amount: float) -> str:
-    """An amount of money, small ones exactly."""
-    return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
 
 
 @frozen

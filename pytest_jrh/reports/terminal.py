@@ -129,13 +129,10 @@ def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     return lines
 
 
-def _fitted_doubts(doubts: Iterable[Block], width: int, room: int) -> list[Styled]:
+def _fitted_doubts(doubts: Sequence[Block], width: int, room: int) -> list[Styled]:
     """Doubts, whole where there is room for all, else without lists of cases, else each cut to a
     line, but for the first; of warnings beyond that their number.
     """
-    lines = list(block_lines(doubts, width, indent=len(GAP)))
-    if len(lines) <= room:
-        return lines
     sentences = []
     for block in doubts:
         if isinstance(block, Cases):
@@ -143,9 +140,10 @@ def _fitted_doubts(doubts: Iterable[Block], width: int, room: int) -> list[Style
             sentences.append(Sentence(text, block.weight))
         elif isinstance(block, Sentence):
             sentences.append(block)
-    lines = list(block_lines(sentences, width, indent=len(GAP)))
-    if len(lines) <= room:
-        return lines
+    for fewer_blocks in (doubts, sentences):
+        lines = list(block_lines(fewer_blocks, width, indent=len(GAP)))
+        if len(lines) <= room:
+            return lines
     lines = []
     for sentence in sentences:
         mark = "! " if is_warning(sentence) else GAP

@@ -67,8 +67,7 @@ class ProbeTable:
 
     `flicker` is the judge's on the unchanged cases. `p_value` is the probability of what was seen,
     or more, if verdicts turned by flicker alone, `adjusted` the same after Holm's adjustment over
-    the tables of the suite. `judged` are the verdicts; where these are levels, it
-    `is_ordered`.
+    the tables of the suite. `judged` are the verdicts.
     """
 
     suite: str
@@ -76,7 +75,6 @@ class ProbeTable:
     probe: str
     total: ProbeRow
     rows: tuple[ProbeRow, ...]
-    is_ordered: bool
     judged: Verdicts
     flicker: Estimate
     p_value: float
@@ -135,7 +133,6 @@ def _table(suite: str, judge: str, probe: str, verdicts: Verdicts) -> ProbeTable
         probe,
         _row("", verdicts),
         tuple(rows),
-        is_ordered=verdicts.is_ordered,
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=judged,

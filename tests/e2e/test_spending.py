@@ -170,7 +170,7 @@ def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
     said = " ".join(no_verdict_text(result.why).split())
-    assert "$0.0000 of $0.0100 are spent or reserved" in said
+    assert "$0.00 of $0.0100 are spent or reserved" in said
     assert "a lower `max_tokens` of its stage lowers that" in said
     assert server.count() == 0
 

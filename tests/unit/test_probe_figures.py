@@ -87,7 +87,7 @@ def test_an_ordinal_probe_has_a_mean_shift() -> None:
         for result, score in zip(derived(runs=4), (2, 0, 1, 2), strict=True)
     ]
     table = only(results)
-    assert (table.is_ordered, table.total.turned, table.total.shift) == (True, 2, -0.75)
+    assert (table.total.turned, table.total.shift) == (2, -0.75)
     assert table.total.towards == {}
 
 

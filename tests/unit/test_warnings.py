@@ -140,6 +140,6 @@ def test_a_cost_below_a_hundredth_of_a_cent_is_not_printed_as_nothing() -> None:
     assert [dollars(each) for each in (0.00003, 0.0001, 0.0, 1234.5)] == [
         "<$0.0001",
         "$0.0001",
-        "$0.0000",
-        "$1,234.5000",
+        "$0.00",
+        "$1,234.50",
     ]
