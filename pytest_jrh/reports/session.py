@@ -305,11 +305,11 @@ class Session:
         """The worst decision about any suite; what is UNCLEAR and does not pass is worse than what
         does.
         """
-
-        def place(decision: Decision) -> tuple[int, bool]:
-            return WORST_FIRST.index(decision.word), decision.passed
-
-        return min(self.decisions.values(), key=place, default=None)
+        return min(
+            self.decisions.values(),
+            key=lambda decision: (WORST_FIRST.index(decision.word), decision.passed),
+            default=None,
+        )
 
     @property
     def word(self) -> Word:

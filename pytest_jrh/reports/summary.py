@@ -83,8 +83,7 @@ def compose(session: Session, *, bars: bool = False) -> Summary:
     table also where nothing is.
     """
     by_suite = {suite: _headline(session, suite) for suite in session.suites}
-    worst_first = sorted(by_suite.items(), key=lambda item: WORST_FIRST.index(item[1].word))
-    headlines = dict(worst_first)
+    headlines = dict(sorted(by_suite.items(), key=lambda item: WORST_FIRST.index(item[1].word)))
     summary = Summary(
         word=session.word,
         headline=_session_headline(session, [*headlines.values()]),

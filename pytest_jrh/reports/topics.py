@@ -32,10 +32,10 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.comparison import NOT_IN_BASELINE
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import decimal, range_text
+from pytest_jrh.stats.figures import NONE, decimal, range_text
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.rule import SURE
-from pytest_jrh.stats.statistics import Panel
+from pytest_jrh.stats.statistics import Panel, Statistics
 
 _MOST_SETS = 12
 _EXCHANGED = {
@@ -149,9 +149,36 @@ def figures_table(section: figures.Section) -> Table:
     meanings = tuple(column.meaning for column in section.columns)
     rows = []
     for row in section.rows:
-        cells = tuple(Cell(*column.cell(row)) for column in section.columns)
+        cells = tuple(figure_cell(column, row) for column in section.columns)
         rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
     return Table("rubric", titles, tuple(rows), meanings=meanings)
+
+
+def figure_cell(column: figures.Column, statistics: Statistics) -> Cell:
+    """A figure and its interval, and why either of them is missing."""
+    if column.kind == "count":
+        return Cell(f"{statistics.counts.n:,}")
+    estimate = statistics.figures.get(column.key)
+    if estimate is None:
+        return Cell(NONE)
+    text = figures.value_text(estimate, column.kind)
+    if estimate.value is None:
+        return Cell(text, reason=estimate.why)
+    interval = "" if estimate.lower is None else range_text(estimate, column.kind)
+    return Cell(text, interval, estimate.interval_reason or "")
+
+
+def _missing(section: figures.Section) -> Iterator[str]:
+    """Why figures are missing, and in which rows, each reason once."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for row in section.rows:
+        for column in section.columns:
+            cell = figure_cell(column, row)
+            if cell.reason:
+                title = column.title if cell.text == NONE else f"interval of {column.title}"
+                names.setdefault((title, cell.reason), []).append(row.name)
+    for (title, reason), of_rows in names.items():
+        yield f"{title}: {reason} ({', '.join(of_rows)})"
 
 
 def left_out_blocks(session: Session) -> list[Block]:
@@ -212,8 +239,8 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
             rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))
         titles = tuple(f"judge gave {label}" for label in matrix.labels)
         yield Table("right answer", titles, tuple(rows))
-    if reasons := figures.reasons(section):
-        yield Points(tuple(reasons))
+    if missing := tuple(_missing(section)):
+        yield Points(missing)
 
 
 def majority_sentence(panel: Panel) -> str:

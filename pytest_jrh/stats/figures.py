@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -25,16 +25,6 @@ from pytest_jrh.stats.verdicts import Verdicts
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number"]
 NONE = "-"
-
-
-class Cell(NamedTuple):
-    """One figure as text, `-` where it cannot be computed; its interval, empty where there is none;
-    and why either of them is missing.
-    """
-
-    text: str
-    range: str = ""
-    reason: str = ""
 
 
 @frozen
@@ -63,19 +53,6 @@ class Column:
         if self.key == "accuracy":
             return total.figures.get("exact") != total.accuracy
         return self.key != "flicker" or total.flicker.n > 0
-
-    def cell(self, statistics: Statistics) -> Cell:
-        """The figure and its interval as text."""
-        if self.kind == "count":
-            return Cell(f"{statistics.counts.n:,}")
-        estimate = statistics.figures.get(self.key)
-        if estimate is None:
-            return Cell(NONE)
-        text = value_text(estimate, self.kind)
-        if estimate.value is None:
-            return Cell(text, "", estimate.reason or "")
-        interval = "" if estimate.lower is None else range_text(estimate, self.kind)
-        return Cell(text, interval, estimate.interval_reason or "")
 
 
 def value_text(estimate: Estimate, kind: FigureKind) -> str:
@@ -279,18 +256,6 @@ _LEFT_OUT = {
     "generated": "not to be judged",
     "unlabelled": "judged without a label",
 }
-
-
-def reasons(section: Section) -> list[str]:
-    """Why figures of a section are missing, and in which rows, each reason once."""
-    missing: dict[tuple[str, str], list[str]] = {}
-    for row in section.rows:
-        for column in section.columns:
-            cell = column.cell(row)
-            if cell.reason:
-                title = column.title if cell.text == NONE else f"interval of {column.title}"
-                missing.setdefault((title, cell.reason), []).append(row.name)
-    return [f"{title}: {reason} ({', '.join(names)})" for (title, reason), names in missing.items()]
 
 
 def flicker_sentence(statistics: Statistics) -> str:

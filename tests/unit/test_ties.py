@@ -12,6 +12,7 @@ from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult, Verdict, most_frequent
 from pytest_jrh.core.results import scores_text as given_text
 from pytest_jrh.reports.rand_files import metric
+from pytest_jrh.reports.topics import figures_table
 from pytest_jrh.stats.figures import all_warnings, sections
 from pytest_jrh.stats.statistics import panels
 from pytest_jrh.stats.verdicts import Verdicts
@@ -87,7 +88,7 @@ def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) ->
     right = sum(matrix.counts[label][label] for label in (0, 1)) if matrix else 0
     assert right == counts.agree
     for section in sections(Verdicts.of(given_results)):
-        assert all(column.cell(row).text for row in section.rows for column in section.columns)
+        assert all(cell.text for row in figures_table(section).rows for cell in row.cells)
     for each in given_results:
         assert result_from(ledger_line(each)) == each
 
