@@ -20,8 +20,8 @@ from pytest_jrh.core.results import CaseResult, most_frequent
 from pytest_jrh.core.scales import BINARY, Scale, numbered
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.changes import Asked, SetChange, is_better, set_changes
-from pytest_jrh.stats.rule import Question
+from pytest_jrh.stats.changes import is_better, set_changes
+from pytest_jrh.stats.rule import Asked, Question, SetChange
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from pytest_jrh.store.ledger import case_result
 

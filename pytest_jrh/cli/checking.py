@@ -38,11 +38,11 @@ from pytest_jrh.sources.verdicts import (
     refuse_strangers,
 )
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
-from pytest_jrh.stats.changes import Asked
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR
+from pytest_jrh.stats.rule import Asked
 
 _ITSELF = "is held against itself"
 

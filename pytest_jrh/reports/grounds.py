@@ -9,6 +9,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.people import (
     Grounds,
+    SharedModel,
     held_against_people,
     rest_counts,
     unmatched,
@@ -36,6 +37,7 @@ _ADVICE = "take a verifier of another provider, or label some cases blind (docs:
 def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
     sentences = []
+    shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
         of_suite = session.prefix(suite)
         results = _of_suite(session, suite)
@@ -46,12 +48,13 @@ def label_sentences(session: Session) -> list[str]:
         sentences += violation_sentences(session, suite)
         for sentence in _people_sentences(results, grounds):
             sentences.append(f"{of_suite}{sentence}")
-        for shared in grounds.shared_models:
-            judge = f"{of_suite}Judge {shared.judge}".rstrip()
-            sentences.append(
-                f"{judge} and verifier are one model ({shared.model}): errors that both make count "
-                f"as right, so that accuracy may be too high; {_ADVICE}."
-            )
+        shared_models += grounds.shared_models
+    for shared in dict.fromkeys(shared_models):
+        judge = f"Judge {shared.judge}".rstrip()
+        sentences.append(
+            f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
+            f"right, so that accuracy may be too high; {_ADVICE}."
+        )
     return sentences
 
 

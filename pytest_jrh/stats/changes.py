@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.core import frozen
 from pytest_jrh.core.results import JudgeLine
 from pytest_jrh.core.scales import CaseClass, Scale
 from pytest_jrh.core.text import counted, one_line
@@ -22,14 +21,18 @@ from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.distributions import t_quantile
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.rule import (
+    ALL,
     DOUBT,
     EXCHANGES,
     FEWEST_RUNS,
-    NO_FINDING,
+    PROBE,
+    RUBRIC,
+    SHIFT,
     SURE,
-    Finding,
-    Loss,
+    Asked,
+    Errors,
     Question,
+    SetChange,
     judge_losses,
 )
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, distinct
@@ -65,90 +68,6 @@ def largest_drop(losses: npt.ArrayLike, sizes: npt.ArrayLike) -> float:
     # The smallest share of broken runs that so many runs without a broken one exclude.
     unbroken = 1.0 - float(0.05 ** (1 / runs))
     return float(max(0.0, bound, drop + unbroken))
-
-
-ALL, RUBRIC, PROBE, SHIFT = "all", "rubric", "probe", "shift"
-
-
-class Errors(NamedTuple):
-    """The verdicts on a set: how many there are, how many are wrong, and how far off they are in
-    the mean of the cases, as a share of the scale; of a shift by how much they are too high.
-    """
-
-    verdicts: int
-    wrong: int
-    mean: float
-
-
-@frozen
-class Asked:
-    """What a judge's verdicts are compared as: by default those of a changed judge.
-
-    One that `is_certain` asks no model, so that chance has no part in what it says.
-    """
-
-    question: Question = "changed"
-    is_certain: bool = False
-
-
-@frozen
-class SetChange:
-    """A set of one judge's compared cases, and what the rule says of it.
-
-    `kind` is `ALL` cases, the word of a class, or it is of one rubric or probe or the shift of a
-    rubric, of that `name`; one class of a rubric is `of_class`. `lost` are the cases, by id, that
-    are newly wrong by their majority, on an ordered scale those further off than before, and `won`
-    those of which the reverse is true; of a shift they moved away from the labels, or back.
-    `right_before` counts the cases that were right, of `n`. Errors are distances where the set
-    `is_ordered`; `width` is the largest there can be. `drop` is how much larger the mean error is
-    now, as a share of the scale, and `allowed` how much may be lost. `gain` is the p of having
-    become better. `bound` is the smallest drop that other runs exclude.
-    """
-
-    kind: str
-    judge: str
-    name: str
-    of_class: CaseClass | None
-    is_ordered: bool
-    width: int
-    n: int
-    runs: int
-    before: Errors
-    now: Errors
-    drop: float
-    lost: tuple[str, ...]
-    won: tuple[str, ...]
-    right_before: int
-    bound: float
-    allowed: float = 0.0
-    asked: Asked = Asked()
-    finding: Finding = NO_FINDING
-    gain: float = 1.0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is all cases or a class, and no rubric, shift or probe."""
-        return self.kind not in (RUBRIC, PROBE, SHIFT)
-
-    @property
-    def is_class(self) -> bool:
-        """Whether it is a class of all cases; of a scale all cases are one."""
-        return self.is_whole and self.of_class is not None
-
-    @property
-    def title(self) -> str:
-        """What the set is called in a list."""
-        if not self.name:
-            return f"{self.kind} cases"
-        name = one_line(self.name)
-        if self.of_class is not None:
-            return f"{name} ({self.of_class.word})"
-        return f"{name} (too high or too low)" if self.kind == SHIFT else name
-
-    @property
-    def net(self) -> int:
-        """How many more cases have become worse than better."""
-        return len(self.lost) - len(self.won)
 
 
 def how_asked(
@@ -205,9 +124,8 @@ def _changes_of(
         allowed = 2 * max_drop if of_set.kind == RUBRIC else max_drop
         changes.append(replace(change, allowed=allowed, asked=asked))
     tests = _tests(groups_of_sets, groups, cases, verdicts.cluster, asked.question)
-    losses = [Loss(of.drop, of.allowed, of.net, of.is_whole, of.is_class) for of in changes]
     runs = len(np.unique(verdicts.cluster))
-    findings = judge_losses(losses, tests, runs=runs, is_certain=asked.is_certain)
+    findings = judge_losses(changes, tests, runs=runs, is_certain=asked.is_certain)
     for number, (change, finding) in enumerate(zip(changes, findings, strict=True)):
         better = 1 - min(of_sets[number].p_value for of_sets in tests.values())
         yield replace(change, finding=finding, gain=better)

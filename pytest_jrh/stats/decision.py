@@ -19,8 +19,6 @@ from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.changes import (
-    Asked,
-    SetChange,
     about_sets,
     chance_text,
     compared_text,
@@ -34,7 +32,7 @@ from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, fisher_test
+from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, Asked, SetChange, fisher_test
 from pytest_jrh.stats.statistics import accuracy_of
 from pytest_jrh.stats.verdicts import Verdicts
 

@@ -11,6 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import CaseClass
+from pytest_jrh.core.text import one_line
 from pytest_jrh.stats.exchange import Exchange, SetTest
 
 Question: TypeAlias = Literal["again", "changed", "another"]
@@ -35,22 +38,6 @@ _MATERIAL = {True: (2, 0.15), False: (4, 0.20)}
 _ROUNDING = 1e-9
 
 
-class Loss(NamedTuple):
-    """What a set of a judge's cases has lost, as the rule asks for it.
-
-    `drop` is how much larger the mean error is now, as a share of the scale, and `allowed` how much
-    may be lost. `net` counts the cases that are newly wrong by their majority, less those that are
-    newly right. A set `is_whole` that is all cases or a class, and no rubric, probe or shift, and
-    `is_class` that is a class, or all cases of an ordered scale.
-    """
-
-    drop: float
-    allowed: float
-    net: int
-    is_whole: bool
-    is_class: bool
-
-
 Word: TypeAlias = Literal["", "UNCLEAR", "FAIL"]
 
 
@@ -69,8 +56,92 @@ class Finding(NamedTuple):
 NO_FINDING = Finding("", 1.0, 1.0)
 
 
+ALL, RUBRIC, PROBE, SHIFT = "all", "rubric", "probe", "shift"
+
+
+class Errors(NamedTuple):
+    """The verdicts on a set: how many there are, how many are wrong, and how far off they are in
+    the mean of the cases, as a share of the scale; of a shift by how much they are too high.
+    """
+
+    verdicts: int
+    wrong: int
+    mean: float
+
+
+@frozen
+class Asked:
+    """What a judge's verdicts are compared as: by default those of a changed judge.
+
+    One that `is_certain` asks no model, so that chance has no part in what it says.
+    """
+
+    question: Question = "changed"
+    is_certain: bool = False
+
+
+@frozen
+class SetChange:
+    """A set of one judge's compared cases, and what the rule says of it.
+
+    `kind` is `ALL` cases, the word of a class, or it is of one rubric or probe or the shift of a
+    rubric, of that `name`; one class of a rubric is `of_class`. `lost` are the cases, by id, that
+    are newly wrong by their majority, on an ordered scale those further off than before, and `won`
+    those of which the reverse is true; of a shift they moved away from the labels, or back.
+    `right_before` counts the cases that were right, of `n`. Errors are distances where the set
+    `is_ordered`; `width` is the largest there can be. `drop` is how much larger the mean error is
+    now, as a share of the scale, and `allowed` how much may be lost. `gain` is the p of having
+    become better. `bound` is the smallest drop that other runs exclude.
+    """
+
+    kind: str
+    judge: str
+    name: str
+    of_class: CaseClass | None
+    is_ordered: bool
+    width: int
+    n: int
+    runs: int
+    before: Errors
+    now: Errors
+    drop: float
+    lost: tuple[str, ...]
+    won: tuple[str, ...]
+    right_before: int
+    bound: float
+    allowed: float = 0.0
+    asked: Asked = Asked()
+    finding: Finding = NO_FINDING
+    gain: float = 1.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all cases or a class, and no rubric, shift or probe."""
+        return self.kind not in (RUBRIC, PROBE, SHIFT)
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is a class of all cases; of a scale all cases are one."""
+        return self.is_whole and self.of_class is not None
+
+    @property
+    def title(self) -> str:
+        """What the set is called in a list."""
+        if not self.name:
+            return f"{self.kind} cases"
+        name = one_line(self.name)
+        if self.of_class is not None:
+            return f"{name} ({self.of_class.word})"
+        return f"{name} (too high or too low)" if self.kind == SHIFT else name
+
+    @property
+    def net(self) -> int:
+        """How many more cases have become worse than better."""
+        return len(self.lost) - len(self.won)
+
+
 def judge_losses(
-    losses: Sequence[Loss],
+    changes: Sequence[SetChange],
     tests: Mapping[Exchange, Sequence[SetTest]],
     *,
     runs: int,
@@ -81,29 +152,29 @@ def judge_losses(
     `runs` is the number of compared runs; `is_certain` says that the judge asks no model, so that
     chance has no part in what it says.
     """
-    shares = [0.0] * len(losses)
-    p_values = [0.0] * len(losses)
+    shares = [0.0] * len(changes)
+    p_values = [0.0] * len(changes)
     for of_sets in tests.values():
         # Classes count by their own p where any set at all is worse by more than chance.
         any_share = min(test.adjusted_share for test in of_sets)
         any_p_value = min(test.adjusted for test in of_sets)
-        for number, (loss, test) in enumerate(zip(losses, of_sets, strict=True)):
+        for number, (change, test) in enumerate(zip(changes, of_sets, strict=True)):
             share, p_value = test.adjusted_share, test.adjusted
-            if loss.is_whole:
+            if change.is_whole:
                 share, p_value = max(test.share, any_share), max(test.p_value, any_p_value)
             shares[number] = max(shares[number], share)
             p_values[number] = max(p_values[number], p_value)
     may_fail = "runs" not in tests or runs >= FEWEST_RUNS
     findings = []
-    for loss, share, p_value in zip(losses, shares, p_values, strict=True):
-        is_lost = loss.drop > loss.allowed + _ROUNDING
+    for change, share, p_value in zip(changes, shares, p_values, strict=True):
+        is_lost = change.drop > change.allowed + _ROUNDING
         is_shown = is_certain or (may_fail and p_value < SURE - _ROUNDING)
-        fewest, least_drop = _MATERIAL[loss.is_class]
+        fewest, least_drop = _MATERIAL[change.is_class]
         word: Word = ""
-        if is_lost and loss.net >= FEWEST_LOST and is_shown:
+        if is_lost and change.net >= FEWEST_LOST and is_shown:
             word = "FAIL"
         elif (is_lost and p_value <= DOUBT + _ROUNDING) or (
-            loss.net >= fewest and loss.drop >= least_drop - _ROUNDING
+            change.net >= fewest and change.drop >= least_drop - _ROUNDING
         ):
             word = "UNCLEAR"
         findings.append(Finding(word, share, p_value))

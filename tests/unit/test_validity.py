@@ -11,10 +11,9 @@ from benchmarks import gate
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Baseline, Scope
-from pytest_jrh.stats.changes import Asked
 from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Decision, Held, decide
-from pytest_jrh.stats.rule import Question
+from pytest_jrh.stats.rule import Asked, Question
 
 NONE = (None, None)
 CELLS = [
