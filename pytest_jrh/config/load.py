@@ -323,8 +323,7 @@ def _check_judges(
         if kind.asks_model and not judge.stage.model:
             message = f"no model for the judge; set {converted.name(_JUDGES_MODEL)}"
             yield Mistake(_JUDGES_MODEL, message)
-        if section.score_map is not None:
-            yield from _check_score_map(section.score_map, entry, suite.mode)
+        yield from _check_values(section, entry, suite.mode)
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
             message = "is for code that judges a binary suite, without score_map"
@@ -333,14 +332,15 @@ def _check_judges(
             yield Mistake((*entry.place, key), message, hint)
 
 
-def _check_score_map(
-    score_map: Mapping[str, int], entry: JudgeEntry, mode: Mode
-) -> Iterator[Mistake]:
+def _check_values(section: JudgeStage, entry: JudgeEntry, mode: Mode) -> Iterator[Mistake]:
+    """Refuse values that the built-in prompt does not ask for, and scores that are not on offer."""
+    for name in ("score_map", "verdict"):
+        is_prompt = entry.kind.keys is None and getattr(section, name) is not None
+        if is_prompt and entry.prompt_path is None:
+            message = "needs a prompt that asks for these values; the built-in one asks for scores"
+            yield Mistake((*entry.owner_of(name), name), message, "set prompt_path beside it")
     key = (*entry.owner_of("score_map"), "score_map")
-    if entry.kind.keys is None and entry.prompt_path is None:
-        message = "needs a prompt that asks for these values; the built-in one asks for scores"
-        yield Mistake(key, message, "set prompt_path beside it")
-    for value, score in score_map.items():
+    for value, score in (section.score_map or {}).items():
         if mode == "binary" and score not in BINARY.scores:
             expected = "1 (violated) or 0 (satisfied), because the suite is binary"
             yield Mistake((*key, value), received(score, expected))

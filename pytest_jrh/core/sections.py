@@ -96,6 +96,17 @@ _SET_ELSEWHERE = re.compile(
 )
 
 
+def _with_one_group(pattern: str | None) -> str | None:
+    """Refuse what is no regular expression, or does not say by one group what it finds."""
+    try:
+        groups = re.compile(pattern or "()").groups
+    except re.error:
+        groups = 0
+    if groups != 1:
+        raise ValueError
+    return pattern
+
+
 def _without_own_keys(params: dict[str, Any] | None) -> dict[str, Any] | None:
     """Refuse parameters that have a key of their own, and keys, which come from the environment."""
     if any(_SET_ELSEWHERE.fullmatch(name) for name in params or ()):
@@ -196,6 +207,14 @@ class JudgeStage(StageSection):
     ] = None
     """The scores that the judge's values stand for, where they are not scores themselves: text,
     true and false, numbers. A prompt of your own then asks for these values."""
+    verdict: Annotated[
+        str | None,
+        AfterValidator(_with_one_group),
+        Takes("a regular expression with one group, such as 'Verdict: (pass|fail)'"),
+    ] = None
+    """Where your own prompt asks for no JSON: the pattern whose group is the verdict in the text of
+    an answer, a score or a value of score_map, in any case. An answer without one, or with two that
+    differ, is asked for again, and then is no verdict."""
     threshold: Share | None = None
     """Code that judges gives numbers from 0 to 1: from this one on the verdict is a violation, or a
     pass by a scorer of Inspect, whose 1 is right. For binary suites, without score_map."""

@@ -111,7 +111,7 @@ JUDGE = StageSpec(
         }
     )
     | ANSWER,
-    required=frozenset({"rubric", "transcript|response"}),
+    required=frozenset({"transcript|response"}),
     prompt_per="mode",
     prompts_of=frozenset({"answer"}),
     makes_cases=False,

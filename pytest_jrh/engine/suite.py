@@ -38,7 +38,7 @@ from pytest_jrh.core.runs import (
 from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.judges.judge import SuiteJudge
+from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys
 from pytest_jrh.judges.python import supplied_judge
@@ -319,7 +319,9 @@ def _judges(
         is_code = kind.keys is not None and issubclass(kind.keys, OwnCodeKeys)
         with collecting(problems):
             if records or not is_code:
-                judges[settings.name] = build()
+                judge = judges[settings.name] = build()
+                if isinstance(judge, PromptJudge) and len(suite.rubrics) > 1:
+                    judge.refuse_one_rubric()
                 continue
             with loading_for_replay() as tried:
                 judge = judges[settings.name] = build()

@@ -14,15 +14,15 @@ from concurrent.futures import Future
 from dataclasses import field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
-from pydantic import create_model
+from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message
@@ -39,6 +39,7 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.llm.calls import (
     Response,
     Stage,
+    TextResponse,
     answer_values,
     digest,
     load_template,
@@ -239,7 +240,9 @@ class JudgeKind:
     def own_keys(self) -> frozenset[str]:
         """The keys that have a meaning for this kind, and not for every judge."""
         return frozenset(
-            ("prompt_path", "images", "params") if self.keys is None else self.keys.model_fields
+            ("prompt_path", "images", "params", "verdict")
+            if self.keys is None
+            else self.keys.model_fields
         )
 
 
@@ -399,6 +402,10 @@ class JudgeResponse(Response):
     score: Any
 
 
+class JudgeText(JudgeResponse, TextResponse):
+    """The judge's answer as a text, which says why, and in which a pattern finds the score."""
+
+
 @frozen
 class PromptJudge(SuiteJudge):
     """The judge that a config describes by a model and a prompt.
@@ -427,8 +434,9 @@ class PromptJudge(SuiteJudge):
             parts["images"] = "send"
         if settings.stage.params:
             parts["params"] = settings.stage.params
-        if settings.section.score_map:
-            parts["score_map"] = settings.section.score_map
+        for key in ("score_map", "verdict"):
+            if value := getattr(settings.section, key):
+                parts[key] = value
         return json_digest(parts)
 
     @property
@@ -448,6 +456,13 @@ class PromptJudge(SuiteJudge):
         if not system_prompt:
             return text
         return f"[prompt]\n{text}\n\n[system_prompt]\n{system_prompt}"
+
+    def refuse_one_rubric(self) -> None:
+        """Refuse a prompt that judges by a rubric of its own, where there are several."""
+        if "rubric" not in self.template.variables:
+            message = "the prompt does not use rubric, and the suite has several"
+            hint = "write {{ rubric }} where it belongs"
+            raise InputError(message, self.template.origin, hint=hint)
 
     async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""
@@ -469,7 +484,8 @@ class PromptJudge(SuiteJudge):
         scores = case.scale.scores
         stage = Stage(settings.stage, template, calls.complete)
         try:
-            response_model = judge_response(scores, _on_offer(score_map, scores))
+            on_offer = _on_offer(score_map, scores)
+            response_model = judge_response(scores, on_offer, settings.section.verdict)
             answer = (await stage.ask(values, response_model, images)).parsed
         except Unscored as trouble:
             if trouble.outcome == "model_error" and images:
@@ -494,14 +510,27 @@ PROMPT = JudgeKind(key=DEFAULT_JUDGE, build=_build)
 
 @cache
 def judge_response(
-    scores: tuple[int, ...], keys: tuple[str, ...] | None = None
+    scores: tuple[int, ...], keys: tuple[str, ...] | None = None, pattern: str | None = None
 ) -> type[JudgeResponse]:
-    """The shape of an answer on this scale, or with a map's `keys` in place of scores.
+    """The shape of an answer on this scale, or with a map's `keys` in place of scores; with a
+    `pattern` that of a text in which it finds the score.
 
     A score of another value or type does not validate.
     """
-    offered = value_on_offer(scores if keys is None else tuple(map(value_of, keys)))
-    return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(offered, ...))
+    values = scores if keys is None else tuple(map(value_of, keys))
+    if pattern is None:
+        offered = value_on_offer(values)
+        return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(offered, ...))
+    words = {key_of(value).casefold(): value for value in values}
+
+    def found(text: str) -> object:
+        matches = {(match[1] or "").casefold() for match in re.finditer(pattern, text)}
+        if len(matches) != 1 or not matches <= words.keys():
+            raise ValueError(f"the text has to hold one verdict, one of {', '.join(words)}")
+        return words[matches.pop()]
+
+    in_text = Annotated[Any, BeforeValidator(found)]
+    return create_model("JudgeText", __base__=JudgeText, score=(in_text, ...))
 
 
 def _on_offer(

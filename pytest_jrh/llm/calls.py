@@ -58,6 +58,15 @@ class Response(BaseModel):
     )
 
 
+class TextResponse(Response):
+    """Base of the shapes that are read of an answer that is no JSON: each field of all of its text.
+
+    Its schema is empty, so that a model is told of no shape but by the prompt.
+    """
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.clear())
+
+
 def value_on_offer(values: tuple[str | int | bool, ...]) -> Any:
     """The type of a value that must be one of `values`, in its type and as it is written: where a 1
     is on offer, no `true`, no `1.0`, no `"1"`.
@@ -74,11 +83,14 @@ def value_on_offer(values: tuple[str | int | bool, ...]) -> Any:
 
 
 def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
-    """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
+    """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence, or the
+    text of a `TextResponse`.
 
     Raises pydantic's `ValidationError`, also for duplicate keys: parsers differ in which value they
     use. Numbers, texts and booleans are never coerced, so that no verdict is invented.
     """
+    if issubclass(response_model, TextResponse):
+        return response_model.model_validate(dict.fromkeys(response_model.model_fields, text))
     fenced = _FENCED.fullmatch(text.strip())
     return response_model.model_validate_json(_checked(fenced[1] if fenced else text), strict=True)
 
@@ -149,8 +161,11 @@ def shortened_value(value: object, longest: int = 80) -> str:
 
 
 MAX_REASKS = 2
-# As the response format of that type, in the words of the prompt, or as both.
-SchemaSent: TypeAlias = Literal["json_schema", "json_schema+words", "json_object+words", "words"]
+# As the response format of that type, in the words of the prompt, or as both; nothing is sent of a
+# shape without a schema.
+SchemaSent: TypeAlias = Literal[
+    "json_schema", "json_schema+words", "json_object+words", "words", "nothing"
+]
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
 
 
@@ -337,12 +352,17 @@ def make_complete(
                 {
                     "role": "user",
                     "content": f"That answer cannot be used: {complaint}\n"
-                    "Answer the request again, with one JSON object in the requested shape and "
-                    "nothing else.",
+                    f"Answer the request again, {_form_of(response_model)}.",
                 },
             )
 
     return complete
+
+
+def _form_of(response_model: type[BaseModel]) -> str:
+    if issubclass(response_model, TextResponse):
+        return "and end as it asks for"
+    return "with one JSON object in the requested shape and nothing else"
 
 
 def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: bool) -> str:
@@ -353,6 +373,8 @@ def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: 
     model = "give the stage a model with structured output"
     if stage.prompt_path is None:
         return f"The prompt is the built-in one: {model}."
+    if issubclass(response_model, TextResponse):
+        return "Let the prompt ask for what the judge's `verdict` finds, or change that pattern."
     keys = ", ".join(f"`{name}`" for name in response_model.model_fields)
     return (
         f"Let {Path(stage.prompt_path).name} ask for one JSON object with {keys} alone, or {model}."

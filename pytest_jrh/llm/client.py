@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.errors import Unscored, is_ours
-from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, TextResponse
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn, is_loopback, price_for
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
@@ -348,7 +348,9 @@ class Negotiation:
         Raises litellm's error for an unknown provider.
         """
         refused = request.attempts.refused | self._refused[server_of(request)]
-        schema_sent = _first_try(request.stage.model)
+        schema_sent: SchemaSent = "nothing"
+        if not issubclass(request.response_model, TextResponse):
+            schema_sent = _first_try(request.stage.model)
         while schema_sent in refused:
             schema_sent = _FALLBACK[schema_sent]
         left_out = refused & request.parameters.keys()

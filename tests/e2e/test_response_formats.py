@@ -10,8 +10,9 @@ import pytest
 
 from pytest_jrh.cases.pipeline import VerifierResponse
 from pytest_jrh.core.calls import StageModel
+from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.llm.client import Negotiation
+from pytest_jrh.llm.client import Negotiation, arguments
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer, Request
 
@@ -73,6 +74,16 @@ def model(name: str) -> dict[str, Any]:
 )
 def test_the_schema_is_sent_as_the_provider_takes_it(name: str, kind: str) -> None:
     assert Negotiation().sending(call(name)).schema_sent == kind
+
+
+def test_nothing_is_said_of_the_form_of_an_answer_that_is_read_as_text() -> None:
+    asked = replace(call(KNOWN), response_model=judge_response((0, 1), None, "([01])$"))
+    sending = Negotiation().sending(asked)
+    assert sending.schema_sent == "nothing"
+    assert "response_format" not in arguments(asked, sending)
+    assert arguments(asked, sending)["messages"] == [*map(dict, asked.messages)]
+    # Nor is there less that could be sent.
+    assert not Negotiation().repaired(asked, sending, 400, WORDINGS["groq"])
 
 
 def test_a_refused_response_format_is_sent_in_less_and_said_once(

@@ -69,6 +69,10 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),
         ("gate.probes.position", 0.1, "got 0.1; must be a mapping with the keys max_rate", None),
         ("judge.score_map", {"yes": 1, "no": 0}, "the built-in one asks for scores", None),
+        ("judge.verdict", "Verdict: (yes|no)", "the built-in one asks for scores", None),
+        ("judge.verdict", "(yes", 'got "(yes"; must be a regular expression with one', None),
+        ("judge.verdict", "(yes)|(no)", "must be a regular expression with one group", None),
+        ("judge", {**GRADED, "verdict": "(yes)"}, "no meaning for a judge that has the key", None),
         (
             "judge",
             {"prompt_path": CONFIG, "score_map": {"no": 2}},

@@ -40,6 +40,41 @@ def test_a_binary_judge_answers_in_words(answer: Any, score: int) -> None:
     assert verdict_of(asked, case(), score_map=score_map) == Verdict(score, "Because.")
 
 
+ENDS = r"Verdict: (pass|fail)\b"
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("It keeps to it.\nVerdict: pass", 0),
+        ("First I thought Verdict: FAIL, and so it is.\nVerdict: fail.", 1),
+        ("Verdict: pass\nVerdict: fail", None),
+        ("It does not pass.", None),
+        ("Verdict: passable", None),
+        ("", None),
+        ('{"score": 1, "reasoning": "r"}', None),
+    ],
+)
+def test_a_verdict_is_found_in_a_text_or_there_is_none(answer: str, score: int | None) -> None:
+    shape = judge_response((0, 1), ("pass", "fail"), ENDS)
+    assert shape.model_json_schema() == {}
+    if score is None:
+        with pytest.raises(ValidationError, match="to hold one verdict, one of pass, fail"):
+            parse(answer, shape)
+    else:
+        parsed = parse(answer, shape)
+        assert ({"pass": 0, "fail": 1}[parsed.score], parsed.reasoning) == (score, answer)
+
+
+def test_a_pattern_finds_scores_where_no_map_names_values() -> None:
+    """A group that is not there, and a score that is not on offer, are no verdicts."""
+    shape = judge_response((1, 2, 3), None, r"(?:\[\[(\d+)\]\]|Score unclear)")
+    assert parse("So: [[3]]", shape).score == 3
+    for answer in ("Score unclear", "[[4]]", "3"):
+        with pytest.raises(ValidationError):
+            parse(answer, shape)
+
+
 MARKS = {"poor": 0, "bad": 0, "good": 2, "excellent": 9}
 
 
@@ -68,4 +103,7 @@ def test_a_map_is_part_of_what_makes_a_judge_this_judge() -> None:
     for score_map in (None, {"yes": 1, "no": 0}, {"yes": 0, "no": 1}):
         settings = judge_settings(model, score_map=score_map)
         fingerprints.add(PromptJudge(settings, template).fingerprint)
-    assert len(fingerprints) == 3
+    for pattern in (ENDS, "(pass|fail)"):
+        settings = judge_settings(model, verdict=pattern)
+        fingerprints.add(PromptJudge(settings, template).fingerprint)
+    assert len(fingerprints) == 5
