@@ -197,8 +197,10 @@ def render_tool_calls(message: Message) -> str:
 
     Empty where there are none.
     """
-    calls = (_call_section(call) for call in message.get("tool_calls") or ())
-    return "\n".join(f"{title.removeprefix(' calls ')}: {arguments}" for title, arguments in calls)
+    calls = message.get("tool_calls") or ()
+    return "\n".join(
+        f"{_inline(str(call.get('function', '')))}: {call_text(call)}" for call in calls
+    )
 
 
 def text_to_compare(messages: Sequence[Message]) -> str:
@@ -331,7 +333,9 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     header = ""
     if message.get("role") == "tool":
         header = f" {_inline(str(message.get('function') or ''))}".rstrip()
-    calls = [_call_section(call) for call in message.get("tool_calls") or ()]
+    calls = []
+    for call in message.get("tool_calls") or ():
+        calls.append((f" calls {_inline(str(call.get('function', '')))}", call_text(call)))
     error = message.get("error")
     content = message.get("content")
     sections: list[tuple[str, list[str]]] = []
@@ -469,10 +473,11 @@ def _block_sections(
         yield header, block_text(block)
 
 
-def _call_section(call: Mapping[str, Any]) -> tuple[str, str]:
+def call_text(call: Mapping[str, Any]) -> str:
+    """The arguments of a call in one line of JSON, and why they could not be parsed."""
     arguments = json_in_one_line(json.dumps(call.get("arguments"), ensure_ascii=False, default=str))
     unparsed = f"\nparse error: {call['parse_error']}" if call.get("parse_error") else ""
-    return f" calls {_inline(str(call.get('function', '')))}", arguments + unparsed
+    return arguments + unparsed
 
 
 def _placeholder(block: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
     block_text,
-    indented,
+    call_text,
     indented_json,
     message_text,
     named,
@@ -589,11 +589,7 @@ def _parts(message: Message, *, bare: bool = False) -> Iterator[JsonValues]:
     if sources := sources_of(message):
         yield _part("media", "cites", "\n".join(sources))
     for call in message.get("tool_calls") or ():
-        arguments = call.get("arguments")
-        text = _arguments(arguments) if isinstance(arguments, dict) else str(arguments)
-        if call.get("parse_error"):
-            text += f"\nparse error: {call['parse_error']}"
-        yield _part("call", str(call.get("function", "")), text)
+        yield _part("call", str(call.get("function", "")), call_text(call))
 
 
 def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
@@ -614,15 +610,3 @@ def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
 
 def _part(kind: str, title: str, text: object) -> JsonValues:
     return {"kind": kind, "title": one_line(title), "text": str(text)}
-
-
-def _arguments(arguments: Mapping[str, Any]) -> str:
-    """`order: "KT-1042", amount: 39.4`; of several lines where a text has them."""
-    values = []
-    for name, value in arguments.items():
-        text = json.dumps(value, ensure_ascii=False, default=str)
-        if isinstance(value, str) and "\n" in value:
-            text = "\n".join(["", *indented(value)])
-        values.append(f"{name}: {text}")
-    has_lines = any("\n" in value for value in values)
-    return "\n" + "\n".join(values) + "\n" if has_lines else ", ".join(values)

@@ -38,12 +38,6 @@ from pytest_jrh.stats.rule import SURE
 from pytest_jrh.stats.statistics import Panel, Statistics
 
 _MOST_SETS = 12
-_EXCHANGED = {
-    "again": "verdicts inside of a case",
-    "changed": "verdicts of a case, one by one and all together",
-    "another": "whole runs",
-}
-"""By what is asked of a judge what its test exchanges."""
 _MOST_REASONS = 3
 
 
@@ -63,10 +57,8 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         )
     if not decision.sets:
         return
-    asked = {change.asked.question for change in decision.sets}
-    units = [unit for question, unit in _EXCHANGED.items() if question in asked]
     yield (
-        f"Test by exchange of {' and '.join(units)}: p is the chance of a loss as large as this, "
+        "Test by exchange of verdicts before and now: p is the chance of a loss as large as this, "
         "where equal ones count by half, adjusted over the "
         f"{counted(len(decision.sets), 'set')} compared. A set that lost more than it may, and two "
         f"cases, fails where p is below {SURE:.3g}."
@@ -326,12 +318,12 @@ class ShownCount:
     turns: int
     not_shown: int
     unknown: int
-    cases: tuple[str, ...]
+    cases: Sequence[str]
     missed: int
     missed_unseen: int
     right_by_luck: int
     cut: int
-    cut_by_server: tuple[str, ...]
+    cut_by_server: Sequence[str]
 
 
 def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
@@ -360,12 +352,12 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
             turns,
             not_shown,
             unknown,
-            tuple(cases),
+            cases,
             missed,
             missed_unseen,
             right_by_luck,
             cut=cuts.pop() if len(cuts) == 1 else 0,
-            cut_by_server=tuple(cut_by_server),
+            cut_by_server=cut_by_server,
         )
         counts.append(count)
     return counts
