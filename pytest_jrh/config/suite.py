@@ -95,6 +95,11 @@ class Suite:
         return not self.scale.is_ordered and any(section.unlabelled for section in self.labels)
 
     @property
+    def one_cassette(self) -> bool:
+        """Whether the calls of all cases of a test and rubric are kept in one cassette."""
+        return False
+
+    @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:
         """The tests whose cases stages make: of a frozen suite, those of probes that ask models."""
         tests = []

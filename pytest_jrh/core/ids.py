@@ -29,6 +29,7 @@ LEDGER_FILE = "results.jsonl"
 """In a suite's results folder: what came of each case."""
 UNNAMED_BASE = "agent_perturbation"
 """The kind of test that ids do not name where a probe changes a case of it: the first there was."""
+GENERATION = "generation"
 JUDGING = "judge-"
 _JUDGING = f".{JUDGING}"
 _SAFE = "@+="
@@ -145,7 +146,7 @@ def artifact_stem(spec: CaseSpec) -> str:
 
 def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     """Where the calls of a case's generation are recorded, or those of its judge."""
-    of_calls = f"{_JUDGING}{_judge_file(spec.judge)}" if judging else ".generation"
+    of_calls = f"{_JUDGING}{_judge_file(spec.judge)}" if judging else f".{GENERATION}"
     name = f"{'.'.join([file_part(spec.run_id), *_key(spec)])}{of_calls}.yaml"
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 
@@ -158,11 +159,11 @@ class Recorded:
     variants: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path) -> Recorded:
+    def of(cls, folder: Path, cassettes: Iterable[Path]) -> Recorded:
         """What the cassettes of a folder are of."""
         runs = set()
         variants: dict[str, set[str]] = {}
-        for path in folder.glob("*/*/*.yaml"):
+        for path in cassettes:
             stem = _stem(path)
             if of_run := _RUN_OF_STEM.match(stem.name):
                 runs.add(of_run[0])
@@ -198,17 +199,19 @@ def _of_any_variant(stem: Path, folder: Path) -> str:
 
 
 def former_cassettes(
-    cassette_dir: Path, judges: Iterable[str | None]
+    cassette_dir: Path,
+    judges: Iterable[str | None],
+    recorded: Callable[[], Iterable[Path]],
 ) -> Callable[[CaseSpec], list[Path]]:
     """What gives the cassettes of a case's judging by other names than those of these judges: one
-    of them may have had another name before. The folder is looked at when that is first asked.
+    of them may have had another name before. What is `recorded` is looked up when first asked.
     """
     present = {f"{_judge_file(judge)}.yaml" for judge in judges}
 
     @cache
     def by_case() -> Mapping[str, list[Path]]:
         paths: dict[str, list[Path]] = {}
-        for path in sorted(cassette_dir.glob("*/*/*.yaml")):
+        for path in recorded():
             case, separator, file_of_judge = str(path).rpartition(_JUDGING)
             if separator and file_of_judge not in present:
                 paths.setdefault(case, []).append(path)

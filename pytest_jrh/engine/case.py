@@ -491,6 +491,7 @@ class Calls:
             session=settings.session,
             stops=settings.stops,
             planning=not settings.ask,
+            one_cassette=ready.suite.one_cassette,
         )
         tape = Tape(
             folder,

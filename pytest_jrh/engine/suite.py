@@ -45,6 +45,7 @@ from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import has_decisions, open_stores
 from pytest_jrh.people.labels import PersonLabel, read_people
+from pytest_jrh.recording.folders import cassettes_in
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
@@ -116,7 +117,8 @@ class ReadySuite:
     @cached_property
     def former_cassettes(self) -> Callable[[CaseSpec], list[Path]]:
         """Where a judge may have recorded a case under another name."""
-        return former_cassettes(self.suite.cassette_dir, self.judges)
+        folder = self.suite.cassette_dir
+        return former_cassettes(folder, self.judges, partial(cassettes_in, folder))
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
@@ -262,7 +264,9 @@ def make_ready(
         raise InputError(dict.fromkeys(placed))
     if suite.config.cases.sampling == "kept":
         # Noted once, so that what the session records does not change its draw.
-        ready = replace(ready, recorded=Recorded.read(suite.cassette_dir))
+        ready = replace(
+            ready, recorded=Recorded.of(suite.cassette_dir, cassettes_in(suite.cassette_dir))
+        )
     return ready
 
 

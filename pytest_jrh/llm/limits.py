@@ -47,7 +47,7 @@ async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
     """
     from filelock import Timeout
 
-    lock = _lock(path)
+    lock = file_lock(path)
     while True:
         try:
             lock.acquire(blocking=False)
@@ -63,7 +63,8 @@ async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
         lock.release()
 
 
-def _lock(path: Path) -> FileLock:
+def file_lock(path: Path) -> FileLock:
+    """A lock that the operating system frees if the process dies."""
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ class SharedFile:
         if self.path is None:
             yield self._own
             return
-        with _lock(self.path.with_suffix(".lock")):
+        with file_lock(self.path.with_suffix(".lock")):
             content = self.read()
             yield content
             atomic_write(self.path, json.dumps(content))

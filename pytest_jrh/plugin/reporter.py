@@ -14,7 +14,7 @@ import pytest
 
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import absolute, exists, relative_path
+from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.ids import cassette_path
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
@@ -30,7 +30,8 @@ from pytest_jrh.plugin.session import (
     case_ids,
     place_of,
 )
-from pytest_jrh.recording.cassettes import is_snapshot_change, prune, unused_cassettes
+from pytest_jrh.recording.cassettes import cassette_file, is_snapshot_change
+from pytest_jrh.recording.folders import cassettes_in, gather, prune, unused_cassettes
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
@@ -149,6 +150,9 @@ class Reporter:
         self._session.handover.clear(ready.suite for ready in self._suites)
         if self._is_lost or (self._concluded is not None and not self._concluded.passed):
             green = False
+        for ready in self._suites:
+            if ready.suite.one_cassette and self._suites.asks(ready) and not self._is_plan:
+                self._problems += gather(ready.suite.cassette_dir)
         if self._options.prune:
             green = self._prune() and green
         if not green and session.exitstatus == pytest.ExitCode.OK:
@@ -310,19 +314,24 @@ class Reporter:
 
     def _prune(self) -> bool:
         """Name unused cassettes, and remove them but in a plan; whether that went well."""
-        cassettes: list[Path] = []
+        lines: list[str] = []
         problems: list[str] = []
         for ready in self._suites:
-            unused = _unused_of(ready)
-            if not self._is_plan:
-                unused, problems_of_suite = prune(unused)
-                problems += problems_of_suite
-            cassettes += unused
-        if cassettes:
+            suite = ready.suite
+            try:
+                unused = _unused_of(ready)
+                if not self._is_plan:
+                    unused, problems_of_suite = prune(suite.cassette_dir, unused)
+                    problems += problems_of_suite
+            except InputError as error:
+                problems.append(str(error))
+                continue
+            for path in unused:
+                file = relative_path(cassette_file(path, shared=suite.one_cassette), self._folder)
+                lines.append(f"  {file}: {path.stem}" if suite.one_cassette else f"  {file}")
+        if lines:
             done = "unused" if self._is_plan else "removed"
-            self._pruned_lines.append(f"{done} cassettes: {len(cassettes)}")
-            for path in cassettes:
-                self._pruned_lines.append(f"  {relative_path(path, self._folder)}")
+            self._pruned_lines += [f"{done} cassettes: {len(lines)}", *lines]
         self._problems += problems
         return not problems
 
@@ -347,11 +356,12 @@ class Reporter:
 def _unused_of(ready: ReadySuite) -> list[Path]:
     """The cassettes in the folder of a suite that none of its cases uses."""
     folder = ready.suite.cassette_dir
+    recorded = dict.fromkeys(cassettes_in(folder))
     used: set[Path] = set()
     for spec in ready.specs_with_recordings():
         paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
         used.update(paths)
-        if not exists(paths[1]):
+        if paths[1] not in recorded:
             # Its judge may be answered from what it recorded under another name.
             used.update(ready.former_cassettes(spec))
-    return unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
+    return unused_cassettes(recorded, used, frozen=ready.suite.frozen is not None)

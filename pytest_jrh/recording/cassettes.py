@@ -1,4 +1,5 @@
 """The file in which a case's calls are kept: a vcrpy cassette whose metadata answers without vcrpy.
+Beside it there may be one that holds the calls of all cases of a test and rubric.
 
 The metadata comes first in the file and holds one entry per finished call; the HTTP interactions,
 as vcrpy records them, follow. The metadata is JSON, which is YAML, so that vcrpy and every other
@@ -10,32 +11,39 @@ renamed. Room for an answer is kept on the disk before its call is paid for.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.files import atomic_write, encoded
+from pytest_jrh.core.files import atomic_write, encoded, same_text
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes
 
+SHARED = "cassette.yaml"
+"""The name of a file with the cassettes of all cases of a test and rubric, beside their own."""
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:"
 _LONGEST_NAME = 80
 _ANSWERED_AS = ": the model answered as "
 _HEAD_ENDS = "\ninteractions:"
+_BODY_ENDS = f"version: {_VCR_FORMAT}\n"
+_ITEM = b"\n- "
+_NEXT_KEY = re.compile(rb"\n(?=[^ \n-])")
+_CONFLICT = b"\n<<<<<<< "
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
 _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
 # What JSON leaves as it is in a string, and YAML refuses there or takes for the end of a line.
@@ -47,8 +55,22 @@ _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
 def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]) -> str:
     """The file's text: deterministic, readable, and loadable by vcrpy."""
+    return _joined(metadata, _items(interactions))
+
+
+def _joined(metadata: Mapping[str, Any], items: str) -> str:
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
+    between = "\n" if items else " []\n"
+    return "".join(
+        ["metadata:\n  ", head.replace("\n", "\n  "), _HEAD_ENDS, between, items, _BODY_ENDS]
+    )
+
+
+def _items(interactions: Sequence[Mapping[str, Any]]) -> str:
+    """The lines of HTTP exchanges, each of which begins with a hyphen."""
+    if not interactions:
+        return ""
     body_data = {
         "interactions": [_readable(interaction) for interaction in interactions],
         "version": _VCR_FORMAT,
@@ -56,8 +78,7 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     # After a text that ends in empty lines libyaml marks the end of the document, so it is dumped
     # as a whole, and the mark at its end left out.
     body = yaml.dump(body_data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
-    body = body.removesuffix("...\n")
-    return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
+    return body.removesuffix("...\n").removesuffix(_BODY_ENDS).removeprefix("interactions:\n")
 
 
 def read(text: str, *, interactions: bool = True) -> Any:
@@ -162,62 +183,103 @@ class RecordedCall(_Part):
     def stored(self) -> dict[str, Any]:
         """The call as it is written."""
         data = self.model_dump()
-        data |= {"left_out": sorted(self.left_out), "interactions": len(self.exchanges)}
+        count = len(self.exchanges) or self.interactions
+        data |= {"left_out": sorted(self.left_out), "interactions": count}
         for name in ("scrubbed_fingerprint", "left_out", "schema_sent"):
             if not data[name]:
                 del data[name]
         return data
 
 
-class _Ours(_Part):
-    format: Literal[1]
+class _Calls(_Part):
     complete: StrictBool
     calls: list[RecordedCall]
 
+    def stored(self) -> dict[str, Any]:
+        """The calls as they are written."""
+        return {"complete": self.complete, "calls": [call.stored() for call in self.calls]}
 
-class _Metadata(_Part):
-    jrh: _Ours
+
+class _Ours(_Calls):
+    format: Literal[1]
 
 
-class _File(_Part):
-    metadata: _Metadata
+class _Together(_Part):
+    format: Literal[1]
+    cases: dict[str, _Calls]
+
+
+_Head = TypeVar("_Head")
+
+
+class _Metadata(_Part, Generic[_Head]):
+    jrh: _Head
+
+
+class _Body(_Part):
     interactions: list[_Interaction] | None = None
+
+
+class _File(_Body, Generic[_Head]):
+    metadata: _Metadata[_Head]
 
 
 _UNREADABLE = "this is not a cassette that can be read"
 _RESTORE = "Restore the file from version control, or delete it and record the case again."
 
 
+@contextlib.contextmanager
+def _restorable(path: Path) -> Iterator[None]:
+    """Raise `InputError` where what is read of a file is no cassette of ours."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except yaml.YAMLError as error:
+        raise InputError(replace(syntax_problem(error, str(path)), hint=_RESTORE)) from error
+    except ValidationError as error:
+        raise InputError(misfit(error, _UNREADABLE, str(path), None, _RESTORE)) from None
+    except Exception as why:
+        # Whatever YAML's constructor raises for `2001-99-99` or `0b`.
+        raise InputError(f"{_UNREADABLE}: {why}", str(path), hint=_RESTORE) from why
+
+
 @dataclass
 class Cassette:
-    """One cassette file. `complete` says that the case came to its end with these calls alone."""
+    """The cassette of a case. `complete` says that the case came to its end with these calls alone,
+    and `size` how many bytes it takes in its file.
+    """
 
     path: Path
     complete: bool = False
     entries: dict[str, RecordedCall] = field(default_factory=dict)
+    size: int = field(default=0, compare=False)
 
     @classmethod
     def load(cls, path: Path, *, interactions: bool = False) -> Cassette:
-        """Read a cassette; a missing file is an empty one.
+        """Read a cassette: the case's own file, else its part of the shared one; where there is
+        neither, an empty one.
 
         Only the metadata is parsed unless `interactions` are wanted. Raises `InputError` where the
         file is no cassette of ours.
         """
         try:
-            data = read(path.read_text(encoding="utf-8"), interactions=interactions)
-            file = _File.model_validate(data)
+            with _restorable(path):
+                text = path.read_text(encoding="utf-8")
+                data = read(text, interactions=interactions)
+                file = _File[_Ours].model_validate(data)
         except FileNotFoundError:
-            return cls(path)
-        except yaml.YAMLError as error:
-            raise InputError(replace(syntax_problem(error, str(path)), hint=_RESTORE)) from error
-        except ValidationError as error:
-            raise InputError(misfit(error, _UNREADABLE, str(path), None, _RESTORE)) from None
-        except Exception as why:
-            # Whatever YAML's constructor raises for `2001-99-99` or `0b`.
-            raise InputError(f"{_UNREADABLE}: {why}", str(path), hint=_RESTORE) from why
-        head = file.metadata.jrh
+            shared = SharedCassette.at(path.with_name(SHARED))
+            return shared.cassette(path, interactions=interactions)
+        cassette = cls.of(path, file.metadata.jrh, data.get("interactions") or ())
+        cassette.size = len(encoded(text))
+        return cassette
+
+    @classmethod
+    def of(cls, path: Path, head: _Calls, interactions: Iterable[Mapping[str, Any]]) -> Cassette:
+        """The cassette with these calls, whose HTTP exchanges follow each other."""
         cassette = cls(path, complete=head.complete)
-        exchanges = iter(data.get("interactions") or [])
+        exchanges = iter(interactions)
         for call in head.calls:
             of_call = tuple(islice(exchanges, call.interactions))
             cassette.entries[call.fingerprint] = call.model_copy(update={"exchanges": of_call})
@@ -237,41 +299,166 @@ class Cassette:
 
     def save(self) -> None:
         """Write the file whole and rename it into place. Raises `OSError` as it comes."""
-        atomic_write(self.path, encoded(self.dump()))
+        content = encoded(self.dump())
+        atomic_write(self.path, content)
+        self.size = len(content)
 
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
-        ordered = sorted(self.entries.values(), key=lambda entry: entry.sequence)
-        calls = [entry.stored() for entry in ordered]
-        head = {"format": FORMAT, "complete": self.complete, "calls": calls}
-        return write({"jrh": head}, [*chain.from_iterable(entry.exchanges for entry in ordered)])
+        return write({"jrh": {"format": FORMAT, **self.head}}, self.exchanges)
+
+    @property
+    def _calls(self) -> list[RecordedCall]:
+        return sorted(self.entries.values(), key=lambda entry: entry.sequence)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What is written of its calls but their HTTP exchanges."""
+        return _Calls(complete=self.complete, calls=self._calls).stored()
+
+    @property
+    def exchanges(self) -> list[Mapping[str, Any]]:
+        """The HTTP exchanges of its calls."""
+        return [*chain.from_iterable(entry.exchanges for entry in self._calls)]
 
 
-def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool) -> list[Path]:
-    """The cassettes in a folder but the used ones, sorted.
-
-    A folder of cassettes may hold other things too: only what is named like a cassette counts. A
-    `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
+class _Layout(NamedTuple):
+    """Where the parts of a shared file are: of each case its calls, the number of the first of its
+    HTTP exchanges, and that behind its last; where each exchange begins, and where they end; and
+    the file as it would be written, if it is not.
     """
-    ends = ["judge-*"] if frozen else ["judge-*", "generation"]
-    cassettes: set[Path] = set()
-    for test in KINDS:
-        for end in ends:
-            cassettes.update(folder.glob(f"{test}/*/*.{end}.yaml"))
-    return sorted(cassettes.difference(used))
+
+    cases: dict[str, tuple[_Calls, int, int]]
+    begins: list[int]
+    content: bytes | None = None
+
+    @classmethod
+    def of(cls, raw: bytes) -> _Layout:
+        """The layout of a file; raises what `read` and pydantic do, and `ValueError`."""
+        content = same_text(raw)
+        text = content.decode()
+        layout = cls._of_data(read(text, interactions=False), content)
+        if not layout._fits or _CONFLICT in content:
+            # Of another program, such as a formatter; or it is none, which is found out here.
+            data = read(text)
+            content = encoded(write(data["metadata"], data["interactions"] or []))
+            layout = cls._of_data(data, content)
+            if not layout._fits:
+                raise ValueError("its head counts other HTTP exchanges than it holds")
+        return layout if content == raw else layout._replace(content=content)
+
+    @classmethod
+    def _of_data(cls, data: Any, content: bytes) -> _Layout:
+        cases: dict[str, tuple[_Calls, int, int]] = {}
+        number = 0
+        for name, calls in _File[_Together].model_validate(data).metadata.jrh.cases.items():
+            first = number
+            for call in calls.calls:
+                number += call.interactions
+            cases[name] = calls, first, number
+        begins = [match.start() + 1 for match in re.finditer(_ITEM, content)]
+        behind = _NEXT_KEY.search(content, begins[-1] if begins else 0)
+        return cls(cases, [*begins, behind.end() if behind else len(content)])
+
+    @property
+    def _fits(self) -> bool:
+        ends = [end for _, _, end in self.cases.values()]
+        return max(ends, default=0) == len(self.begins) - 1
+
+    def items(self, name: str, file: IO[bytes]) -> str:
+        """The HTTP exchanges of a case, as they stand in the file."""
+        _, first, end = self.cases[name]
+        begin = self.begins[first]
+        if self.content is not None:
+            return self.content[begin : self.begins[end]].decode()
+        file.seek(begin)
+        return file.read(self.begins[end] - begin).decode()
 
 
-def prune(cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """Remove cassettes; returns those removed, and a sentence for each that was not."""
-    removed, problems = [], []
-    for path in cassettes:
+_EMPTY = _Layout({}, [0])
+
+
+class SharedCassette:
+    """The file with the cassettes of all cases of a test and rubric, by the names of their own.
+
+    It is parsed when it is first asked for, and again where it is another file than before. The
+    HTTP exchanges, which are most of it, stay on the disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known = (0, 0, 0), _EMPTY
+
+    @staticmethod
+    @cache
+    def at(path: Path) -> SharedCassette:
+        """The one of a path in this process."""
+        return SharedCassette(path)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[tuple[_Layout, IO[bytes]]]:
+        """What is in the file now, and the file; nothing where there is none."""
         try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            problems.append(f"{path} could not be removed: {error.strerror or error}.")
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            yield _EMPTY, io.BytesIO()
+            return
+        with file:
+            status = os.fstat(file.fileno())
+            version = (status.st_ino, status.st_mtime_ns, status.st_size)
+            known = self._known
+            if version != known[0]:
+                with _restorable(self.path):
+                    known = version, _Layout.of(file.read())
+                self._known = known
+            yield known[1], file
+
+    def names(self) -> list[str]:
+        """The names of the cassettes in it; raises `InputError` where it cannot be read."""
+        with self._opened() as (layout, _):
+            return [*layout.cases]
+
+    def cassette(self, path: Path, *, interactions: bool) -> Cassette:
+        """The cassette of a case whose own file would be at a path; raises `InputError`."""
+        with self._opened() as (layout, file):
+            if path.stem not in layout.cases:
+                return Cassette(path)
+            calls, _, _ = layout.cases[path.stem]
+            if not interactions:
+                return Cassette.of(path, calls, ())
+            with _restorable(self.path):
+                exchanges = read(layout.items(path.stem, file)) or []
+                _Body.model_validate({"interactions": exchanges})
+        cassette = Cassette.of(path, calls, exchanges)
+        cassette.size = len(encoded(cassette.dump()))
+        return cassette
+
+    def update(self, cassettes: Mapping[str, Cassette | None]) -> None:
+        """Write the file with these in place of those with their names, or without them; the file's
+        lock has to be held. Raises `OSError` as it comes, and `InputError`.
+        """
+        heads: dict[str, dict[str, Any]] = {}
+        items: list[str] = []
+        with self._opened() as (layout, file):
+            for name in sorted(layout.cases.keys() | cassettes):
+                cassette = cassettes.get(name)
+                if cassette is not None:
+                    heads[name] = cassette.head
+                    items.append(_items(cassette.exchanges))
+                elif name not in cassettes:
+                    calls, _, _ = layout.cases[name]
+                    heads[name] = calls.stored()
+                    items.append(layout.items(name, file))
+        if heads:
+            metadata = {"jrh": {"format": FORMAT, "cases": heads}}
+            atomic_write(self.path, encoded(_joined(metadata, "".join(items))))
         else:
-            removed.append(path)
-    return removed, problems
+            self.path.unlink(missing_ok=True)
+
+
+def cassette_file(path: Path, *, shared: bool) -> Path:
+    """The file that a case's cassette is in at the end of a session."""
+    return path.with_name(SHARED) if shared else path
 
 
 MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved before is kept."
@@ -290,19 +477,15 @@ def size_of(request: CallRequest) -> int:
 
 
 @contextlib.contextmanager
-def room_for(request_size: int, cassette: Path, folder: Path) -> Iterator[None]:
-    """Keep as much of the folder's disk as the cassette will take with a request of `request_size`
-    bytes and its answer, until the block ends.
+def room_for(request_size: int, so_far: int, folder: Path) -> Iterator[None]:
+    """Keep as much of the folder's disk as a cassette of `so_far` bytes will take with a request of
+    `request_size` bytes and its answer, until the block ends.
 
     `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there
     is not that much.
     """
     import tempfile
 
-    try:
-        so_far = cassette.stat().st_size
-    except FileNotFoundError:
-        so_far = 0
     with tempfile.TemporaryFile(dir=folder) as file:
         # A file with holes would take no room.
         file.write(bytes(so_far + _SPREAD * request_size + _ANSWER))

@@ -117,7 +117,7 @@ class KeptRequests:
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
                 "this recorded verdict cannot be read",
-                file=str(self.tape.path),
+                file=str(self.tape.file),
                 hint="Restore the file from version control.",
             ) from error
 
@@ -291,5 +291,5 @@ class KeptRequests:
             cause=f"{cause}, though the code and the case are as they were recorded.",
             advice=_NEW_EACH_TIME,
             difference=changes,
-            cassette=str(self.tape.path),
+            cassette=str(self.tape.file),
         )

@@ -27,6 +27,7 @@ from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (
     Cassette,
     RecordedCall,
+    cassette_file,
     room_for,
     size_of,
     snapshot_change,
@@ -70,6 +71,7 @@ class Recording:
     for clients that do not speak HTTP through it. No call is begun once `stopping` answers True.
     `session` is the same for all processes of a session. While `planning` nothing is asked, and
     what is forgotten to be asked again stays on the disk. `tell` takes what the user should know.
+    With `one_cassette` what cases record is gathered at the end of the session.
     """
 
     redactor: Redactor
@@ -80,6 +82,12 @@ class Recording:
     stops: EarlyStop
     planning: bool
     tell: Callable[[str], None]
+    one_cassette: bool
+
+
+def lock_file(folder: Path, path: Path) -> Path:
+    """The lock of whoever writes a file of a folder of recordings."""
+    return folder / ".locks" / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
 
 
 class Tape:
@@ -106,20 +114,19 @@ class Tape:
         needs: Sequence[Sequence[StageModel]],
     ) -> None:
         self.path = path
-        self.answered_from = path
+        self.file = self.answered_from = cassette_file(path, shared=recording.one_cassette)
         self._former_paths = former
         self.case = case
         self.needs = needs
         self.asked: set[str] = set()
         self._folder = folder
-        self._locks = folder / ".locks"
-        path_digest = digest(path.relative_to(folder).as_posix())
-        self._lock_file = self._locks / f"{path_digest[:32]}.lock"
+        self._lock_file = lock_file(folder, path)
+        self._locks = self._lock_file.parent
         # Says which session has recorded the cassette anew, for the others of its cases that ask
         # for it.
         self._mark = self._lock_file.with_suffix(".session")
         self.spending: dict[str, Spending] = {}
-        self.name = f"{path.stem.rpartition('.')[2]} {path_digest[:12]}"
+        self.name = f"{path.stem.rpartition('.')[2]} {self._lock_file.stem[:12]}"
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
         self._mode = mode
@@ -166,7 +173,7 @@ class Tape:
             return None
         for path in self._former_paths():
             if (entry := Cassette.load(path).find(fingerprint)) is not None:
-                self.answered_from = path
+                self.answered_from = cassette_file(path, shared=self.recording.one_cassette)
                 return entry
         return None
 
@@ -406,7 +413,7 @@ class Tape:
 
     def room(self, answers: int) -> contextlib.AbstractContextManager[None]:
         """Keep room for the answer to a request of so many bytes; raises `OSError` without any."""
-        return room_for(answers, self.path, self._locks)
+        return room_for(answers, self._cassette.size, self._locks)
 
     def scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later."""
@@ -469,7 +476,7 @@ class Tape:
             cause=why + cause,
             advice=_RECORD_OR_UNDO if changes else "",
             difference=changes,
-            cassette=str(self.path),
+            cassette=str(self.file),
         )
 
 

@@ -13,6 +13,7 @@ from pytest_jrh.config import probes as cases
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.runs import RunSummary
+from pytest_jrh.recording.folders import cassettes_in
 from tests.support.made_cases import make_spec, make_suite, suite_with
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]
@@ -94,13 +95,13 @@ def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> 
         cassette = ids.cassette_path(folder, spec, judging=judging)
         cassette.parent.mkdir(parents=True, exist_ok=True)
         cassette.touch()
-    return ids.Recorded.read(folder)
+    return ids.Recorded.of(folder, cassettes_in(folder))
 
 
 def test_runs_that_were_recorded_are_drawn_before_others(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     suite = suite_with(suite, sample=5, sampling="kept")
-    first = list(cases.expand(suite, RUNS_100, recorded=ids.Recorded.read(tmp_path / "none")))
+    first = list(cases.expand(suite, RUNS_100, recorded=ids.Recorded()))
     assert {(spec.run_id, spec.epoch) for spec in first} == picked(RUNS_100, 5)
     recorded = touch(tmp_path, first)
     new = [RunSummary(f"new.e1-{number}", 1) for number in range(200)]

@@ -18,6 +18,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.runs import RunSummary
+from pytest_jrh.recording.folders import cassettes_in
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite
 
@@ -71,7 +72,7 @@ def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, p
             cassette = ids.cassette_path(tmp_path / folder, spec, judging=True)
             cassette.parent.mkdir(parents=True, exist_ok=True)
             cassette.touch()
-        return ids.Recorded.read(tmp_path / folder)
+        return ids.Recorded.of(tmp_path / folder, cassettes_in(tmp_path / folder))
 
     first = drawn_of(6, ids.Recorded())
     # Some variants do not fit, and leave no recording: the same are dealt again all the same.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.recording.cassettes import prune, unused_cassettes
+from pytest_jrh.recording.folders import cassettes_in, prune, unused_cassettes
 
 
 def cassette(folder: Path, name: str) -> Path:
@@ -18,8 +18,8 @@ def test_pruning_removes_unused_cassettes_and_leaves_all_else(tmp_path: Path) ->
     used = cassette(tmp_path, "agent_positives/r/a.e1.generation.yaml")
     unused = cassette(tmp_path, "agent_positives/r/b.e1.judge-default.yaml")
     other = cassette(tmp_path, "agent_positives/r/notes.yaml")
-    assert unused_cassettes(tmp_path, {used}, frozen=False) == [unused]
-    assert prune([unused]) == ([unused], [])
+    assert unused_cassettes(cassettes_in(tmp_path), {used}, frozen=False) == [unused]
+    assert prune(tmp_path, [unused]) == ([unused], [])
     assert used.exists()
     assert other.exists()
     assert not unused.exists()
@@ -30,7 +30,7 @@ def test_what_a_frozen_suite_was_made_with_is_no_rubbish(tmp_path: Path) -> None
     for again."""
     cassette(tmp_path, "agent_positives/r/no-case.e1.generation.yaml")
     unused = cassette(tmp_path, "agent_positives/r/gone.e1.judge-default.yaml")
-    assert unused_cassettes(tmp_path, (), frozen=True) == [unused]
+    assert unused_cassettes(cassettes_in(tmp_path), (), frozen=True) == [unused]
 
 
 def test_a_cassette_that_cannot_be_removed_is_named(
@@ -41,4 +41,4 @@ def test_a_cassette_that_cannot_be_removed_is_named(
 
     path = cassette(tmp_path, "agent_positives/r/a.e1.generation.yaml")
     monkeypatch.setattr(Path, "unlink", refuse)
-    assert prune([path]) == ([], [f"{path} could not be removed: Permission denied."])
+    assert prune(tmp_path, [path]) == ([], [f"{path} could not be removed: Permission denied."])

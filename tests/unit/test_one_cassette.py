@@ -1,0 +1,320 @@
+"""The cassettes of a test and rubric in one file: gathered, read, and taken out again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from difflib import ndiff
+from pathlib import Path
+
+import pytest
+import yaml
+from vcr import serialize
+from vcr.serializers import yamlserializer
+
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.llm.calls import Answer
+from pytest_jrh.llm.limits import file_lock
+from pytest_jrh.recording import cassettes
+from pytest_jrh.recording.cassettes import SHARED, Cassette, RecordedCall, SharedCassette, room_for
+from pytest_jrh.recording.folders import (
+    cassettes_in,
+    gather,
+    prune,
+    unused_cassettes,
+)
+from pytest_jrh.recording.tapes import lock_file
+
+RUBRIC = "agent_positives/polite"
+# What ends a block of YAML, or looks like an end of ours.
+TEXTS = ["good\n\n", "\n...\nversion: 1\n", "- request:\n- b\n<<<<<<< x", "", "plain"]
+
+
+def path_of(folder: Path, case: str) -> Path:
+    return folder / RUBRIC / f"{case}.e1.judge-default.yaml"
+
+
+def cassette_of(folder: Path, case: str, texts: Sequence[str]) -> Cassette:
+    """A cassette of a case, with a call for each text, of which an empty one has no exchange."""
+    cassette = Cassette(path_of(folder, case), complete=True)
+    for number, text in enumerate(texts, 1):
+        body = json.dumps({"case": case, "text": text})
+        request = {"method": "POST", "uri": "http://127.0.0.1/", "body": body, "headers": {}}
+        response = {"status": {"code": 200}, "headers": {}, "body": {"string": text}}
+        exchanges = ({"request": request, "response": response},) if text else ()
+        fingerprint = f"{case}-{number}"
+        cassette.entries[fingerprint] = RecordedCall(
+            stage="judge",
+            fingerprint=fingerprint,
+            asked={"model": "m"},
+            sequence=number,
+            exchanges=exchanges,
+            **asdict(Answer(text, cost=1e-05)),
+        )
+    return cassette
+
+
+def recorded(folder: Path, case: str, texts: Sequence[str] = TEXTS) -> Cassette:
+    """The same, on the disk."""
+    cassette = cassette_of(folder, case, texts)
+    cassette.save()
+    return cassette
+
+
+def answers(folder: Path, case: str) -> list[str]:
+    """What is recorded of a case, once in its head and once in its exchanges."""
+    path = path_of(folder, case)
+    calls = Cassette.load(path, interactions=True).entries
+    assert [*calls] == [*Cassette.load(path).entries]
+    for call in calls.values():
+        strings = [exchange["response"]["body"]["string"] for exchange in call.exchanges]
+        assert strings == [call.text] * bool(call.text)
+    return [call.text for call in calls.values()]
+
+
+def test_it_holds_all_cases_in_their_order_and_every_reader_of_yaml_reads_it(
+    tmp_path: Path,
+) -> None:
+    for case in ("b", "c", "a"):
+        recorded(tmp_path, case)
+    assert gather(tmp_path) == []
+    shared = tmp_path / RUBRIC / SHARED
+    assert [*shared.parent.iterdir()] == [shared]
+    text = shared.read_text(encoding="utf-8")
+    data = yaml.safe_load(text)
+    names = [f"{case}.e1.judge-default" for case in "abc"]
+    assert [*data["metadata"]["jrh"]["cases"]] == names
+    asked = [json.loads(exchange["request"]["body"]) for exchange in data["interactions"]]
+    sent = [text for text in TEXTS if text]
+    assert asked == [{"case": case, "text": text} for case in "abc" for text in sent]
+    requests = serialize.deserialize(text, yamlserializer)[0]
+    assert len(requests) == len(asked)
+    for case in "abc":
+        assert answers(tmp_path, case) == TEXTS
+        assert Cassette.load(path_of(tmp_path, case)).complete
+    assert answers(tmp_path, "none") == []
+    assert cassettes_in(tmp_path) == [path_of(tmp_path, case) for case in "abc"]
+
+
+def test_a_case_recorded_anew_changes_its_own_lines_alone(tmp_path: Path) -> None:
+    for case in "abc":
+        recorded(tmp_path, case)
+    gather(tmp_path)
+    shared = tmp_path / RUBRIC / SHARED
+    before = shared.read_text(encoding="utf-8")
+    recorded(tmp_path, "b", ["better", *TEXTS[1:]])
+    # Its own file counts: a process may have died before they were gathered.
+    assert answers(tmp_path, "b")[0] == "better"
+    assert gather(tmp_path) == []
+    assert answers(tmp_path, "b") == ["better", *TEXTS[1:]]
+    after = shared.read_text(encoding="utf-8")
+    changed = [line for line in ndiff(before.splitlines(), after.splitlines()) if line[0] in "-+"]
+    assert 3 <= len([line for line in changed if line[0] == "+"]) <= 5
+    assert all(
+        "good" in line or "better" in line or "string" in line for line in changed if line[2:]
+    )
+    status = shared.stat()
+    gather(tmp_path)
+    assert shared.stat() == status
+
+
+def test_what_somebody_records_into_keeps_its_own_file(tmp_path: Path) -> None:
+    recorded(tmp_path, "a")
+    recorded(tmp_path, "b")
+    with file_lock(lock_file(tmp_path, path_of(tmp_path, "b"))):
+        assert gather(tmp_path) == []
+        assert not path_of(tmp_path, "a").exists()
+        assert path_of(tmp_path, "b").exists()
+    gather(tmp_path)
+    assert not path_of(tmp_path, "b").exists()
+    assert answers(tmp_path, "a") == answers(tmp_path, "b") == TEXTS
+
+
+RECORDS = """
+import sys
+from pathlib import Path
+from tests.unit.test_one_cassette import gather, recorded
+
+folder, name = Path(sys.argv[1]), sys.argv[2]
+for number in range(1000):
+    recorded(folder, f"{name}-{number}", ["an answer"])
+    print(number, flush=True)
+    if number % 3 == 2:
+        assert gather(folder) == []
+"""
+
+
+def test_processes_that_record_at_once_lose_nothing_even_if_they_are_killed(
+    tmp_path: Path,
+) -> None:
+    root = Path(__file__).parents[2]
+    processes = []
+    for name in ("one", "two"):
+        command = [sys.executable, "-c", RECORDS, str(tmp_path), name]
+        processes.append(subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True))
+    saved = set()
+    for name, process, enough in zip(("one", "two"), processes, (20, 35), strict=True):
+        assert process.stdout is not None
+        for line in process.stdout:
+            saved.add(f"{name}-{int(line)}")
+            if int(line) == enough:
+                process.send_signal(signal.SIGKILL)
+                break
+        saved.update(f"{name}-{int(line)}" for line in process.stdout if line.endswith("\n"))
+        process.wait()
+    for _ in range(2):
+        for case in saved:
+            assert answers(tmp_path, case) == ["an answer"]
+        gather(tmp_path)
+    assert {path.suffix for path in (tmp_path / RUBRIC).iterdir()} <= {".yaml", ".tmp"}
+    assert [*(tmp_path / RUBRIC).glob("*.yaml")] == [tmp_path / RUBRIC / SHARED]
+
+
+@pytest.mark.parametrize("conflict", ['"complete": true', "- request:\n  method"])
+def test_a_merge_conflict_is_refused(tmp_path: Path, conflict: str) -> None:
+    recorded(tmp_path, "a")
+    gather(tmp_path)
+    shared = tmp_path / RUBRIC / SHARED
+    text = shared.read_text(encoding="utf-8")
+    before, found, rest = text.partition(conflict)
+    before = before[: before.rindex("\n") + 1]
+    marks = f"<<<<<<< HEAD\n{conflict}\n=======\n{conflict}\n>>>>>>> theirs\n"
+    shared.write_text(before + marks + found + rest, encoding="utf-8")
+    for interactions in (False, True):
+        with pytest.raises(InputError) as refused:
+            Cassette.load(path_of(tmp_path, "a"), interactions=interactions)
+        assert f"{shared}:" in str(refused.value)
+        assert "Restore the file from version control" in str(refused.value)
+    recorded(tmp_path, "b")
+    [problem] = gather(tmp_path)
+    assert str(shared) in problem
+    assert path_of(tmp_path, "b").exists()
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda text: yaml.safe_dump(yaml.safe_load(text), width=60, allow_unicode=True),
+        lambda text: yaml.safe_dump(yaml.safe_load(text), indent=8, default_flow_style=True),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.removesuffix("\n"),
+    ],
+    ids=["another layout", "one line", "ends of lines", "byte order mark", "no end of line"],
+)
+def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) -> None:
+    recorded(tmp_path, "a")
+    recorded(tmp_path, "b")
+    gather(tmp_path)
+    shared = tmp_path / RUBRIC / SHARED
+    text = shared.read_text(encoding="utf-8")
+    assert callable(rewrite)
+    shared.write_bytes(rewrite(text).encode())
+    for case in "ab":
+        assert answers(tmp_path, case) == TEXTS
+    recorded(tmp_path, "b")
+    gather(tmp_path)
+    assert answers(tmp_path, "a") == TEXTS
+    assert yaml.safe_load(shared.read_text(encoding="utf-8")) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ('"interactions": 1', '"interactions": 2', "other HTTP exchanges than it holds"),
+        ('"complete": true', '"complete": 2', "metadata.jrh.cases.a.e1.judge-default.complete"),
+        ('"format": 1', '"format": 2', "metadata.jrh.format"),
+        ('"cases": {', '"calls": {', "metadata.jrh.cases"),
+        ("method: POST", "verb: POST", "method"),
+    ],
+)
+def test_what_is_no_cassette_is_refused_with_its_place(
+    tmp_path: Path, old: str, new: str, wanted: str
+) -> None:
+    recorded(tmp_path, "a")
+    gather(tmp_path)
+    shared = tmp_path / RUBRIC / SHARED
+    shared.write_text(shared.read_text("utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        Cassette.load(path_of(tmp_path, "a"), interactions=True)
+    assert str(shared) in str(refused.value)
+    assert wanted in str(refused.value)
+
+
+def test_a_thousand_cases_are_parsed_once_and_again_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = []
+    read = cassettes.read
+
+    def counting(text: str, *, interactions: bool = True) -> object:
+        parsed.append(len(text))
+        return read(text, interactions=interactions)
+
+    made = [cassette_of(tmp_path, str(number), ["an answer"]) for number in range(1000)]
+    shared = SharedCassette.at(tmp_path / RUBRIC / SHARED)
+    shared.update({cassette.path.stem: cassette for cassette in made})
+    size = shared.path.stat().st_size
+    monkeypatch.setattr(cassettes, "read", counting)
+    for number in range(1000):
+        assert Cassette.load(path_of(tmp_path, str(number))).entries
+    assert parsed == [size]
+    # The exchanges of a case are read by themselves.
+    Cassette.load(path_of(tmp_path, "7"), interactions=True)
+    assert parsed[1] < 1000
+    prune(tmp_path, [path_of(tmp_path, "8")])
+    assert not Cassette.load(path_of(tmp_path, "8")).entries
+    assert Cassette.load(path_of(tmp_path, "9")).entries
+    assert len(parsed) == 3
+
+
+def test_pruning_takes_out_single_cases(tmp_path: Path) -> None:
+    for case in "abc":
+        recorded(tmp_path, case)
+    gather(tmp_path)
+    recorded(tmp_path, "c")
+    used = {path_of(tmp_path, "a")}
+    unused = unused_cassettes(cassettes_in(tmp_path), used, frozen=False)
+    assert unused == [path_of(tmp_path, "b"), path_of(tmp_path, "c")]
+    assert prune(tmp_path, unused) == (unused, [])
+    assert cassettes_in(tmp_path) == [path_of(tmp_path, "a")]
+    assert answers(tmp_path, "a") == TEXTS
+    prune(tmp_path, used)
+    assert [*(tmp_path / RUBRIC).iterdir()] == []
+
+
+def test_what_cannot_be_written_stays_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    recorded(tmp_path, "a")
+    recorded(tmp_path, "b")
+    gather(tmp_path)
+    recorded(tmp_path, "a", ["new"])
+    shared = tmp_path / RUBRIC / SHARED
+    monkeypatch.setattr(cassettes, "atomic_write", full)
+    assert gather(tmp_path) == [f"{shared} was not written: No space left on device."]
+    problem = f"{shared} was not written: No space left on device."
+    assert prune(tmp_path, [path_of(tmp_path, "a")]) == ([], [problem])
+    assert answers(tmp_path, "a") == ["new"]
+    assert answers(tmp_path, "b") == TEXTS
+
+
+def test_room_is_kept_for_what_is_taken_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that is paid for is written with the calls that the case has in the shared file."""
+    size = recorded(tmp_path, "a", ["x" * 50_000]).path.stat().st_size
+    gather(tmp_path)
+    cassette = Cassette.load(path_of(tmp_path, "a"), interactions=True)
+    assert cassette.size == size
+    with room_for(0, cassette.size, tmp_path):
+        pass
+    cassette.save()
+    assert cassette.size == size == cassette.path.stat().st_size
