@@ -15,12 +15,12 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import IO, Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
@@ -183,45 +183,26 @@ class RecordedCall(_Part):
     def stored(self) -> dict[str, Any]:
         """The call as it is written."""
         data = self.model_dump()
-        count = len(self.exchanges) or self.interactions
-        data |= {"left_out": sorted(self.left_out), "interactions": count}
+        data |= {"left_out": sorted(self.left_out), "interactions": len(self.exchanges)}
         for name in ("scrubbed_fingerprint", "left_out", "schema_sent"):
             if not data[name]:
                 del data[name]
         return data
 
 
-class _Calls(_Part):
+class _Ours(_Part):
+    format: Literal[1]
     complete: StrictBool
     calls: list[RecordedCall]
 
-    def stored(self) -> dict[str, Any]:
-        """The calls as they are written."""
-        return {"complete": self.complete, "calls": [call.stored() for call in self.calls]}
+
+class _Metadata(_Part):
+    jrh: _Ours
 
 
-class _Ours(_Calls):
-    format: Literal[1]
-
-
-class _Together(_Part):
-    format: Literal[1]
-    cases: dict[str, _Calls]
-
-
-_Head = TypeVar("_Head")
-
-
-class _Metadata(_Part, Generic[_Head]):
-    jrh: _Head
-
-
-class _Body(_Part):
+class _File(_Part):
+    metadata: _Metadata
     interactions: list[_Interaction] | None = None
-
-
-class _File(_Body, Generic[_Head]):
-    metadata: _Metadata[_Head]
 
 
 _UNREADABLE = "this is not a cassette that can be read"
@@ -263,23 +244,20 @@ class Cassette:
         Only the metadata is parsed unless `interactions` are wanted. Raises `InputError` where the
         file is no cassette of ours.
         """
+        place = path
         try:
             with _restorable(path):
                 text = path.read_text(encoding="utf-8")
-                data = read(text, interactions=interactions)
-                file = _File[_Ours].model_validate(data)
         except FileNotFoundError:
-            shared = SharedCassette.at(path.with_name(SHARED))
-            return shared.cassette(path, interactions=interactions)
-        cassette = cls.of(path, file.metadata.jrh, data.get("interactions") or ())
-        cassette.size = len(encoded(text))
-        return cassette
-
-    @classmethod
-    def of(cls, path: Path, head: _Calls, interactions: Iterable[Mapping[str, Any]]) -> Cassette:
-        """The cassette with these calls, whose HTTP exchanges follow each other."""
-        cassette = cls(path, complete=head.complete)
-        exchanges = iter(interactions)
+            place = path.with_name(SHARED)
+            text = SharedCassette.at(place).text_of(path.stem, interactions=interactions)
+            if not text:
+                return cls(path)
+        with _restorable(place):
+            data = read(text, interactions=interactions)
+            head = _File.model_validate(data).metadata.jrh
+        cassette = cls(path, complete=head.complete, size=len(encoded(text)))
+        exchanges = iter(data.get("interactions") or [])
         for call in head.calls:
             of_call = tuple(islice(exchanges, call.interactions))
             cassette.entries[call.fingerprint] = call.model_copy(update={"exchanges": of_call})
@@ -308,74 +286,19 @@ class Cassette:
         return write({"jrh": {"format": FORMAT, **self.head}}, self.exchanges)
 
     @property
-    def _calls(self) -> list[RecordedCall]:
+    def _ordered(self) -> list[RecordedCall]:
         return sorted(self.entries.values(), key=lambda entry: entry.sequence)
 
     @property
     def head(self) -> dict[str, Any]:
         """What is written of its calls but their HTTP exchanges."""
-        return _Calls(complete=self.complete, calls=self._calls).stored()
+        calls = [entry.stored() for entry in self._ordered]
+        return {"complete": self.complete, "calls": calls}
 
     @property
     def exchanges(self) -> list[Mapping[str, Any]]:
         """The HTTP exchanges of its calls."""
-        return [*chain.from_iterable(entry.exchanges for entry in self._calls)]
-
-
-class _Layout(NamedTuple):
-    """Where the parts of a shared file are: of each case its calls, the number of the first of its
-    HTTP exchanges, and that behind its last; where each exchange begins, and where they end; and
-    the file as it would be written, if it is not.
-    """
-
-    cases: dict[str, tuple[_Calls, int, int]]
-    begins: list[int]
-    content: bytes | None = None
-
-    @classmethod
-    def of(cls, raw: bytes) -> _Layout:
-        """The layout of a file; raises what `read` and pydantic do, and `ValueError`."""
-        content = same_text(raw)
-        text = content.decode()
-        layout = cls._of_data(read(text, interactions=False), content)
-        if not layout._fits or _CONFLICT in content:
-            # Of another program, such as a formatter; or it is none, which is found out here.
-            data = read(text)
-            content = encoded(write(data["metadata"], data["interactions"] or []))
-            layout = cls._of_data(data, content)
-            if not layout._fits:
-                raise ValueError("its head counts other HTTP exchanges than it holds")
-        return layout if content == raw else layout._replace(content=content)
-
-    @classmethod
-    def _of_data(cls, data: Any, content: bytes) -> _Layout:
-        cases: dict[str, tuple[_Calls, int, int]] = {}
-        number = 0
-        for name, calls in _File[_Together].model_validate(data).metadata.jrh.cases.items():
-            first = number
-            for call in calls.calls:
-                number += call.interactions
-            cases[name] = calls, first, number
-        begins = [match.start() + 1 for match in re.finditer(_ITEM, content)]
-        behind = _NEXT_KEY.search(content, begins[-1] if begins else 0)
-        return cls(cases, [*begins, behind.end() if behind else len(content)])
-
-    @property
-    def _fits(self) -> bool:
-        ends = [end for _, _, end in self.cases.values()]
-        return max(ends, default=0) == len(self.begins) - 1
-
-    def items(self, name: str, file: IO[bytes]) -> str:
-        """The HTTP exchanges of a case, as they stand in the file."""
-        _, first, end = self.cases[name]
-        begin = self.begins[first]
-        if self.content is not None:
-            return self.content[begin : self.begins[end]].decode()
-        file.seek(begin)
-        return file.read(self.begins[end] - begin).decode()
-
-
-_EMPTY = _Layout({}, [0])
+        return [*chain.from_iterable(entry.exchanges for entry in self._ordered)]
 
 
 class SharedCassette:
@@ -387,7 +310,12 @@ class SharedCassette:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known = (0, 0, 0), _EMPTY
+        self._version = (0, 0, 0)
+        self._problem: InputError | None = None
+        self._heads: dict[str, dict[str, Any]] = {}
+        # Where HTTP exchanges begin, and of each case which is its first, and the first behind it.
+        self._begins = [0]
+        self._numbers: dict[str, tuple[int, int]] = {}
 
     @staticmethod
     @cache
@@ -396,42 +324,66 @@ class SharedCassette:
         return SharedCassette(path)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[tuple[_Layout, IO[bytes]]]:
-        """What is in the file now, and the file; nothing where there is none."""
-        try:
+    def _opened(self) -> Iterator[IO[bytes]]:
+        """Open the file, with what is known of it as it is now; a missing one is empty."""
+        file: IO[bytes] = io.BytesIO()
+        version = (0, 0, 0)
+        with contextlib.suppress(FileNotFoundError):
             file = self.path.open("rb")
-        except FileNotFoundError:
-            yield _EMPTY, io.BytesIO()
-            return
-        with file:
             status = os.fstat(file.fileno())
             version = (status.st_ino, status.st_mtime_ns, status.st_size)
-            known = self._known
-            if version != known[0]:
-                with _restorable(self.path):
-                    known = version, _Layout.of(file.read())
-                self._known = known
-            yield known[1], file
+        with file:
+            if version != self._version:
+                self._version, self._heads, self._problem = version, {}, None
+                try:
+                    if any(version):
+                        with _restorable(self.path):
+                            self._parse(file.read())
+                except InputError as error:
+                    self._problem = error
+            if self._problem is not None:
+                raise self._problem
+            yield file
+
+    def _parse(self, content: bytes) -> None:
+        text = content.decode()
+        head = read(text, interactions=False)["metadata"]["jrh"]
+        if head["format"] != FORMAT:
+            raise ValueError(f"its format is {head['format']}, not {FORMAT}")
+        begins = [match.start() + 1 for match in re.finditer(_ITEM, content)]
+        behind = _NEXT_KEY.search(content, begins[-1] if begins else 0)
+        self._begins = [*begins, behind.end() if behind else len(content)]
+        number = 0
+        for name, calls in head["cases"].items():
+            first = number
+            for call in calls["calls"]:
+                number += call["interactions"]
+            self._numbers[name] = first, number
+            self._heads[name] = calls
+        if number != len(begins) or _CONFLICT in content:
+            # Says where it is no YAML.
+            read(text)
+            raise ValueError("it holds other HTTP exchanges than its head counts")
 
     def names(self) -> list[str]:
         """The names of the cassettes in it; raises `InputError` where it cannot be read."""
-        with self._opened() as (layout, _):
-            return [*layout.cases]
+        with self._opened():
+            return [*self._heads]
 
-    def cassette(self, path: Path, *, interactions: bool) -> Cassette:
-        """The cassette of a case whose own file would be at a path; raises `InputError`."""
-        with self._opened() as (layout, file):
-            if path.stem not in layout.cases:
-                return Cassette(path)
-            calls, _, _ = layout.cases[path.stem]
-            if not interactions:
-                return Cassette.of(path, calls, ())
-            with _restorable(self.path):
-                exchanges = read(layout.items(path.stem, file)) or []
-                _Body.model_validate({"interactions": exchanges})
-        cassette = Cassette.of(path, calls, exchanges)
-        cassette.size = len(encoded(cassette.dump()))
-        return cassette
+    def text_of(self, name: str, *, interactions: bool) -> str:
+        """The text of a cassette as a file of its own, without `interactions` of its head; empty
+        where there is none. Raises `InputError` where the file cannot be read.
+        """
+        with self._opened() as file:
+            if name not in self._heads:
+                return ""
+            items = self._items(name, file) if interactions else ""
+            return _joined({"jrh": {"format": FORMAT, **self._heads[name]}}, items)
+
+    def _items(self, name: str, file: IO[bytes]) -> str:
+        begin, end = map(self._begins.__getitem__, self._numbers[name])
+        file.seek(begin)
+        return same_text(file.read(end - begin)).decode()
 
     def update(self, cassettes: Mapping[str, Cassette | None]) -> None:
         """Write the file with these in place of those with their names, or without them; the file's
@@ -439,16 +391,15 @@ class SharedCassette:
         """
         heads: dict[str, dict[str, Any]] = {}
         items: list[str] = []
-        with self._opened() as (layout, file):
-            for name in sorted(layout.cases.keys() | cassettes):
+        with self._opened() as file:
+            for name in sorted(self._heads.keys() | cassettes):
                 cassette = cassettes.get(name)
                 if cassette is not None:
                     heads[name] = cassette.head
                     items.append(_items(cassette.exchanges))
                 elif name not in cassettes:
-                    calls, _, _ = layout.cases[name]
-                    heads[name] = calls.stored()
-                    items.append(layout.items(name, file))
+                    heads[name] = self._heads[name]
+                    items.append(self._items(name, file))
         if heads:
             metadata = {"jrh": {"format": FORMAT, "cases": heads}}
             atomic_write(self.path, encoded(_joined(metadata, "".join(items))))

@@ -199,12 +199,11 @@ def test_a_merge_conflict_is_refused(tmp_path: Path, conflict: str) -> None:
     "rewrite",
     [
         lambda text: yaml.safe_dump(yaml.safe_load(text), width=60, allow_unicode=True),
-        lambda text: yaml.safe_dump(yaml.safe_load(text), indent=8, default_flow_style=True),
         lambda text: text.replace("\n", "\r\n"),
         lambda text: "\ufeff" + text,
         lambda text: text.removesuffix("\n"),
     ],
-    ids=["another layout", "one line", "ends of lines", "byte order mark", "no end of line"],
+    ids=["another layout", "ends of lines", "byte order mark", "no end of line"],
 )
 def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) -> None:
     recorded(tmp_path, "a")
@@ -225,10 +224,11 @@ def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) 
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
-        ('"interactions": 1', '"interactions": 2', "other HTTP exchanges than it holds"),
-        ('"complete": true', '"complete": 2', "metadata.jrh.cases.a.e1.judge-default.complete"),
-        ('"format": 1', '"format": 2', "metadata.jrh.format"),
-        ('"cases": {', '"calls": {', "metadata.jrh.cases"),
+        ('"interactions": 1', '"interactions": 2', "other HTTP exchanges than its head counts"),
+        ('"interactions": 1', '"interactions": 0', "other HTTP exchanges than its head counts"),
+        ('"complete": true', '"complete": 2', "metadata.jrh.complete"),
+        ('"format": 1', '"format": 2', "its format is 2, not 1"),
+        ('"cases": {', '"calls": {', "cases"),
         ("method: POST", "verb: POST", "method"),
     ],
 )
@@ -262,14 +262,16 @@ def test_a_thousand_cases_are_parsed_once_and_again_after_a_change(
     monkeypatch.setattr(cassettes, "read", counting)
     for number in range(1000):
         assert Cassette.load(path_of(tmp_path, str(number))).entries
-    assert parsed == [size]
+    assert parsed[0] == size
+    assert sum(parsed[1:]) < size
+    parsed.clear()
     # The exchanges of a case are read by themselves.
     Cassette.load(path_of(tmp_path, "7"), interactions=True)
-    assert parsed[1] < 1000
+    assert parsed < [2000]
     prune(tmp_path, [path_of(tmp_path, "8")])
     assert not Cassette.load(path_of(tmp_path, "8")).entries
     assert Cassette.load(path_of(tmp_path, "9")).entries
-    assert len(parsed) == 3
+    assert [length for length in parsed if length > size / 2] == [shared.path.stat().st_size]
 
 
 def test_pruning_takes_out_single_cases(tmp_path: Path) -> None:
