@@ -350,6 +350,8 @@ class SharedCassette:
         head = read(text, interactions=False)["metadata"]["jrh"]
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']}, not {FORMAT}")
+        # YAML may hold what JSON cannot, such as a date.
+        json.dumps(head)
         begins = [match.start() + 1 for match in re.finditer(_ITEM, content)]
         behind = _NEXT_KEY.search(content, begins[-1] if begins else 0)
         self._begins = [*begins, behind.end() if behind else len(content)]

@@ -227,6 +227,7 @@ def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) 
         ('"interactions": 1', '"interactions": 2', "other HTTP exchanges than its head counts"),
         ('"interactions": 1', '"interactions": 0', "other HTTP exchanges than its head counts"),
         ('"complete": true', '"complete": 2', "metadata.jrh.complete"),
+        ('"finish_reason": "stop"', '"finish_reason": 2001-01-01', "not JSON serializable"),
         ('"format": 1', '"format": 2', "its format is 2, not 1"),
         ('"cases": {', '"calls": {', "cases"),
         ("method: POST", "verb: POST", "method"),
