@@ -103,9 +103,7 @@ def gather(folder: Path) -> list[str]:
 
 def _remove(folder: Path, path: Path, content: bytes) -> None:
     """Remove the cassette of a case, unless it has another content by now."""
-    from filelock import Timeout
-
     lock = file_lock(lock_file(folder, path))
-    with contextlib.suppress(Timeout, FileNotFoundError), lock.acquire(blocking=False):
+    with contextlib.suppress(TimeoutError, FileNotFoundError), lock.acquire(blocking=False):
         if path.read_bytes() == content:
             path.unlink()
