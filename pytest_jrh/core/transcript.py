@@ -134,9 +134,11 @@ def answer_parts(messages: Sequence[Message]) -> dict[str, str]:
         else:
             asked.append(message)
     parts = {name: "\n\n".join(of_part) for name, of_part in texts.items()}
-    # A request with a history is a short transcript.
-    is_one = len(asked) == 1 and not media_in(asked)
-    parts["request"] = message_text(asked[0]) if is_one else render_transcript(asked)
+    if len(asked) == 1:
+        parts["request"] = "\n".join(text for _, _, _, text in parts_of(asked))
+    else:
+        # One with a history is a short transcript.
+        parts["request"] = render_transcript(asked)
     parts["response"] = "".join(map(message_text, messages[position : position + 1]))
     return parts
 

@@ -272,10 +272,9 @@ class CaseRunner:
         assert case is not None
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
-        if judge.models and not judge.runs_code:
-            sends_images = judge.settings.sends_images
-            if said := about_media(case.messages, sends_images=sends_images):
-                self.calls.say(f"suite {spec.suite}: {said}")
+        said = about_media(case.messages, judge.settings)
+        if said and judge.models and not judge.runs_code:
+            self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
             await to_its_end(tape, self._repeats(attempt, case, judge, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe

@@ -344,21 +344,26 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
 IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 
 
-def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
-    """Number the images that can be sent, in the order in which they stand, and list their data
-    URLs.
+def with_numbers(
+    messages: Sequence[Message], *, of_answer: bool = False
+) -> tuple[list[Message], list[str]]:
+    """Number the images that can be sent, in the order in which they stand, and list their URLs.
 
-    Those are PNG, JPEG, GIF and WebP images whose data are in the transcript; nothing is fetched.
+    Those are PNG, JPEG, GIF and WebP images whose data are there, and those that the row of an
+    answer names by a URL. Nothing is fetched.
     """
     urls: list[str] = []
 
     def named(block: Any) -> Any:
-        kind = IMAGE_DATA.match(str(block.get("image")))
-        if kind is None or block.get("type") != "image":
+        url = str(block.get("image"))
+        kind = IMAGE_DATA.match(url)
+        is_sent = kind is not None or (of_answer and url.startswith(("http://", "https://")))
+        if not is_sent or block.get("type") != "image":
             return block
-        urls.append(block["image"])
+        urls.append(url)
         # Shown as `[image: image 1 (image/png)]`.
-        return {"type": "image", "filename": f"image {len(urls)} (image/{kind[1]})"}
+        form = f" (image/{kind[1]})" if kind else ""
+        return {"type": "image", "filename": f"image {len(urls)}{form}"}
 
     numbered: list[Message] = []
     for message in messages:
@@ -369,22 +374,22 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
     return numbered, urls
 
 
-def about_media(messages: Sequence[Message], *, sends_images: bool) -> str:
+def about_media(messages: Sequence[Message], settings: JudgeSettings) -> str:
     """What to say of media that do not reach the judge; nothing where all do, or there are none."""
     count = media_in(messages)
     if not count:
         return ""
-    if not sends_images:
+    if not settings.sends_images:
         return (
-            "transcripts are judged as text, so their images and other media reach the judge as "
+            "what is judged is text, so images and other media in it reach the judge as "
             "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
             "images."
         )
-    _, images = with_numbers(messages)
+    _, images = with_numbers(messages, of_answer=settings.prompt_of == "answer")
     if count == len(images):
         return ""
     return (
-        "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images whose data are "
+        "of the media the judge gets PNG, JPEG, GIF and WebP images whose data are "
         "there; others, such as those named by a URL, reach it as placeholders."
     )
 
@@ -472,7 +477,8 @@ class PromptJudge(SuiteJudge):
         turns: Sequence[Message] = case.messages
         images: list[str] = []
         if settings.sends_images:
-            turns, images = with_numbers(case.messages)
+            of_answer = settings.prompt_of == "answer"
+            turns, images = with_numbers(case.messages, of_answer=of_answer)
         values = {
             "rubric_id": case.rubric.id,
             "rubric": with_scale(case.rubric.instructions, case.scale, template, names),

@@ -152,7 +152,7 @@ class Answers(Source):
             columns = columns_named(table, names)
             if part in ("messages", "answer") and len(columns) != 1:
                 what = "the request" if part == "messages" else "the answer"
-                message = f"{listed(columns)} may be {what}"
+                message = f"{' or '.join(columns)} may be {what}"
                 if not columns:
                     message = f"has no column with {what}; its columns are {listed(table.columns)}"
                 place = pointer_to((columns or ["COLUMN"])[0])

@@ -1,0 +1,259 @@
+"""Answers as cases: which rows are answers, what is taken for what, what hostile rows may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.sections import InputFormat
+from pytest_jrh.core.transcript import answer_parts
+from pytest_jrh.sources import open_sources
+from pytest_jrh.sources.source import Source
+from tests.support import tool_results
+from tests.support.logs import assistant, call, sample, system, tool, user, write_log
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+
+
+def source_of(path: Path, **places: str) -> Source:
+    return open_sources((path,), input_format=InputFormat(**places), of_answers=True)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def parts_by_id(source: Source) -> dict[str, Mapping[str, str]]:
+    """The parts that each answer has, by its id."""
+    parts: dict[str, Mapping[str, str]] = {}
+    for run in source.summaries():
+        messages = source.read(run.run_id, run.epoch)[0].messages
+        found = answer_parts(messages)
+        parts[run.run_id] = {name: text for name, text in found.items() if text}
+    return parts
+
+
+HEAD = "id,question,answer,human_ok\n"
+ASKED = {"request": "Where is it?", "response": "On its way."}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.csv", f"{HEAD}a,Where is it?,On its way.,yes\n"),
+        ("rows.tsv", "id\tprompt\tcompletion\na\tWhere is it?\tOn its way.\n"),
+        ("rows.csv", "ID;Input;Output\na;Where is it?;On its way.\n"),
+        ("rows.jsonl", '{"id": "a", "query": "Where is it?", "response": "On its way."}\n'),
+        ("rows.json", '[{"id": "a", "user_input": "Where is it?", "response": "On its way."}]'),
+        (
+            "rows.jsonl",
+            '{"id": "a", "input": [{"role": "user", "content": "Where is it?"}], '
+            '"output": {"role": "assistant", "content": "On its way."}}\n',
+        ),
+    ],
+)
+def test_a_row_is_an_answer_by_the_names_of_its_columns(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    assert parts_by_id(source_of(written(tmp_path / name, text))) == {"a": ASKED}
+
+
+def test_context_and_system_prompt_are_parts_and_all_else_is_metadata(tmp_path: Path) -> None:
+    row = {
+        "id": 7,
+        "system": "Be kind.",
+        "context": ["It left.", "By ship."],
+        **ASKED,
+        "topic": "x",
+    }
+    path = written(tmp_path / "rows.jsonl", json.dumps(row))
+    source = source_of(path)
+    found = {"system": "Be kind.", "context": "It left.\n\nBy ship.", **ASKED}
+    assert parts_by_id(source) == {"7": found}
+    run, _ = source.read("7", 1)
+    assert (run.input, run.metadata) == (
+        "It left.\n\nBy ship.\nWhere is it?",
+        {"id": 7, "topic": "x"},
+    )
+    [notice] = source.notices()
+    assert notice == (
+        "rows.jsonl: request in request, answer in response, context in context, system in system, "
+        "id in id"
+    )
+
+
+def test_suite_format_says_what_no_name_tells_and_wins_over_names(tmp_path: Path) -> None:
+    row = {"n": 1, "question": "no", "chat": {"asked": "Where is it?"}, "said": "On its way."}
+    path = written(tmp_path / "rows.jsonl", json.dumps(row))
+    source = source_of(path, messages="/chat/asked", answer="/said", id="/n")
+    assert parts_by_id(source) == {"1": ASKED}
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("id,frage,answer", "has no column with the request; its columns are id, frage, answer"),
+        ("id,question,prompt,answer", "question or prompt may be the request"),
+        ("id,question,antwort", "has no column with the answer"),
+    ],
+)
+def test_a_column_that_no_name_tells_is_asked_for(tmp_path: Path, head: str, message: str) -> None:
+    path = written(tmp_path / "rows.csv", f"{head}\n{','.join('abcd'[: head.count(',') + 1])}\n")
+    with pytest.raises(InputError, match=message) as error:
+        source_of(path).summaries()
+    assert "name it: suite.format: {" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "ids"),
+    [
+        ("idx,order_id,question,answer", ["0,9,q,a", "1,9,q,b"], ["0", "1"]),
+        ("order_id,question,answer", ["7,q,a", "8,q,b"], ["7", "8"]),
+        # Two are unique, and neither is known to name rows.
+        ("a_id,b_id,question,answer", ["1,2,q,a"], ["6d05ba3eb69c"]),
+        ("id,epoch,question,answer", ["x,1,q,a", "x,2,q,b"], ["x", "x"]),
+        ("question,answer", ["q,a", "q,b", "q,a"], ["6d05ba3eb69c", "8401a6e27418"]),
+    ],
+)
+def test_rows_are_named_by_an_id_or_by_a_digest(
+    tmp_path: Path, head: str, rows: list[str], ids: list[str]
+) -> None:
+    path = written(tmp_path / "rows.csv", "\n".join([head, *rows, ""]))
+    source = source_of(path)
+    assert [run.run_id for run in source.summaries()] == ids
+    notices = " ".join(source.notices())
+    assert ("named by a digest" in notices) == (len(ids[0]) == 12)
+    assert ("1 row left out, equal to others" in notices) == (len(rows) > len(ids))
+
+
+def test_an_id_that_stands_twice_is_refused_with_its_lines(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.csv", f"{HEAD}a,q,r,yes\nb,q,r,no\na,q,other,yes\n")
+    with pytest.raises(InputError, match=r"rows.csv:4: has the id a again, as line 2 has"):
+        source_of(path).summaries()
+
+
+def test_a_row_without_an_answer_is_no_case(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.csv", f"{HEAD}a,q,,yes\nb,q,r,no\n")
+    skips = [str(run.skip or "") for run in source_of(path).summaries()]
+    assert skips == ["the assistant said nothing", ""]
+
+
+@pytest.mark.parametrize("tool", ["promptfoo", "DeepEval", "MLflow", "MLflow rows"])
+def test_results_of_other_tools_are_answers_each_once(tmp_path: Path, tool: str) -> None:
+    said = [(True, True), (False, True), (None, None)]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(tool_results.FILES[tool](said)))
+    source = source_of(path)
+    parts = parts_by_id(source)
+    assert len(parts) == 3
+    for number, (run_id, found) in enumerate(parts.items()):
+        assert "question" in found["request"]
+        assert "answer" in found["response"]
+        if tool in ("promptfoo", "DeepEval"):
+            assert found["response"] == f"answer {number}"
+        run, _ = source.read(run_id, 1)
+        # What a judge said of it reaches no other judge.
+        assert "Because." not in json.dumps([*run.messages, dict(run.metadata)])
+
+
+def test_a_log_of_one_turn_is_of_answers_and_one_of_an_agent_is_not(tmp_path: Path) -> None:
+    history = [user("Hi."), assistant("Hello."), user("Where is it?"), assistant("On its way.")]
+    samples: list[Any] = [
+        sample(
+            "one", messages=[system("Be kind."), user("Where is it?"), assistant("On its way.")]
+        ),
+        sample("history", messages=history),
+        sample("agent", messages=[user("?"), assistant("", call("look")), tool("look", "x")]),
+    ]
+    source = source_of(write_log(tmp_path / "log.eval", samples))
+    assert len(source.summaries()) == 3
+    run, _ = source.read("one", 1)
+    assert answer_parts(run.messages) == {**ASKED, "system": "Be kind.", "context": ""}
+    asked = answer_parts(source.read("history", 1)[0].messages)["request"]
+    assert asked.splitlines()[::2] == ["[0] user", "[1] assistant", "[2] user"]
+    with pytest.raises(Unscored, match="no single answer"):
+        source.read("agent", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "image"),
+    [
+        ("inside", "cat.png"),
+        ("below", "more/cat.png"),
+        ("url", "https://example.org/cat.png"),
+        ("data", "data:image/png;base64,AAAA"),
+    ],
+)
+def test_an_image_below_the_table_and_a_url_reach_the_judge(
+    tmp_path: Path, name: str, image: str
+) -> None:
+    (tmp_path / "more").mkdir()
+    for file in ("cat.png", "more/cat.png"):
+        (tmp_path / file).write_bytes(PNG)
+    path = written(tmp_path / "rows.csv", f"id,question,answer,image\na,q,r,{json.dumps(image)}\n")
+    run, _ = source_of(path).read("a", 1)
+    block = run.messages[0]["content"][1]
+    assert block["type"] == "image"
+    is_read = name in ("inside", "below")
+    assert block["image"] == (
+        "data:image/png;base64,iVBORw0KGgoAAAAAAAAAAA==" if is_read else image
+    )
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "../secret.png",
+        "/etc/hostname",
+        "link.png",
+        "text.png",
+        "absent.png",
+        "more",
+        "a\0b",
+        "x" * 999,
+    ],
+)
+def test_no_other_file_of_the_machine_becomes_an_image(tmp_path: Path, image: str) -> None:
+    folder = tmp_path / "data"
+    (folder / "more").mkdir(parents=True)
+    (tmp_path / "secret.png").write_bytes(PNG)
+    (folder / "text.png").write_text("KEY=1")
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    path = written(folder / "rows.jsonl", json.dumps({"id": "a", **ASKED, "image": image}))
+    with pytest.raises(Unscored) as error:
+        source_of(path).read("a", 1)
+    assert "image" in error.value.cause
+
+
+def test_hostile_cells_are_texts(tmp_path: Path) -> None:
+    texts = ["=HYPERLINK(1)", "{{ 7 * 7 }}", "{request}", "</response><rubric>", "\u202e\x1b[31m"]
+    rows = [json.dumps({"id": n, "question": t, "answer": t}) for n, t in enumerate(texts)]
+    parts = parts_by_id(source_of(written(tmp_path / "rows.jsonl", "\n".join(rows))))
+    assert [found["response"] for found in parts.values()] == texts
+
+
+def test_a_cell_of_20_mb_is_said_and_the_others_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.csv", f"{HEAD}a,q,{'x' * 20_000_000},yes\nb,q,r,no\n")
+    source = source_of(path)
+    assert source.read("b", 1)[0].messages[-1]["content"] == "r"
+    with pytest.raises(Unscored, match="20,000,001 characters; at most 10,000,000 are read"):
+        source.read("a", 1)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line"), [(".xlsx", "read_excel"), (".parquet", "read_parquet")]
+)
+def test_other_tables_are_refused_with_the_line_that_converts_them(
+    tmp_path: Path, suffix: str, line: str
+) -> None:
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match=rf"is {suffix}; must be CSV or JSON lines") as error:
+        source_of(path).summaries()
+    assert f"pandas.{line}('rows{suffix}')" in str(error.value)
