@@ -20,7 +20,7 @@ from tests.support.logs import assistant, call, sample, system, tool, user, writ
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
 
-def source_of(path: Path, **places: str) -> Source:
+def source_of(path: Path, **places: Any) -> Source:
     return open_sources((path,), input_format=InputFormat(**places), of_answers=True)
 
 
