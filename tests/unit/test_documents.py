@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 from typing import Any, get_args
@@ -14,13 +15,14 @@ from markdown_it import MarkdownIt
 import pytest_jrh
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.stats.figures import COLUMNS
-from tools import reference, strong_judges
+from tools import haiku_coding, reference, strong_judges
 from tools.schema import config_schema, rubrics_schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 DOCUMENTS = [*DOCS, *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
 PAGES = reference.pages()
+RESULTS = ["id", "input", "verdict", "reason", "run", "label"]
 
 
 def name_of(path: Path) -> str:
@@ -46,6 +48,19 @@ def test_a_generated_page_is_current(name: str) -> None:
 def test_what_the_page_says_of_strong_judges_is_current() -> None:
     """Where this fails: python -m tools.strong_judges"""
     assert strong_judges.PAGE.read_text("utf-8") == strong_judges.page()
+
+
+def test_the_table_of_two_prompts_is_the_facts_of_its_data_alone(tmp_path: Path) -> None:
+    rows = list(csv.DictReader(haiku_coding.TABLE.read_text("utf-8").splitlines()))
+    for prompt in ("quick", "full"):
+        with (tmp_path / f"results-{prompt}.csv").open("w", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, RESULTS, extrasaction="ignore")
+            writer.writeheader()
+            for row in rows:
+                if row["prompt"] == prompt:
+                    writer.writerow({**row, "input": "a task,\nits tests", "reason": "a text"})
+    haiku_coding.write(tmp_path, tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == haiku_coding.TABLE.read_bytes()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
