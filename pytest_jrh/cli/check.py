@@ -151,7 +151,7 @@ def check_file(options: argparse.Namespace) -> int:
     checked = check_table(options.table, **settings)
     if not checked.session.is_judged:
         if checked.table.table.results:
-            raise checked.table.table.results.without_labels(options.table)
+            raise checked.table.table.results.without_labels()
         cases, without = checked.table.cases, checked.unlabelled
         message = "no row has both a label and a verdict"
         count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
@@ -271,7 +271,7 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale.is_ordered else f" but how many are {scale.classes[0].word}"
         yield f"{count} without a label: in no figure below{but}."
-    alone = sum(case.label is not None and not case.rows for case in table.cases.values())
+    alone = sum(case.label is not None and not case.given for case in table.cases.values())
     if alone:
         yield f"{counted(alone, 'label')} of cases without a verdict: not used."
     yield from table.notices
@@ -296,15 +296,17 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     if parts:
         contents.append(f"columns {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
-    if table.unused:
-        line += f"; not used: {listed(table.unused)}"
+    taken = {*columns.taken().values(), *columns.verdicts}
+    unused = [column for column in table.table.columns if column not in taken]
+    if unused:
+        line += f"; not used: {listed(unused)}"
     return line
 
 
 def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
     for score, meaning in sorted(checked.table.values.scale.words.items()):
-        words = [word for word in checked.table.values.meanings[score] if word != meaning]
+        words = [word for word in checked.table.values.meanings.get(score, ()) if word != meaning]
         if words:
             yield f"{listed(words, _MOST_WORDS)} = {meaning}"
 

@@ -5,7 +5,7 @@ config, model or recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,28 +13,30 @@ from typing import Any, Literal
 
 from pytest_jrh.cli.table_results import TableResults
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.documents import Fields, listed, shown
+from pytest_jrh.core.documents import Fields, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, numbered
+from pytest_jrh.core.values import as_word
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
-from pytest_jrh.sources.tables import Table, read_table, table_of
-from pytest_jrh.sources.verdicts import (
+from pytest_jrh.sources.columns import (
     NONE,
     OPTIONS,
     Columns,
+    choose_columns,
+    labels_for,
+    only_column,
+    refuse_missing,
+)
+from pytest_jrh.sources.tables import read_table, table_of
+from pytest_jrh.sources.verdicts import (
     TableCase,
     Values,
     VerdictTable,
     add_labels,
-    by_people,
     cases_of,
-    choose_columns,
-    of_one_question,
-    of_these_texts,
-    only_column,
     refuse_strangers,
 )
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
@@ -160,91 +162,66 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     what cannot be understood.
     """
     how = CheckSettings(**settings)
-    assigned, baseline = how.named(), how.baseline
-    labels = earlier = None
+    named, baseline = how.named(), how.baseline
+    labels = earlier = labelled = before = None
+    changed: Collection[str] = ()
     needed: Sequence[str] = ("label", "verdict")
-    # Files are read.
+    # Files become tables.
     if how.labels:
         needed = ("verdict",)
-        labels = read_table(Path(how.labels), str(how.labels), ("label",), assigned)
+        labels = read_table(Path(how.labels), str(how.labels), ("label",), named)
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
-        assigned += [("labelled", rubric) for rubric in rubrics]
+        named += [("labelled", rubric) for rubric in rubrics]
     if isinstance(rows, str | Path):
-        table = read_table(Path(rows), str(rows), needed, assigned)
+        table = read_table(Path(rows), str(rows), needed, named)
     else:
         table = table_of(enumerate(rows, 1), "rows")
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
             hint = "name a file or a column of earlier verdicts"
-            raise InputError(table.problem(_ITSELF, key="--baseline", hint=hint))
-        earlier = read_table(Path(baseline), baseline, ("verdict",), assigned)
+            raise InputError(_ITSELF, table.file, key="--baseline", hint=hint)
+        earlier = read_table(Path(baseline), baseline, ("verdict",), named)
         baseline = ""
-    _refuse_missing(how, [*filter(None, (table, labels, earlier))], labels)
-    # Rows become cases.
-    scale = BINARY if how.scale is None else numbered(*how.scale, how.within)
-    values = Values(how.map, scale, how.ones, how.threshold)
-    checked = _cases(table, needed, how, values, is_alone=labels is None and earlier is None)
-    labelled = before = None
+    # Columns are taken for what they are.
+    named = how.named()
+    options = [*named, *(("one", column) for column in how.ones)]
+    refuse_missing(options, [*filter(None, (table, labels, earlier))], labels)
     if labels is not None:
-        ids = {*labels.texts("case_id")}
-        labels = of_these_texts(of_one_question(labels, table), table, checked.columns.case)
-        checked.changed = ids.difference(labels.texts("case_id"))
-        labelled = _cases(labels, ("label",), how, values, is_alone=False)
+        # What the table itself has of labels is not asked for.
+        named.append(("label", ""))
+    is_alone = labels is None and earlier is None
+    columns = choose_columns(table, named, needed, is_alone=is_alone)
+    if labels is not None:
+        labels, changed = labels_for(labels, table, columns.case)
+        label_columns = choose_columns(labels, how.named(), ("label",))
     if earlier is not None:
-        before = _cases(earlier, ("verdict",), how, values, is_alone=False)
-    values.refuse_unclear(table)
-    # Cases of several files are joined.
-    if labelled is not None:
+        earlier_columns = choose_columns(earlier, named, ("verdict",))
+    # Rows become cases, and those of several files are joined.
+    scale = BINARY if how.scale is None else numbered(*how.scale, how.within)
+    mapping = {as_word(word): value for word, value in how.map.items()}
+    values = Values(mapping, scale, how.ones, how.threshold)
+    checked = cases_of(table, columns, values)
+    checked.changed = changed
+    if labels is not None:
+        labelled = cases_of(labels, label_columns, values)
         add_labels(checked, labelled)
-    if before is not None:
+    if earlier is not None:
+        before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (checked.columns.baseline, *checked.judges):
         message = f"{shown(baseline)} is no column, and no such file"
-        raise InputError(table.problem(message, key="--baseline"))
+        raise InputError(message, table.file, key="--baseline")
+    values.refuse_unclear(table)
     session, judges = _session(checked, before or checked, baseline, how)
     return CheckedTable(checked, session, judges, labelled, before)
 
 
-def _refuse_missing(settings: CheckSettings, tables: Sequence[Table], labels: Table | None) -> None:
-    """Refuse a column that is named and that none of the tables has; that of labels stands in their
-    file, where there is one.
-    """
-    for role, column in [*settings.named(), *(("one", column) for column in settings.ones)]:
-        its_tables = tables if labels is None or role != "label" else [labels]
-        columns: dict[str, None] = {}
-        for table in its_tables:
-            columns |= dict.fromkeys(table.columns)
-            columns |= table.results.metrics if table.results else {}
-        if column and column not in columns and role != "baseline":
-            message = f"has no column {shown(column)}; its columns are {listed(columns)}"
-            raise InputError(its_tables[0].problem(message, key=f"--{role}"))
-
-
-def _cases(
-    table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, *, is_alone: bool
-) -> VerdictTable:
-    """Read what is `needed`, labels or verdicts; a table that is not alone must name its cases."""
-    possible = (*table.columns, "")
-    assigned = [(role, column) for role, column in settings.named() if column in possible]
-    columns = choose_columns(table, assigned, needed)
-    if settings.labels and "label" not in needed:
-        columns = columns._replace(label="")
-    if not columns.case and (not is_alone or columns.repeat or columns.judge):
-        message = "no column names the cases, so that rows cannot be put together"
-        hint = "name the column of their ids: --case COL"
-        raise InputError(table.problem(message, 1, hint=hint))
-    return cases_of(table, columns, values)
-
-
 def _decision(
-    results: TableResults,
-    gone: Mapping[str, str],
-    judges_before: Mapping[str, str],
-    settings: CheckSettings,
-    turning: str,
+    results: TableResults, before: Mapping[str, str], settings: CheckSettings, turning: str
 ) -> Decision:
-    """What is decided about a table beside an earlier one, some of whose cases are `gone`."""
+    """What is decided about a table beside an earlier one, whose judges are `before`."""
+    gone: Mapping[str, str] = results.gone
     verdicts = results.verdicts.in_order(results.verdicts.ids)
     # A case of the baseline without a row is one without a result.
     missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
@@ -254,7 +231,7 @@ def _decision(
         gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NOT_IN_SUITE)}
         verdicts = verdicts.where(~verdicts.unscored)
     asked = {}
-    for judge, its_judge in judges_before.items():
+    for judge, its_judge in before.items():
         if its_judge != judge and not settings.same_judge:
             asked[judge if results.has_judges else ""] = Asked("another")
     scope = Scope.of([*verdicts.ids, *missed])
@@ -275,27 +252,22 @@ def _session(
         if not judges:
             message = f"{baseline} {_ITSELF}"
             hint = "name another one"
-            raise InputError(table.table.problem(message, key="--baseline", hint=hint))
-    gone_judges: list[str] = []
-    if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
-        # Of these the table has no row any more.
-        gone_judges = [judge for judge in earlier.judges if judge not in (*judges, baseline)]
-    columns = table.columns
-    is_known = bool(settings.label or settings.labels or table.table.results)
-    is_known = is_known or by_people(table.table, columns.label, columns.annotator)
-    label_column = "" if is_known else columns.label
-    has_judges = len(judges) + len(gone_judges) > 1
-    results = TableResults(table, judges, has_judges=has_judges, label_column=label_column)
-    decisions = {}
-    turning = table.values.turning((*columns.verdicts, columns.label))
+            raise InputError(message, table.table.file, key="--baseline", hint=hint)
+    before: dict[str, str] = {}
     if settings.baseline:
-        before = {}
-        for judge in (*judges, *gone_judges):
-            before[judge] = baseline or judge
-            if not baseline and len(earlier.judges) == 1:
-                [before[judge]] = earlier.judges
-        gone = results.hold_against(earlier, before, common=settings.common)
-        decisions[results.name] = _decision(results, gone, before, settings, turning)
+        known = [*judges]
+        earlier_judges = earlier.judges
+        if not baseline and len(earlier_judges) == 1:
+            [baseline] = earlier_judges
+        elif table.columns.judge:
+            # Of some the table has no row any more.
+            known += [judge for judge in earlier_judges if judge not in (*judges, baseline)]
+        before = {judge: baseline or judge for judge in known}
+    turning = table.turning
+    results = TableResults(table, judges, earlier, before, common=settings.common)
+    decisions = {}
+    if settings.baseline:
+        decisions[results.name] = _decision(results, before, settings, turning)
     else:
         reasons: list[Reason] = []
         for judge, of_judge in results.verdicts.judged.grouped("judge").items():
@@ -311,9 +283,7 @@ def _session(
                 reasons=tuple(reasons),
             )
     rubrics = {}
-    for rubric in {
-        results.rubric(case) for case in (*table.cases.values(), *earlier.cases.values())
-    }:
+    for rubric in results.verdicts.rubric.names:
         rubrics[results.name, rubric] = Rubric(rubric, "", answers=table.values.scale)
     session = Session(
         results,
@@ -321,7 +291,7 @@ def _session(
         decisions=decisions,
         nodes=results.nodes,
         rubrics=rubrics,
-        grounds={results.name: Grounds(column=label_column)},
+        grounds={results.name: Grounds(column=table.columns.guessed_label)},
         earlier=results.earlier,
         error=settings.error,
         is_table=True,

@@ -27,13 +27,12 @@ from pytest_jrh.core.scales import BINARY, ORDINAL, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
-from pytest_jrh.core.values import as_seen, as_text, as_word, whole_number
+from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_text, as_word, whole_number
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.people.labels import LabelRow, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources
 from pytest_jrh.sources.source import Source
-from pytest_jrh.sources.tables import CANNOT_TELL
 
 
 @frozen

@@ -28,8 +28,8 @@ from pytest_jrh.people.labels import LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import OF_CONVERSATIONS, form_of, messages_of_runs
-from pytest_jrh.sources.tables import Table, read_table
-from pytest_jrh.sources.verdicts import CaseKey, TextToLabel, texts_to_label
+from pytest_jrh.sources.columns import CaseKey, Table, TextToLabel, texts_to_label
+from pytest_jrh.sources.tables import read_table
 
 
 def label_file(path: Path, options: Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec
@@ -16,11 +16,14 @@ from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.results import CaseResult, Extra, most_frequent
 from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.core.skips import Outcome, Why
-from pytest_jrh.sources.verdicts import CaseKey, Given, TableCase, VerdictTable
+from pytest_jrh.sources.columns import CaseKey
+from pytest_jrh.sources.verdicts import TableCase, Verdict, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
 from pytest_jrh.stats.reasoning import contradicts
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
+
+_Given: TypeAlias = Sequence[tuple[int, Verdict]]
 
 
 class _Line(NamedTuple):
@@ -37,21 +40,26 @@ _MOST_KEPT = 8192
 class TableResults(Sequence[CaseResult]):
     """What the cases of a table came to under its judges: `rows` are cases with the judge.
 
-    `verdicts` are all of them in columns. A result is made when it is asked for, as most cases are
-    never named. `label_column` is empty where people are known to have given the labels.
+    `verdicts` are all of them in columns, beside those of the `earlier` table, whose judges are
+    `before` by those of now; `gone` are by their ids its cases without a row now, with why they are
+    not compared. A result is made when it is asked for, as most cases are never named.
     """
 
     def __init__(
-        self, table: VerdictTable, judges: Sequence[str], *, has_judges: bool, label_column: str
+        self,
+        table: VerdictTable,
+        judges: Sequence[str],
+        earlier: VerdictTable,
+        before: Mapping[str, str],
+        *,
+        common: bool,
     ) -> None:
         self.table = table
-        self.has_judges = has_judges
-        self.label_column = label_column
+        self.has_judges = len({*judges, *before}) > 1
         self.name = Path(table.table.file).stem or table.table.file
         # What a page lists is asked for several times.
         self._at = lru_cache(maxsize=_MOST_KEPT)(self._made)
-        self._earlier_table = table
-        self._judges_before: Mapping[str, str] = {}
+        self._earlier_table, self._judges_before = earlier, before
         self._rows_before: dict[str, int] = {}
         self.rows: list[tuple[TableCase, str]] = []
         is_ordered = table.values.scale.is_ordered
@@ -59,9 +67,10 @@ class TableResults(Sequence[CaseResult]):
             for case in table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row.
-                is_rated = not is_ordered and table.given(case, judge)
-                if judge in case.rows and (case.label is not None or is_rated):
+                is_rated = not is_ordered and case.given.get(judge)
+                if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
+        self.gone = dict(self._gone(common=common))
         self.verdicts = Verdicts.of_rows(self._columns())
 
     def __len__(self) -> int:
@@ -74,7 +83,7 @@ class TableResults(Sequence[CaseResult]):
 
     def _made(self, row: int) -> CaseResult:
         case, judge = self.rows[row]
-        return self._result(self.table, case, judge, case.label)
+        return self._result(row, self.table, case, judge, case.label, "now")
 
     @property
     def nodes(self) -> Mapping[str, str]:
@@ -91,36 +100,16 @@ class TableResults(Sequence[CaseResult]):
         columns = self.table.columns
         return case.key.rubric or columns.label or columns.verdicts[0]
 
-    def hold_against(
-        self, earlier: VerdictTable, judges: Mapping[str, str], *, common: bool
-    ) -> dict[str, str]:
-        """Put the verdicts of an earlier table beside those of now; `judges` are its judges by
-        those of now. Gives the ids of its cases without a row now, with why they are not compared.
-        """
-        self._earlier_table, self._judges_before = earlier, judges
-        before: list[tuple[int, ...] | None] = []
-        apart = []
-        for row, outcome in enumerate(self.verdicts.outcome.values):
-            case, judge = self.rows[row]
-            line = self._line(case.key, judge, has_row=True)
-            is_same = line is not None and line.label == case.label
-            reason = why_apart(outcome, has_line=line is not None, is_same=is_same)
-            if line is not None:
-                self._rows_before[self.verdicts.ids[row]] = row
-            before.append(None if line is None or reason else line.scores)
-            apart.append(reason)
-        self.verdicts = self.verdicts.beside(before, apart, [False] * len(apart))
-        gone = {}
+    def _gone(self, *, common: bool) -> Iterator[tuple[str, str]]:
         there = {(case.key, judge) for case, judge in self.rows}
-        for judge in judges:
-            for key, case in earlier.cases.items():
+        for judge in self._judges_before:
+            for key, case in self._earlier_table.cases.items():
                 if (key, judge) in there or self._line(key, judge, has_row=False) is None:
                     continue
                 # Cases whose text is another one have left, and are not missed.
                 has_left = common or key.case in self.table.changed
                 reason = NOT_IN_SUITE if has_left else NEVER_REPORTED
-                gone[case_id(self._spec(case, judge))] = reason
-        return gone
+                yield case_id(self._spec(case, judge)), reason
 
     def _line(self, key: CaseKey, judge: str, *, has_row: bool) -> _Line | None:
         """What the baseline's judge said of a case; None where it said nothing, or nobody knows
@@ -129,8 +118,7 @@ class TableResults(Sequence[CaseResult]):
         earlier = self._earlier_table.cases.get(key)
         if earlier is None:
             return None
-        given = self._earlier_table.given(earlier, self._judges_before[judge])
-        scores = _scores(given)
+        scores = _scores(earlier.given.get(self._judges_before[judge], ()))
         now = self.table.cases.get(key)
         label_now = earlier.label if now is None else now.label
         has_left = label_now is None and key.case in self.table.changed
@@ -155,17 +143,9 @@ class TableResults(Sequence[CaseResult]):
         line = self._line(case.key, judge, has_row=True)
         if line is None:
             raise KeyError(row)
-        its_judge = self._judges_before[judge]
-        result = self._result(self._earlier_table, line.case, its_judge, line.label)
-        spec = self._spec(case, judge)
-        return replace(
-            result,
-            case_id=case_id(spec),
-            judge=spec.judge or "",
-            target=spec.target_score,
-            # Another column of the same table is another judge, too.
-            judge_digest="earlier",
-        )
+        before = self._judges_before[judge]
+        # Another column of the same table is another judge, too.
+        return self._result(row, self._earlier_table, line.case, before, line.label, "earlier")
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         return CaseSpec(
@@ -180,25 +160,31 @@ class TableResults(Sequence[CaseResult]):
         )
 
     def _result(
-        self, table: VerdictTable, case: TableCase, judge: str, label: int | None
+        self,
+        row: int,
+        table: VerdictTable,
+        case: TableCase,
+        judge: str,
+        label: int | None,
+        judge_digest: str,
     ) -> CaseResult:
         """What a case comes to by the verdicts of a judge, now or before."""
-        given, scale = table.given(case, judge), self.table.values.scale
+        given, scale = case.given[judge], self.table.values.scale
         # One with neither label nor verdict is no result; without a label alone it counts for the
         # rate of violations.
         why = Why() if given else Why("invalid_response", "the verdict is empty")
-        by: LabelSource = "column" if self.label_column else "people"
+        by: LabelSource = "column" if self.table.columns.guessed_label else "people"
         return replace(
-            empty_result(self._spec(case, judge)),
+            empty_result(self._spec(*self.rows[row])),
             answers=scale.line,
             within=scale.within,
             label=label,
             labelled_by=None if label is None else by,
             # What changes with a case: of a table, its label is all that is known of it.
             case_digest="" if label is None else f"label {label}",
-            judge_digest="now",
+            judge_digest=judge_digest,
             scores=_scores(given),
-            reasons=tuple(table.reasoning(row, judge) for row, _ in given),
+            reasons=tuple(_reasoning(table, row, judge) for row, _ in given),
             why=why,
             extra=Extra(probabilities=_probabilities(given)),
         )
@@ -210,12 +196,12 @@ class TableResults(Sequence[CaseResult]):
             return "unlabelled"
         return "agree" if self.table.values.scale.accepts(score, label) else "disagree"
 
-    def _contradicts_itself(self, given: Given, score: int | None, judge: str) -> bool:
+    def _contradicts_itself(self, given: _Given, score: int | None, judge: str) -> bool:
         """Whether the reasoning of the first verdict with the score states another one."""
         if score is None or not self.table.columns.reasoning:
             return False
         row = next(row for row, verdict in given if verdict.score == score)
-        reasoning = self.table.reasoning(row, judge)
+        reasoning = _reasoning(self.table, row, judge)
         return contradicts(reasoning, score, self.table.values.scale)
 
     def _columns(self) -> Iterator[dict[str, Any]]:
@@ -231,19 +217,31 @@ class TableResults(Sequence[CaseResult]):
             "base_case": "",
         }
         ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
-        for case, judge in self.rows:
+        for row, (case, judge) in enumerate(self.rows):
             rubric, run, epoch = self.rubric(case), case.key.case, case.key.epoch
             key = (rubric, epoch, judge, scale.target(case.label))
             if key not in ends:
                 ends[key] = id_ends(self._spec(case, judge))
             head, of_case, of_judge = ends[key]
             made_id = f"{head}{node_part(run)}[{of_case}]"
-            given = self.table.given(case, judge)
+            its_id = f"{made_id[:-1]}{of_judge}]" if of_judge else made_id
+            given = case.given[judge]
             repeats = _scores(given)
             score = most_frequent(repeats)
+            outcome = self._outcome(case.label, score, repeats)
+            compared: dict[str, Any] = {}
+            if self._judges_before:
+                line = self._line(case.key, judge, has_row=True)
+                is_same = line is not None and line.label == case.label
+                apart = why_apart(outcome, has_line=line is not None, is_same=is_same)
+                compared["apart"] = apart
+                if line is not None:
+                    self._rows_before[its_id] = row
+                    compared["before"] = None if apart else line.scores
             yield {
                 **same,
-                "ids": f"{made_id[:-1]}{of_judge}]" if of_judge else made_id,
+                **compared,
+                "ids": its_id,
                 "judge": judge if self.has_judges else "",
                 "rubric": rubric,
                 "made": made_id,
@@ -252,22 +250,27 @@ class TableResults(Sequence[CaseResult]):
                 "label": case.label,
                 "score": score,
                 "answers": repeats,
-                "outcome": self._outcome(case.label, score, repeats),
-                "contradicted": self._contradicts_itself(given, score, judge),
+                "outcome": outcome,
                 "probabilities": _probabilities(given),
+                "contradicted": self._contradicts_itself(given, score, judge),
             }
 
 
-def _scores(given: Given) -> tuple[int, ...]:
+def _reasoning(table: VerdictTable, row: int, judge: str) -> str:
+    """Why a judge says what it says in a row; empty where no column tells."""
+    # The reasons beside a column of earlier verdicts are those of now.
+    if judge == table.columns.baseline:
+        return ""
+    return table.columns.texts[table.columns.reasoning][row]
+
+
+def _scores(given: _Given) -> tuple[int, ...]:
     return tuple([verdict.score or 0 for _, verdict in given])
 
 
-def _probabilities(given: Given) -> tuple[float, ...]:
-    probabilities = []
-    for _, verdict in given:
-        if verdict.probability is not None:
-            probabilities.append(verdict.probability)
-    return tuple(probabilities)
+def _probabilities(given: _Given) -> tuple[float, ...]:
+    probabilities = [verdict.probability for _, verdict in given]
+    return tuple([share for share in probabilities if share is not None])
 
 
 class _OnDemand(Mapping[str, Any]):

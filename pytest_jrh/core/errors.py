@@ -17,13 +17,14 @@ import inspect
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.text import counted
 
 if TYPE_CHECKING:
     from pytest_jrh.core.cases import Case
@@ -64,6 +65,26 @@ class Problem:
         parts = [part for part in (where, self.key) if part]
         text = ": ".join([*parts, self.message])
         return f"{text}\n    {self.hint}" if self.hint else text
+
+
+def first_problems(
+    problems: Sequence[Problem], file: str, path: str | None = None
+) -> list[Problem]:
+    """The first problems of a file, as many as a person reads, and how many more there are.
+
+    `path` is that of a list in a JSON document, where the lines are the numbers of its entries.
+    """
+    first = []
+    for problem in problems[:MOST_PROBLEMS]:
+        if path is not None and problem.line is not None:
+            # Without a key it is about all entries.
+            key = problem.key and f"{path}[{problem.line - 1}].{problem.key}"
+            problem = replace(problem, line=None, key=key)  # noqa: PLW2901
+        first.append(problem)
+    left_out = len(problems) - len(first)
+    if left_out:
+        first.append(Problem(f"and {counted(left_out, 'more problem')}", file))
+    return first
 
 
 class InputError(JrhError):

@@ -1,11 +1,18 @@
-"""What one value of a table or a label says: as a text, a word, a whole number."""
+"""What one value of a table or a label says: as a text, a word, a whole number, an answer."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from pytest_jrh.core.documents import printable
+from pytest_jrh.core.documents import Fields, listed, printable, received, shown
+from pytest_jrh.core.scales import Scale
+
+BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
+"""Values that mean nothing until a column's name, or an option, says what 1 is."""
+CANNOT_TELL = "cannot tell"
 
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -57,3 +64,45 @@ def part_of(raw: object) -> tuple[int, int] | None:
     if part is None:
         return None
     return int(part[1]), int(part[2])
+
+
+class NoLabelError(ValueError):
+    """A value that is no label."""
+
+
+def label_value(raw: object, scale: Scale) -> int:
+    """Read a label: the number of a level, or a word for an answer.
+
+    Raises `NoLabelError` with what may stand there.
+    """
+    number = whole_number(raw)
+    if scale.is_ordered:
+        lowest, *_, highest = scores = scale.scores
+        part = part_of(raw)
+        if part is not None and part[1] == highest:
+            number = part[0]
+        expected = f"a score from {lowest} to {highest}"
+        score = None
+        if number in scores:
+            score = number
+    else:
+        *first_words, last_word = scale.label_words
+        expected = f"{', '.join(first_words)} or {last_word}"
+        score = scale.label_words.get(as_word(raw))
+    if score is not None:
+        return score
+    if not as_text(raw):
+        raise NoLabelError(f"the label is empty; must be {expected}")
+    raise NoLabelError(received(raw, expected))
+
+
+def mapped(raw: object, mapping: Fields) -> Any:
+    """What a `map` makes of a value; a number is found however it is written.
+
+    Raises `NoLabelError` for one that is not in it.
+    """
+    by_word = {as_word(word): value for word, value in mapping.items()}
+    word = as_word(raw)
+    if word in by_word:
+        return by_word[word]
+    raise NoLabelError(f"got {shown(raw)}; the keys of map are {listed(mapping)}")

@@ -25,17 +25,26 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import DamagedError, listed, parsed_lines, pointer_to, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
-from pytest_jrh.core.values import as_seen, as_text, as_word, whole_number
-from pytest_jrh.sources import tables
+from pytest_jrh.core.values import (
+    BARE,
+    CANNOT_TELL,
+    NoLabelError,
+    as_seen,
+    as_text,
+    as_word,
+    label_value,
+    mapped,
+    whole_number,
+)
+from pytest_jrh.sources.columns import columns_named
 from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
-from pytest_jrh.sources.tables import CANNOT_TELL, NoLabelError
-from pytest_jrh.sources.verdicts import columns_named
+from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
 
@@ -95,7 +104,7 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
     file = places.name(path)
     label_file = read_rows(path, file)
     is_unclear = label_file.is_raw and not settings.map and not joiner.ordinal
-    if is_unclear and (problem := _unclear(file, label_file.rows, tables.BARE)):
+    if is_unclear and (problem := _unclear(file, label_file.rows, BARE)):
         return JoinedLabels(problems=[problem])
     # No name of a folder of this machine goes into a record.
     inside = relative_path(path, places.rootdir)
@@ -229,7 +238,7 @@ class LabelFile(NamedTuple):
 
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
-    table = tables.read_table(path, file, ("label",))
+    table = read_table(path, file, ("label",))
     columns = {}
     problems = []
     for role in _COLUMNS:
@@ -238,20 +247,22 @@ def read_rows(path: Path, file: str) -> LabelFile:
         columns[role] = named_columns[0] if named_columns else ""
         if not named_columns and role in _NEEDED:
             message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
-            problems.append(table.problem(message, 1))
+            problems.append(Problem(message, file, 1))
     if problems:
-        raise InputError(problems)
-    labels = table.columns[columns["label"]]
+        raise InputError(first_problems(problems, file, table.path))
     rows = []
-    for label, (line, texts) in zip(labels, table.rows(columns), strict=True):
+    cells_of_rows = table.cells(*columns.values())
+    labels = table.columns[columns["label"]]
+    for line, label, cells in zip(table.lines, labels, cells_of_rows, strict=True):
+        texts = dict(zip(columns, cells, strict=True))
         epoch = whole_number(texts["epoch"])
         if texts["epoch"] and epoch is None:
             message = f"got {shown(texts['epoch'])}; must be an integer"
-            problems.append(table.problem(message, line, "epoch"))
+            problems.append(Problem(message, file, line, "epoch"))
         values: dict[str, Any] = {**texts, "epoch": epoch, "label": label}
         rows.append(LabelRow(**values, line=line))
     if problems:
-        raise InputError(tables.first_problems(problems, file))
+        raise InputError(first_problems(problems, file, table.path))
     is_raw = table.results is not None
     unused = []
     if not is_raw:
@@ -344,7 +355,7 @@ class Joiner:
         for reason, count in left_out.items():
             if count:
                 joined.notices.append(f"{file}: {reason}: {count:,}.")
-        joined.problems = tables.first_problems(joined.problems, file)
+        joined.problems = first_problems(joined.problems, file)
         return joined
 
     def _rubric(self, rubric_id: str) -> str:
@@ -393,10 +404,10 @@ class Joiner:
             return None
         try:
             if mapping:
-                raw = tables.mapped(raw, mapping)
+                raw = mapped(raw, mapping)
                 if raw is None:
                     return None
-            return tables.label_value(raw, self._rubrics[rubric_id].scale)
+            return label_value(raw, self._rubrics[rubric_id].scale)
         except NoLabelError as error:
             hint = None
             word = as_seen(raw)
@@ -562,7 +573,7 @@ class LabelTable:
             label = None
             # A word that is no label is kept as it is, and stands for one who cannot tell.
             with contextlib.suppress(NoLabelError):
-                label = tables.label_value(row.label, case.scale)
+                label = label_value(row.label, case.scale)
             digest = case_digest(case)
             labels.append(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
         return labels
@@ -586,7 +597,7 @@ class LabelTable:
                 lines = [{"case_id": row.run_id, **asdict(row)} for row in rows]
                 atomic_write(
                     self._path,
-                    table_bytes(header, lines, lambda value: tables.guarded(as_text(value))),
+                    table_bytes(header, lines, lambda value: guarded(as_text(value))),
                 )
             else:
                 self._path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from pytest_jrh.core.documents import (
     other_kind,
     printable,
 )
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunSummary
 from pytest_jrh.core.sections import InputFormat
@@ -47,7 +47,6 @@ from pytest_jrh.sources.source import (
     Source,
     Thread,
 )
-from pytest_jrh.sources.tables import first_problems
 from pytest_jrh.sources.traces import TRACES, Traces
 from pytest_jrh.sources.transcripts import (
     ATIF,

@@ -20,7 +20,7 @@ from pytest_jrh.core.documents import (
     printable,
     shown,
 )
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunSummary
 from pytest_jrh.core.skips import Skip
@@ -28,6 +28,7 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import assistant_indices, message_text, storable
 from pytest_jrh.core.values import as_text, whole_number
 from pytest_jrh.sources.chat import read_messages
+from pytest_jrh.sources.columns import Table, columns_named
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import (
     MISSING,
@@ -40,8 +41,7 @@ from pytest_jrh.sources.source import (
     changed_note,
     refused,
 )
-from pytest_jrh.sources.tables import Table, read_table
-from pytest_jrh.sources.verdicts import columns_named
+from pytest_jrh.sources.tables import read_table
 
 PARTS: Mapping[str, str] = {
     "messages": "request input prompt question query instruction user_input",
@@ -157,7 +157,7 @@ class Answers(Source):
                     message = f"has no column with {what}; its columns are {listed(table.columns)}"
                 place = pointer_to((columns or ["COLUMN"])[0])
                 hint = f"name it: suite.format: {{{part}: {place}}}"
-                problems.append(table.problem(message, hint=hint))
+                problems.append(Problem(message, table.file, hint=hint))
             elif columns:
                 places[part] = columns[0]
         if problems:
@@ -211,7 +211,7 @@ class Answers(Source):
             if key in rows and is_named:
                 message = f"has the id {printable(id_)} again, as line {lines[key]} has"
                 hint = "name the column that tells rows apart: suite.format: {id: COLUMN}"
-                raise InputError(table.problem(message, line, hint=hint))
+                raise table.error(message, hint, line)
             equal += key in rows and not of_results
             rows.setdefault(key, row)
             lines.setdefault(key, line)

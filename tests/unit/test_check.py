@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import checking
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.sources import verdicts
+from pytest_jrh.sources import columns
 from pytest_jrh.sources.tables import read_table
 
 check_table = partial(checking.check_table, one="violated")
@@ -572,7 +572,7 @@ def test_labels_of_other_texts_leave_the_comparison(run: Run, scale: tuple[str, 
         cells = [f"c{case},{text},{case % 2 ^ (case < wrong)}" for case, text in enumerate(texts)]
         table = written("id,output,verdict\n" + "\n".join(cells), f"{name}.csv")
         if name == "old":
-            digests = verdicts.text_digests(read_table(table, "old.csv", ("verdict",)), ["output"])
+            digests = columns.text_digests(read_table(table, "old.csv", ("verdict",)), ["output"])
     rows = [f"c{case},{case % 2},{digest}\n" for case, digest in enumerate(digests)]
     written("case_id,label,digest\n" + "".join(rows), "labels.csv")
     _, printed = run("new.csv", "--baseline=old.csv", "--labels=labels.csv", *scale)

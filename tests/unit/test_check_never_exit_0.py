@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.sources.columns import text_digests
 from pytest_jrh.sources.tables import read_table
-from pytest_jrh.sources.verdicts import text_digests
 from tests.support.stories import NEVER, PASS, Row, Story
 
 

@@ -18,9 +18,9 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, Rubric, RunSummary
 from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
+from pytest_jrh.core.values import NoLabelError, label_value, mapped
 from pytest_jrh.people.labels import JoinedLabels, Joiner, find_labels, read_rows
 from pytest_jrh.sources.source import RunFields
-from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
 KIND = Rubric("kind", "Be kind.")

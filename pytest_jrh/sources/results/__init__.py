@@ -55,7 +55,8 @@ def read_results(values: Sequence[Any], lines: Sequence[int], file: str) -> Resu
     for form in FORMS:
         path, entries = _entries(values, form.lists)
         if any(map(form.is_entry, mappings(entries))):
-            results = Results(form.tool, path, lines)
+            numbers = lines or range(1, len(entries) + 1)
+            results = Results(form.tool, file, None if lines else path, numbers)
             if path and (further_pages := _further_pages(values[0])):
                 remark = f"This file is one page of {form.tool}'s answer: {further_pages}."
                 results.remarks.append(remark)

@@ -55,15 +55,16 @@ class Score:
 
 @dataclass(slots=True)
 class Results:
-    """The scores of a file of a `tool`, and what of it is not read: `left_out`.
+    """The scores of a `file` of a `tool`, and what of it is not read: `left_out`.
 
-    `path` is the list in the document that holds the entries; where they are lines of the file,
-    `lines` are their numbers. `remarks` are sentences about the file.
+    `path` is the list in the document that holds the entries, None where they are lines of the
+    file; `lines` are their numbers. `remarks` are sentences about the file.
     """
 
     tool: str
-    path: str = ""
-    lines: Sequence[int] = ()
+    file: str
+    path: str | None
+    lines: Sequence[int]
     scores: list[Score] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -96,12 +97,12 @@ class Results:
     def rows(
         self, roles: Collection[tuple[str, str]], needed: Collection[str]
     ) -> tuple[list[tuple[int, Json]], list[str]]:
-        """The rows of a table with their places, and what was left out of it.
+        """The rows of a table with their lines, and what was left out of it.
 
         `needed` says whether "verdict" or "label" is read, or of each case the "text" alone;
         `roles` may have metrics behind these roles, and those that are "labelled" in another file.
         Where it has no label, a metric that people scored is compared with their scores, and what
-        nobody scored is left out.
+        nobody scored is left out. Raises `InputError` where there is no row.
         """
         if "text" in needed:
             first_scores: dict[str, Score] = {}
@@ -110,7 +111,7 @@ class Results:
             texts: list[tuple[int, Json]] = []
             for case, score in first_scores.items():
                 texts.append((score.index, {"case_id": case, **score.fields}))
-            return texts, []
+            return self._numbered(texts), []
         metrics = self.metrics
         columns = set[str]()
         for score in self.scores:
@@ -155,7 +156,12 @@ class Results:
             rows += self._verdict_rows(latest, labels)
         if "label" in needed:
             rows += _label_rows(labelled)
-        return rows, notices
+        return self._numbered(rows), notices
+
+    def _numbered(self, rows: Iterable[tuple[int, Json]]) -> list[tuple[int, Json]]:
+        if not rows:
+            raise self.without_labels()
+        return [(self.lines[index], row) for index, row in rows]
 
     def _of(self, by: By, metrics: Collection[str] = ()) -> list[Score]:
         """The scores of judges, or of people; of metrics that are named also those of others."""
@@ -196,7 +202,7 @@ class Results:
                     row["repeat"] = repeats[key]
                 yield score.index, row
 
-    def without_labels(self, file: str) -> InputError:
+    def without_labels(self) -> InputError:
         """The error of a file without a verdict beside a label: what it holds, and what to do."""
         message = f"{self.tool}'s results hold no verdict beside a label of a person"
         for scorers, by in _WHOSE.items():
@@ -205,7 +211,7 @@ class Results:
                 cases = counted(len({score.case for score in scores}), "case")
                 message += f"\n    of {scorers}: {_counts(scores)}, on {cases}"
         message += "".join(f"\n    {notice}" for notice in self.notices())
-        name, check = shlex.quote(file), "python -m pytest_jrh check"
+        name, check = shlex.quote(self.file), "python -m pytest_jrh check"
         ways = [
             f"say which score is the judge's: {check} {name} --verdict NAME",
             "(and --label NAME where that of people has another name)",
@@ -214,7 +220,7 @@ class Results:
         ]
         if all(score.by == "person" for score in self.scores):
             ways = [f"hold verdicts against these labels: {check} VERDICTS --labels {name}"]
-        return InputError(message, file, hint="\n    ".join(ways))
+        return InputError(message, self.file, hint="\n    ".join(ways))
 
 
 def quoted(name: str) -> str:

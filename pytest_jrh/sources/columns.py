@@ -1,0 +1,471 @@
+"""A table column by column, and which of its columns is what: by the names that people use, or as
+options say; which rows of labels are of the texts in it, and which of its texts are to be labelled.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
+from typing import Any, NamedTuple
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.groups import grouped
+from pytest_jrh.core.ids import question_digest, short_digest
+from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.text import counted, same_lines
+from pytest_jrh.core.values import as_text, as_word, whole_number
+from pytest_jrh.sources.results.scores import Results, quoted
+
+_BLANKS = re.compile(r"[\s-]+")
+ROLES: Mapping[str, str] = {
+    "label": "label human gold target expected human_label gold_label true_label ground_truth",
+    "verdict": "verdict judge score prediction predicted pred judgment judgement grade "
+    "judge_verdict judge_score judge_label model_label",
+    "judge": "",
+    "case": "case case_id id sample_id transcript_id example_id example",
+    "rubric": "rubric rubric_id criterion criteria",
+    "cluster": "cluster run run_id task task_id item item_id",
+    "epoch": "epoch",
+    "annotator": "annotator",
+    "repeat": "repeat replicate",
+    "reasoning": "reasoning rationale explanation reason",
+    "baseline": "",
+}
+"""What columns are taken for, and the names that they may have, whatever their case."""
+OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
+"""The roles that an option of the command names one column for."""
+NONE = "none"
+"""What an option names where no column has the role."""
+TEXTS = "input prompt question query context output response answer completion text transcript"
+"""The names of columns that hold what is judged."""
+_OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
+_MORE_IDS = "idx pair"
+_MORE_REPEATS = "run run_id trial attempt seed"
+_FEWEST_CLUSTERS = 5
+
+
+@frozen
+class Table:
+    """A table as it was read, column by column, with the line of each row; a cell that is not there
+    is None.
+
+    Of a JSON document `path` is the list of its rows, and `lines` are their numbers. Of another
+    tool's `results` it has those rows that are needed; `notices` say what is left out.
+    """
+
+    file: str
+    lines: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
+    path: str | None = None
+    results: Results | None = None
+    notices: tuple[str, ...] = ()
+
+    def texts(self, column: str) -> list[str]:
+        """The values of a column as texts; empty ones where there is no such column."""
+        if column not in self.columns:
+            return [""] * len(self.lines)
+        return [as_text(value) for value in self.columns[column]]
+
+    def cells(self, *columns: str) -> Iterator[tuple[str, ...]]:
+        """The texts of some columns, row by row."""
+        return zip(*map(self.texts, columns), strict=True)
+
+    def error(self, message: str, hint: str | None = None, line: int = 1) -> InputError:
+        """What is wrong with a line, or with the columns, whose names are in the first."""
+        return InputError(message, self.file, line if self.path is None else None, hint=hint)
+
+
+class Columns(NamedTuple):
+    """Which column is taken for what, empty where none is; the `texts` of these are by their names.
+
+    `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
+    `baseline` has earlier verdicts. `guessed_label` is the column of labels where nobody is known
+    to have given them.
+    """
+
+    texts: Mapping[str, Sequence[str]]
+    label: str = ""
+    verdicts: tuple[str, ...] = ()
+    judge: str = ""
+    case: str = ""
+    rubric: str = ""
+    cluster: str = ""
+    epoch: str = ""
+    annotator: str = ""
+    repeat: str = ""
+    reasoning: str = ""
+    baseline: str = ""
+    guessed_label: str = ""
+
+    def taken(self) -> dict[str, str]:
+        """Each role with its column, in the order in which they are told."""
+        columns = self._asdict() | {"verdict": ", ".join(self.verdicts)}
+        return {role: columns[role] for role in ROLES if columns[role]}
+
+
+def refuse_missing(
+    named: Iterable[tuple[str, str]], tables: Sequence[Table], labels: Table | None
+) -> None:
+    """Refuse a column that is named and that none of the tables has; that of labels stands in their
+    file, where there is one.
+    """
+    for role, column in named:
+        its_tables = tables if labels is None or role != "label" else [labels]
+        columns: dict[str, None] = {}
+        for table in its_tables:
+            columns |= dict.fromkeys(table.columns)
+            columns |= table.results.metrics if table.results else {}
+        if column and column not in columns and role != "baseline":
+            message = f"has no column {shown(column)}; its columns are {listed(columns)}"
+            raise InputError(message, its_tables[0].file, key=f"--{role}")
+
+
+def choose_columns(
+    table: Table,
+    named: Iterable[tuple[str, str]],
+    needed: Collection[str],
+    *,
+    is_alone: bool = False,
+) -> Columns:
+    """Say which column of a table is what.
+
+    `named` are columns behind their roles, which other tables may have; "" for a role that none
+    has. `needed` says which of "label" and "verdict" the table is read for; one that is not alone
+    must name its cases. Raises `InputError` where something is missing or not clear.
+    """
+    possible = {*table.columns, ""}
+    assigned = [(role, column) for role, column in named if column in possible]
+    _refuse_two_roles(table, assigned)
+    options = dict(assigned)
+    verdicts = [column for role, column in assigned if role == "verdict"]
+    chosen = {role: column for role, column in assigned if role != "verdict"}
+    if table.results and "judge" in table.columns:
+        # Of other tables it may be the verdict.
+        chosen.setdefault("judge", "judge")
+
+    def taken() -> set[str]:
+        """What is found as nothing else, as what an option names."""
+        return {*chosen.values(), *verdicts}
+
+    for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
+        if role not in chosen:
+            chosen[role] = only_column(table, role, taken())
+    telling = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
+    if "case" not in chosen:
+        may_repeat = chosen["repeat"] or "".join(columns_named(table, _MORE_REPEATS)[:1])
+        chosen["case"] = case_column(table, taken(), [*telling, may_repeat])
+    if chosen["case"] and not chosen["repeat"] and "repeat" not in options:
+        chosen["repeat"] = _repeats(table, [chosen["case"], *telling], taken())
+    if "verdict" in needed:
+        if "cluster" not in chosen:
+            chosen["cluster"] = _cluster(table, taken(), chosen["case"])
+        if not verdicts:
+            verdicts = [only_column(table, "verdict", taken())]
+    for role, column in (("verdict", "".join(verdicts)), ("label", chosen["label"])):
+        if role in needed and not column:
+            if table.results:
+                raise table.results.without_labels()
+            message = f"no column of {role}s; its columns are {listed(table.columns)}"
+            hint = f"name it: --{role} COL"
+            if role == "label":
+                file = shlex.quote(table.file)
+                hint += f", or let people label the cases: python -m pytest_jrh label {file}"
+            raise table.error(message, hint)
+    is_said = "label" in options or table.results is not None
+    if "label" in needed and not is_said:
+        guessed = [] if "verdict" in options else verdicts
+        _refuse_unknown_people(table, chosen["label"], guessed, is_beside="verdict" in needed)
+    if len(verdicts) > 1:
+        # Of which judge it is, the column does not say.
+        chosen["reasoning"] = ""
+    if not chosen["case"] and (not is_alone or chosen["repeat"] or chosen.get("judge")):
+        hint = "name the column of their ids: --case COL"
+        raise table.error("no column names the cases, so that rows cannot be put together", hint)
+    if not is_said and not _by_people(table, chosen["label"], chosen["annotator"]):
+        chosen["guessed_label"] = chosen["label"]
+    texts = {column: table.texts(column) for column in {"", *chosen.values(), *verdicts}}
+    return Columns(
+        texts,
+        verdicts=tuple(verdicts),
+        **chosen,
+    )
+
+
+def _refuse_two_roles(table: Table, assigned: Sequence[tuple[str, str]]) -> None:
+    """Refuse a column that options name twice; a cluster may be what names the cases."""
+    for column, roles in grouped((column, role) for role, column in assigned).items():
+        exclusive = [role for role in roles if role not in ("cluster", "baseline")]
+        if len(exclusive) > 1 and column in table.columns:
+            message = f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
+            raise table.error(message)
+
+
+def _by_people(table: Table, label: str, annotator: str) -> bool:
+    """Whether a name says that people gave the labels: that of their column or of one beside it."""
+    return bool(annotator or words_of(label) & _OF_PEOPLE or _kinds(table) == {"HUMAN"})
+
+
+def _kinds(table: Table) -> set[str]:
+    """Who gave the labels, by the column that says it of each row."""
+    return {kind.upper() for kind in table.texts("annotator_kind")} - {""}
+
+
+def _refuse_unknown_people(
+    table: Table, label: str, verdicts: Sequence[str], *, is_beside: bool
+) -> None:
+    """Refuse a column that was found by its name, and may be the judge's own or the task's.
+
+    `verdicts` are those that were found by their names, too; `is_beside` is False of a file that is
+    named for its labels.
+    """
+    kinds = _kinds(table) - {"HUMAN"}
+    if _by_people(table, label, "") and not kinds:
+        return
+    hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
+    message = ""
+    texts = columns_named(table, TEXTS)
+    if kinds:
+        message = f"{label} is not of people alone: annotator_kind is {listed(sorted(kinds))}"
+    elif is_beside and texts and words_of(label) & {"target", "expected"}:
+        message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
+    elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
+        columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
+        message = f"beside {listed(columns)}, {label} may be the judge's own"
+    if message:
+        raise table.error(message, hint)
+
+
+def words_of(column: str) -> set[str]:
+    """The words that the name of a column is made of."""
+    return {*re.split(r"[^a-z]+", column.casefold())}
+
+
+# Scores and grades may be of anybody, and a label is what is asked about.
+_OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
+
+
+def columns_named(table: Table, names: str) -> list[str]:
+    """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
+    known_names = names.split()
+    return [name for name in table.columns if _BLANKS.sub("_", as_word(name)) in known_names]
+
+
+def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
+    """The column with a name of the role that is not `taken`; empty where there is none."""
+    columns = [name for name in columns_named(table, ROLES[role]) if name not in taken]
+    if len(columns) > 1 and role in (*OPTIONS, "verdict"):
+        raise _ambiguous(table, role, columns)
+    return columns[0] if columns else ""
+
+
+def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
+    ways = " or ".join(f"--{role} {quoted(column)}" for column in columns)
+    message = f"several columns may be the {role}: {listed(columns)}"
+    return table.error(message, f"say which: {ways}")
+
+
+def _count(table: Table, *columns: str) -> int:
+    """How many different rows there are of these columns alone."""
+    return len({*table.cells(*columns)})
+
+
+def _telling_apart(table: Table, names: Iterable[str], telling: Sequence[str]) -> str:
+    """The only one of these columns that, with those beside it, tells all rows apart."""
+    columns = [name for name in names if _count(table, name, *telling) == len(table.lines)]
+    return columns[0] if len(columns) == 1 else ""
+
+
+def case_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> str:
+    """The column that names the cases: one of the known names, else the only one that ends in `_id`
+    and, with the columns `telling` it, names each row.
+    """
+    column = only_column(table, "case", taken)
+    if column:
+        return column
+    role_columns = {*taken, *columns_named(table, " ".join(ROLES.values()))}
+    names = [name for name in table.columns if name not in role_columns]
+    usual = [name for name in columns_named(table, _MORE_IDS) if name in names]
+    ids = [name for name in names if name.casefold().endswith("_id")]
+    return _telling_apart(table, usual, telling) or _telling_apart(table, ids, telling)
+
+
+def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
+    """The only column that tells apart rows of one case with one text, as those of a judge that was
+    asked several times; empty where there are no such rows, or no such column.
+    """
+    same_columns = (*of_case, *columns_named(table, TEXTS))
+    if _count(table, *same_columns) == len(table.lines):
+        return ""
+    names = [name for name in columns_named(table, _MORE_REPEATS) if name not in taken]
+    return _telling_apart(table, names, same_columns)
+
+
+def _cluster(table: Table, taken: Collection[str], case: str) -> str:
+    """The column of what rows have in common; of several the widest, if the others are parts of it.
+
+    Rows that are taken for independent and are not make every interval too narrow.
+    """
+    count = _count(table, case) if case else len(table.lines)
+    sizes = {}
+    for name in columns_named(table, ROLES["cluster"]):
+        # A case that lies in several is no part of any.
+        is_whole = not case or _count(table, case, name) == count
+        size = _count(table, name)
+        if name not in taken and is_whole and size > 1:
+            sizes[name] = size
+    widest_first = sorted(sizes, key=sizes.__getitem__)
+    for part in widest_first[1:]:
+        # Rows that are equal in the narrow column have to be equal in the wide one.
+        if _count(table, part, widest_first[0]) > sizes[part]:
+            raise _ambiguous(table, "cluster", widest_first)
+    if widest_first and sizes[widest_first[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
+        widest = widest_first[0]
+        ways = " or ".join(f"--cluster {quoted(name)}" for name in (*widest_first, NONE))
+        message = f"{widest} has {sizes[widest]} values: do the cases of one go together?"
+        raise table.error(message, f"say it: {ways}")
+    return widest_first[0] if widest_first else ""
+
+
+class CaseKey(NamedTuple):
+    """Which case a row is about; `rubric` is empty where the table has none."""
+
+    case: str
+    rubric: str = ""
+    epoch: int = 1
+
+    @classmethod
+    def of(cls, case: str, rubric: str, epoch_text: str) -> CaseKey:
+        """The key of a case whose row has these texts; without an epoch it is in the first."""
+        epoch = whole_number(epoch_text)
+        return cls(case, rubric, 1 if epoch is None else epoch)
+
+    def __str__(self) -> str:
+        parts = [self.case, self.rubric, f"epoch {self.epoch}" if self.epoch > 1 else ""]
+        return " / ".join(filter(None, parts))
+
+
+def labels_for(labels: Table, table: Table, case: str) -> tuple[Table, Collection[str]]:
+    """The labels of the texts and questions of a table, and the cases that have others alone;
+    `case` is the table's column of ids.
+    """
+    kept = _of_these_texts(_of_one_question(labels, table), table, case)
+    ids, kept_ids = ({*of.texts("case_id")} for of in (labels, kept))
+    return kept, ids - kept_ids
+
+
+def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
+    """The labels without those of cases whose text in this table is not the one that was labelled;
+    `case` is its column of ids. Where it has no such text, nothing is known, and all stay.
+
+    Raises `InputError` where no label is left.
+    """
+    digests: dict[tuple[str, ...], Mapping[str, Sequence[str]]] = {}
+    are_kept = []
+    for case_id, digest in labels.cells("case_id", "digest"):
+        columns = tuple(digest.split("|")[:-1])
+        if columns not in digests:
+            digests[columns] = {}
+            # Beside verdicts there may be no text.
+            if columns and {*columns} <= table.columns.keys():
+                # A case has a text in each epoch.
+                texts = zip(table.texts(case), text_digests(table, columns), strict=True)
+                digests[columns] = grouped(texts)
+        are_kept.append(digest in digests[columns].get(case_id, (digest,)))
+    if not any(are_kept):
+        message = f"every label is of another text than its case has in {table.file}"
+        files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
+        hint = f"label them anew: python -m pytest_jrh label {files}"
+        raise InputError(message, labels.file, hint=hint)
+    return _kept_rows(labels, are_kept, "of a text that has changed since: not used")
+
+
+def _of_one_question(labels: Table, table: Table) -> Table:
+    """The labels of one wording of each rubric: of several that whose text this table has.
+
+    Raises `InputError` where a rubric has labels of several, and nothing says which one is meant.
+    """
+    cells = labels.cells("rubric_id", "rubric_digest")
+    questions = [(rubric, digest) for rubric, digest in cells]
+    in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
+    kept_questions = set()
+    for rubric, of_rubric in grouped(questions).items():
+        wordings = {*of_rubric} - {""}
+        of_table = wordings & in_table if len(wordings) > 1 else wordings
+        if wordings and len(of_table) != 1:
+            message = (
+                f"holds labels of {len(wordings)} wordings of the rubric {shown(rubric)}, and "
+                "nothing says which of them the verdicts answer"
+            )
+            hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
+            raise InputError(message, labels.file, hint=hint)
+        kept_questions |= {(rubric, digest) for digest in ("", *of_table)}
+    are_kept = [key in kept_questions for key in questions]
+    return _kept_rows(labels, are_kept, "of another wording of the rubric: not used")
+
+
+def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
+    """The labels of the rows that are kept, and a notice of how many are left out."""
+    left_out = []
+    for case_id, is_kept in zip(labels.texts("case_id"), are_kept, strict=True):
+        if not is_kept:
+            left_out.append(case_id)
+    if not left_out:
+        return labels
+    columns = {name: [*compress(cells, are_kept)] for name, cells in labels.columns.items()}
+    ids = listed(dict.fromkeys(left_out), 5)
+    notice = f"{counted(len(left_out), 'label')} {why} ({ids})."
+    lines = [*compress(labels.lines, are_kept)]
+    return replace(labels, lines=lines, columns=columns, notices=(*labels.notices, notice))
+
+
+class TextToLabel(NamedTuple):
+    """A text to label with its digest, and what its rubric asks, where the file says it."""
+
+    key: CaseKey
+    turns: Sequence[Message]
+    digest: str
+    rubric_text: str = ""
+
+
+def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iterator[TextToLabel]:
+    """The rows of a table, each with a turn for every text, whose role is its column. What is not
+    named is found by its name; raises `InputError` where that cannot be.
+    """
+    text_columns = text_columns or columns_named(table, TEXTS)
+    epoch = only_column(table, "epoch", text_columns)
+    # No option names this column.
+    rubric_ids = columns_named(table, "rubric_id")
+    rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
+    case = case or case_column(table, text_columns, [epoch, rubric])
+    needed_columns = [("case", case, "")]
+    for name in text_columns or [""]:
+        needed_columns.append(("text", name, "; a file without the text holds nothing to label"))
+    for role, name, more_hint in needed_columns:
+        if name not in table.columns:
+            column = name or "is known"
+            message = f"no column {column}; its columns are {listed(table.columns)}"
+            hint = f"name it: --{role} COL{more_hint}"
+            raise InputError(message, table.file, key=f"--{role}", hint=hint)
+    digests = text_digests(table, text_columns)
+    columns = (case, rubric, epoch, "rubric_text")
+    for row, (*of_case, rubric_text) in enumerate(table.cells(*columns)):
+        turns = []
+        for name in text_columns:
+            if text := as_text(table.columns[name][row]):
+                turns.append({"role": name, "content": text})
+        yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text)
+
+
+def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
+    """For each row the names of columns and a digest of their texts, as label files keep it."""
+    digests = []
+    for texts in table.cells(*columns):
+        same = json.dumps([*map(same_lines, texts)])
+        digests.append("|".join([*columns, short_digest(same, 16)]))
+    return digests
