@@ -97,7 +97,7 @@ class Suite:
     @property
     def one_cassette(self) -> bool:
         """Whether the calls of all cases of a test and rubric are kept in one cassette."""
-        return False
+        return self.config.suite.of == "answers"
 
     @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:

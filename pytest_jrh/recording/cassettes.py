@@ -53,12 +53,8 @@ _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
 
-def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]) -> str:
+def write(metadata: Mapping[str, Any], items: str) -> str:
     """The file's text: deterministic, readable, and loadable by vcrpy."""
-    return _joined(metadata, _items(interactions))
-
-
-def _joined(metadata: Mapping[str, Any], items: str) -> str:
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
     between = "\n" if items else " []\n"
@@ -283,22 +279,21 @@ class Cassette:
 
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
-        return write({"jrh": {"format": FORMAT, **self.head}}, self.exchanges)
+        return write({"jrh": {"format": FORMAT, **self.head}}, self.items)
 
     @property
-    def _ordered(self) -> list[RecordedCall]:
+    def _calls(self) -> list[RecordedCall]:
         return sorted(self.entries.values(), key=lambda entry: entry.sequence)
 
     @property
     def head(self) -> dict[str, Any]:
         """What is written of its calls but their HTTP exchanges."""
-        calls = [entry.stored() for entry in self._ordered]
-        return {"complete": self.complete, "calls": calls}
+        return {"complete": self.complete, "calls": [call.stored() for call in self._calls]}
 
     @property
-    def exchanges(self) -> list[Mapping[str, Any]]:
-        """The HTTP exchanges of its calls."""
-        return [*chain.from_iterable(entry.exchanges for entry in self._ordered)]
+    def items(self) -> str:
+        """The HTTP exchanges of its calls, as they are written."""
+        return _items([*chain.from_iterable(call.exchanges for call in self._calls)])
 
 
 class SharedCassette:
@@ -379,8 +374,10 @@ class SharedCassette:
         with self._opened() as file:
             if name not in self._heads:
                 return ""
-            items = self._items(name, file) if interactions else ""
-            return _joined({"jrh": {"format": FORMAT, **self._heads[name]}}, items)
+            metadata = {"jrh": {"format": FORMAT, **self._heads[name]}}
+            if not interactions:
+                return _HEAD_BEGINS + json.dumps(metadata)
+            return write(metadata, self._items(name, file))
 
     def _items(self, name: str, file: IO[bytes]) -> str:
         begin, end = map(self._begins.__getitem__, self._numbers[name])
@@ -398,13 +395,13 @@ class SharedCassette:
                 cassette = cassettes.get(name)
                 if cassette is not None:
                     heads[name] = cassette.head
-                    items.append(_items(cassette.exchanges))
+                    items.append(cassette.items)
                 elif name not in cassettes:
                     heads[name] = self._heads[name]
                     items.append(self._items(name, file))
         if heads:
             metadata = {"jrh": {"format": FORMAT, "cases": heads}}
-            atomic_write(self.path, encoded(_joined(metadata, "".join(items))))
+            atomic_write(self.path, encoded(write(metadata, "".join(items))))
         else:
             self.path.unlink(missing_ok=True)
 
