@@ -14,11 +14,12 @@ import json
 import re
 import sys
 import zipfile
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, TypeAlias
 
-from pydantic_core import SchemaValidator, to_json
-from pydantic_core import core_schema as form
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic_core import to_json
+from typing_extensions import TypedDict
 
 from pytest_jrh.core.documents import DamagedError, Fields, Json, printable, shown
 from pytest_jrh.core.runs import AgentRun, RunSummary
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from inspect_ai.log import EvalSample
-    from pydantic_core import CoreSchema
 
 _STEP = 4096
 _LONGEST_CAUSE = 300
@@ -262,7 +262,7 @@ def _skip(row: Fields) -> Skip | None:
 def is_plain(sample: Fields) -> bool:
     """Whether Inspect would read these fields of a stored sample as they stand there."""
     try:
-        _plain().validate_python(sample, strict=True)
+        _plain().validate_python([sample])
         text = _as_json(sample)
     except ValueError:
         # It is of another form, or nested too deep.
@@ -280,53 +280,63 @@ def _as_json(sample: Fields) -> bytes:
     return to_json([sample.get("input"), sample.get("messages")], inf_nan_mode="constants")
 
 
-@lru_cache(maxsize=1)
-def _plain() -> SchemaValidator:
-    """The form of a plain sample: pydantic's classes would take ten times as long to build."""
-    text, flag, mapping = form.str_schema(), form.bool_schema(), form.dict_schema()
-    internal = form.union_schema([mapping, form.list_schema(), text])
-    text_block = _object(
-        {"type": form.literal_schema(["text"]), "text": text},
-        {"refusal": flag, "internal": internal},
-    )
-    reasoning_block = _object(
-        {"type": form.literal_schema(["reasoning"]), "reasoning": text, "redacted": flag},
-        {"summary": text, "signature": text, "internal": internal},
-    )
-    blocks = form.list_schema(form.union_schema([text_block, reasoning_block]))
-    call = _object(
-        {"id": text, "function": text, "arguments": mapping, "type": text}, {"parse_error": text}
-    )
-    message = _object(
-        {
-            "role": form.literal_schema(["system", "user", "assistant", "tool"]),
-            "content": form.union_schema([text, blocks]),
-        },
-        {
-            **dict.fromkeys(("id", "source", "model", "tool_call_id", "function"), text),
-            "metadata": mapping,
-            # Where there are attachments, Inspect leaves an empty list out.
-            "tool_calls": form.list_schema(call, min_length=1),
-            "error": _object({"type": text, "message": text}, {}),
-        },
-    )
-    messages = form.list_schema(message)
-    return SchemaValidator(
-        _object(
-            {
-                "id": form.union_schema([form.int_schema(), text]),
-                "epoch": form.int_schema(),
-                "input": form.union_schema([text, messages]),
-                "target": form.union_schema([text, form.list_schema(text)]),
-                "messages": messages,
-            },
-            {"metadata": mapping, "attachments": form.dict_schema(text, text)},
-        )
-    )
+_Internal: TypeAlias = dict[str, Any] | list[Any] | str
 
 
-def _object(needed: dict[str, CoreSchema], optional: dict[str, CoreSchema]) -> CoreSchema:
-    fields = {}
-    for name, schema in {**needed, **optional}.items():
-        fields[name] = form.typed_dict_field(schema, required=name in needed)
-    return form.typed_dict_schema(fields, extra_behavior="forbid")
+class _Text(TypedDict):
+    type: Literal["text"]
+    text: str
+    refusal: NotRequired[bool]
+    internal: NotRequired[_Internal]
+
+
+class _Reasoning(TypedDict):
+    type: Literal["reasoning"]
+    reasoning: str
+    redacted: bool
+    summary: NotRequired[str]
+    signature: NotRequired[str]
+    internal: NotRequired[_Internal]
+
+
+class _Call(TypedDict):
+    id: str
+    function: str
+    arguments: Json
+    type: str
+    parse_error: NotRequired[str]
+
+
+class _Error(TypedDict):
+    type: str
+    message: str
+
+
+class _Message(TypedDict, total=False):
+    role: Required[Literal["system", "user", "assistant", "tool"]]
+    content: Required[str | list[_Text | _Reasoning]]
+    id: str
+    source: str
+    model: str
+    tool_call_id: str
+    function: str
+    metadata: Json
+    # Where there are attachments, Inspect leaves an empty list out.
+    tool_calls: Annotated[list[_Call], Field(min_length=1)]
+    error: _Error
+
+
+class _PlainSample(TypedDict):
+    id: int | str
+    epoch: int
+    input: str | list[_Message]
+    target: str | list[str]
+    messages: list[_Message]
+    metadata: NotRequired[Json]
+    attachments: NotRequired[dict[str, str]]
+
+
+@cache
+def _plain() -> TypeAdapter[list[_PlainSample]]:
+    # Of a list: what is set here would not be taken for a class itself.
+    return TypeAdapter(list[_PlainSample], config=ConfigDict(strict=True, extra="forbid"))
