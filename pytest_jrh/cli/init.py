@@ -19,10 +19,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import listed, printable, shown
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.runs import DEFAULT_SEED, RunSummary
+from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.scales import BINARY, ORDINAL, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
@@ -31,7 +31,7 @@ from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_text, as_word, whole
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.people.labels import LabelRow, read_rows
-from pytest_jrh.sources import files_in, format_of, open_sources
+from pytest_jrh.sources import files_in, format_of, open_sources, read_all
 from pytest_jrh.sources.source import Source
 
 
@@ -182,31 +182,16 @@ def look_at(log: Path) -> FoundRuns:
     files = files_in(log)
     input_format = format_of(files)
     with open_sources((log,), input_format=input_format) as source:
-        summaries = source.summaries()
-        reasons = list(_unusable(source, summaries))
+        causes = [cause for _, _, cause in read_all(source, log)]
         notices = source.notices()
         about = (f"Its form: {source.form_name}.", *_about_fields(source))
-        names = [run.run_id for run in summaries]
+        names = [run.run_id for run in source.summaries()]
         names += [*source.aliases(), *source.unclear_names()]
-    usable = len(summaries) - len(reasons)
-    if reasons:
-        notices += (f"{counted(len(reasons), 'run')} cannot be used. {reasons[0]}",)
-    if not usable:
-        hint = "which forms of runs are read stands in docs/suite.md"
-        raise InputError(f"no run can be used. {reasons[0]}", str(log), hint=hint)
-    return FoundRuns(files, len(summaries), usable, input_format, notices, about, tuple(names))
-
-
-def _unusable(source: Source, summaries: Sequence[RunSummary]) -> Iterator[str]:
-    """Say of each run that is no case what is wrong with it; reads them all."""
-    for summary in summaries:
-        if summary.skip is not None:
-            yield f"The run {printable(summary.run_id)}: {summary.skip}."
-            continue
-        try:
-            source.read(summary.run_id, summary.epoch)
-        except Unscored as error:
-            yield error.cause
+    unusable = [*filter(None, causes)]
+    if unusable:
+        notices += (f"{counted(len(unusable), 'run')} cannot be used. {unusable[0]}",)
+    usable = len(causes) - len(unusable)
+    return FoundRuns(files, len(causes), usable, input_format, notices, about, tuple(names))
 
 
 def _about_fields(source: Source) -> Iterator[str]:

@@ -39,6 +39,7 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import (
+    NOT_SAID,
     Conversation,
     Form,
     Head,
@@ -177,6 +178,30 @@ def format_of(files: Sequence[Path]) -> InputFormat | None:
     return None
 
 
+def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[Message], str]]:
+    """Read each run of a source: its messages, or why it has none that can be used.
+
+    Raises InputError at the end where that is so of every run.
+    """
+    runs, causes = source.summaries(), []
+    for run in runs:
+        messages: Sequence[Message] = ()
+        cause = ""
+        try:
+            if run.skip is None:
+                messages = source.read(run.run_id, run.epoch)[0].messages
+            else:
+                cause = f"The run {printable(run.run_id)}: {run.skip}."
+        except Unscored as error:
+            cause = error.cause
+        if cause:
+            causes.append(cause)
+        yield run, messages, cause
+    if len(causes) == len(runs):
+        hint = "which forms of runs are read stands in docs/suite.md"
+        raise InputError(f"no run can be used. {causes[0]}", str(log), hint=hint)
+
+
 def messages_of_runs(
     log: Path,
 ) -> tuple[list[tuple[str, int, Sequence[Message]]], tuple[str, ...]]:
@@ -185,24 +210,15 @@ def messages_of_runs(
 
     Raises InputError where no run can be read.
     """
-    runs, causes = [], []
-    files = files_in(log)
-    with open_sources((log,), input_format=format_of(files)) as source:
+    runs = []
+    with open_sources((log,), input_format=format_of(files_in(log))) as source:
         unclear_names = set[str]().union(*source.unclear_names().values())
         clear_names = {}
         for alias, (run_id, _) in source.aliases().items():
             if alias in unclear_names:
                 clear_names[run_id] = alias
-        for run in source.summaries():
-            messages: Sequence[Message] = ()
-            try:
-                messages = source.read(run.run_id, run.epoch)[0].messages
-            except Unscored as error:
-                causes.append(error.cause)
+        for run, messages, _ in read_all(source, log):
             runs.append((clear_names.get(run.run_id, run.run_id), run.epoch, messages))
-        if causes and len(causes) == len(runs):
-            hint = "which forms of runs are read stands in docs/suite.md"
-            raise InputError(f"no run can be used. {causes[0]}", str(log), hint=hint)
         return runs, source.notices()
 
 
@@ -380,14 +396,12 @@ class Joined(Source):
             self._leave_out()
         runs = self._counted_once(summaries, threads)
         epochs: dict[str, dict[int, set[int]]] = {}
-        counts: Counter[Key] = Counter()
-        for number, run in runs:
-            epochs.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
-            counts[run.run_id, run.epoch] += 1
         shared: dict[str, dict[int, set[int]]] = {}
-        for (run_id, _), count in counts.items():
-            if count > 1:
-                shared[run_id] = epochs[run_id]
+        for number, run in runs:
+            of_id = epochs.setdefault(run.run_id, {})
+            if any(run.epoch in of_file for of_file in of_id.values()):
+                shared[run.run_id] = of_id
+            of_id.setdefault(number, set()).add(run.epoch)
         ids: dict[tuple[int, str], str] = {}
         if shared:
             ids = self._ids_here(shared)
@@ -423,10 +437,9 @@ class Joined(Source):
         for number, first in related.items():
             clusters[origins[number]] = origins[first][1]
         counted_runs, left_out, repeating = [], [], []
-        labels = _full_labels(self._files)
         for origin, run in runs.items():
             if origin in self._holders:
-                left_out.append(f"{run.run_id} ({labels[origin[0]]})")
+                left_out.append(f"{run.run_id} ({self._files[origin[0]].stem})")
                 continue
             if run.cluster is None and origin in clusters:
                 run = replace(run, cluster=clusters[origin])  # noqa: PLW2901
@@ -463,14 +476,8 @@ class Joined(Source):
         The files that say when they were begun come first, by that time: one file more changes the
         order of no others. Where not all say so, or two the same, the name of a run is unclear.
         """
-        times, untimed = {}, []
-        for number, source in self._all():
-            time = source.created()
-            if time is None:
-                untimed.append(number)
-            else:
-                times[number] = time
-        order = [*sorted(times, key=times.__getitem__), *untimed]
+        times = {number: source.created() for number, source in self._all()}
+        order = sorted(times, key=lambda number: (times[number] == NOT_SAID, times[number]))
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
         full_labels = _full_labels(self._files)
         ids: dict[tuple[int, str], str] = {}
@@ -486,8 +493,8 @@ class Joined(Source):
                 self._full_names[f"{run_id}@{full_labels[number]}"] = (ids[number, run_id], None)
                 holders.setdefault(f"{run_id}@{self._files[number].stem}", []).append(number)
             for name, numbers in holders.items():
-                begun = sorted(times[number] for number in numbers if number in times)
-                if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
+                begun = sorted(map(times.__getitem__, numbers))
+                if len(numbers) > 1 and begun[0] in (NOT_SAID, begun[1]):
                     full_names = [f"{run_id}@{full_labels[number]}" for number in numbers]
                     self._unclear[name] = tuple(full_names)
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)

@@ -100,7 +100,7 @@ class EvalLog(Source):
         rows = self._opened().items()
         return {row["uuid"]: key for key, row in rows if isinstance(row.get("uuid"), str)}
 
-    def created(self) -> datetime | None:
+    def created(self) -> datetime:
         self._opened()
         return written_time(self._header["eval"].get("created"))
 

@@ -49,14 +49,18 @@ def refused(path: Path, message: str, hint: str | None = None) -> InputError:
     return InputError(message, file=str(path), hint=hint)
 
 
-def written_time(written: Any) -> datetime | None:
-    """A time of ISO 8601, taken for UTC where it names no time zone; None for anything else."""
-    if not isinstance(written, str):
-        return None
+NOT_SAID = datetime.min.replace(tzinfo=UTC)
+"""The time of what does not say when it was written: before all others."""
+
+
+def written_time(written: Any) -> datetime:
+    """A time of ISO 8601, taken for UTC where it names no time zone; `NOT_SAID` for anything
+    else.
+    """
     try:
         time = datetime.fromisoformat(written)
-    except ValueError:
-        return None
+    except (TypeError, ValueError):
+        return NOT_SAID
     if time.tzinfo is None:
         return time.replace(tzinfo=UTC)
     return time
@@ -247,9 +251,9 @@ class Source(ABC):
         """
         return {}
 
-    def created(self) -> datetime | None:
+    def created(self) -> datetime:
         """When the runs were written down, as the source itself says; here it says nothing."""
-        return None
+        return NOT_SAID
 
     def close(self) -> None:  # noqa: B027 - not every source keeps files open
         """Close the files that are open; the next use opens them again."""

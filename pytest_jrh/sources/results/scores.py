@@ -12,20 +12,19 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import Json, listed, printable
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.source import written_time
+from pytest_jrh.sources.source import NOT_SAID, written_time
 
 Entry: TypeAlias = Mapping[str, Any]
 """What a file says of a case, or a part of it."""
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
-_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 UNKNOWN = "entries of an unknown form"
 _WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sources": "other"}
 
@@ -48,7 +47,7 @@ class Score:
     scorer: str = ""
     reasoning: str = ""
     cluster: str = ""
-    time: datetime = _BEFORE_ALL
+    time: datetime = NOT_SAID
     number: Any = None
     fields: Entry = field(default_factory=dict)
 
@@ -248,7 +247,7 @@ def _latest(scores: Sequence[Score]) -> list[Score]:
     times: dict[tuple[str, ...], datetime] = {}
     for score in scores:
         key = _judgement(score)
-        times[key] = max(score.time, times.get(key, _BEFORE_ALL))
+        times[key] = max(score.time, times.get(key, NOT_SAID))
     return [score for score in scores if score.time == times[_judgement(score)]]
 
 
@@ -274,7 +273,7 @@ def time_of(by: By, entry: Entry, first: str, last: str) -> datetime:
     modifies what a judge said. What does not say it comes before all others.
     """
     keys = (first, last) if by == "judge" else (last, first)
-    return written_time(text_in(entry, *keys)) or _BEFORE_ALL
+    return written_time(text_in(entry, *keys))
 
 
 def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Results) -> list[str]:
