@@ -195,7 +195,7 @@ def load_suite(
 def _stages(
     config: Config, making: Mapping[StageSpec, StageSection], files: Mapping[KeyPath, Path]
 ) -> dict[str, StageModel]:
-    """Fill in the stages that make cases; one without a model takes another's model, server and
+    """Fill in the stages that make cases; one without a model takes the editor's model, server and
     timeout, and then what `models` says.
     """
     stages: dict[str, StageModel] = {}
@@ -205,11 +205,9 @@ def _stages(
         names = ["model", "api_base", "timeout"]
         if spec.settings_from_model and section == StageSection():
             names += ["temperature", "system_prompt"]
-        source: object = stages.get(spec.model_from)
-        if spec is PLANNER and config.rand.cases_model is None:
-            source = config.editor
-        if source is not None and section.model is None:
-            section = _filled(section, source, names)
+        is_rands = spec is PLANNER and config.rand.cases_model is not None
+        if section.model is None and not is_rands:
+            section = _filled(section, config.editor, names)
         if section.model is None:
             section = section.model_copy(update={"model": config.rand.cases_model})
         section = _filled(section, config.models, ModelDefaults.model_fields)

@@ -53,11 +53,9 @@ class StageSpec:
     prompt_per: Literal["", "mode", "objective"]
     makes_cases: bool = True
     """Whether it helps to make cases: a project may then keep a prompt for each test."""
-    model_from: str = ""
-    """The stage whose model, server and timeout it uses where it names no model."""
     settings_from_model: bool = False
-    """Whether a section without any setting also takes that stage's temperature and system
-    prompt."""
+    """Whether a section without any setting takes the editor's temperature and system prompt, as
+    any without a model takes its model."""
     shared_calls: int = 0
     """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
     and is made once."""
@@ -148,7 +146,6 @@ SUMMARY = StageSpec(
     variables=frozenset({"chronological_log"}),
     required=frozenset({"chronological_log"}),
     prompt_per="",
-    model_from=EDITOR.name,
     settings_from_model=True,
     # The first summary is asked beside the plan, so it is one of the first two calls.
     shared_calls=2,
@@ -173,7 +170,6 @@ VERIFIER = StageSpec(
     | ANSWER,
     required=frozenset({"rubric_instruction", "transcript|response"}),
     prompt_per="mode",
-    model_from=EDITOR.name,
     prompts_of=frozenset({"acts", "answer"}),
 )
 

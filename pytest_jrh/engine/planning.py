@@ -175,25 +175,12 @@ def _cost_of(model: StageModel, calls: Bounds, letters: int) -> Bounds | None:
     return read.times(price.read, price.read) + written.times(price.written, price.written)
 
 
-def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) -> list[str]:
-    """What a session of these surveyed cases would ask."""
+def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> list[str]:
+    """What a session of these surveyed cases would ask: the total, the cases that stay without an
+    answer, each suite, and what the bounds rest on.
+    """
     modes = {ready.suite.name: suites.modes(ready.suite) for ready in suites}
     runs_code = any(judge.runs_code for ready in suites for judge in ready.judges.values())
-    return plan_lines(list(surveys), modes, runs_code=runs_code, width=width)
-
-
-def plan_lines(
-    surveys: Sequence[Survey],
-    modes: Mapping[str, tuple[str, str]],
-    *,
-    runs_code: bool = False,
-    width: int = 80,
-) -> list[str]:
-    """The total, the cases that stay without an answer, each suite, and what the bounds rest on.
-
-    `modes` are generation's and judging's, per suite; `runs_code` says that a judge's own code
-    asks.
-    """
     asks = any(_by_stage(surveys).values())
     recorded = counted(sum(survey.recorded for survey in surveys), "call")
     sentences = [f"{_asked(surveys)}: {counted(len(surveys), 'case')}, {recorded} recorded."]

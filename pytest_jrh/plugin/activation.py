@@ -29,7 +29,7 @@ from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.foreign_code import printing_kept
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted
-from pytest_jrh.engine.planning import session_plan
+from pytest_jrh.engine.planning import plan_lines
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
@@ -149,8 +149,8 @@ class _SuiteHooks(SuiteSession):
         if self.options.plan:
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
-            suites, surveys = self.suites, self._running().survey(specs)
-            for line in session_plan(suites, surveys, writer.fullwidth):
+            suites, surveys = self.suites, [*self._running().survey(specs)]
+            for line in plan_lines(suites, surveys, writer.fullwidth):
                 writer.line(line)
             return True
         self.reviewing.open(specs)

@@ -497,19 +497,12 @@ def _names(
     """The fields that name each conversation, and the one whose values several of them share."""
     tasks = [key for key in keys if _ID.fullmatch(key.lower())]
     trials = [key for key in keys if _TRIAL.fullmatch(key.lower())]
-    names: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-    for task in tasks:
-        number = _count(rows, task)
-        if number == len(rows):
-            names = names or (task,)
-        elif number > 1:
-            shared = shared or (task,)
-    if names:
-        return names, shared
-    for task, trial in product(tasks, trials):
-        if _count(rows, task, trial) == len(rows):
-            return (task, trial), (task,)
+    shared = [task for task in tasks if 1 < _count(rows, task) < len(rows)]
+    choices: list[tuple[str, ...]] = [*zip(tasks, strict=True), *product(tasks, trials)]
+    for names in choices:
+        if _count(rows, *names) == len(rows):
+            # Of a task and its trial it is the task.
+            return names, (*names[:-1], *shared)[:1]
     return (), ()
 
 

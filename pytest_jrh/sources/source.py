@@ -226,14 +226,9 @@ class Source(ABC):
             advice=advice,
         )
 
+    @abstractmethod
     def fields(self) -> Iterator[RunFields]:
         """What each run has beside its messages; what cannot be read has nothing."""
-        for run in self.summaries():
-            try:
-                metadata = self.read(run.run_id, run.epoch)[0].metadata
-            except Unscored:
-                metadata = {}
-            yield RunFields((run.run_id, run.epoch), metadata)
 
     def threads(self) -> Mapping[Key, Thread]:
         """What tells which runs repeat others; of those without, it is not known."""

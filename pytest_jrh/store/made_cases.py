@@ -293,18 +293,18 @@ def clustered(index: RecordIndex, suite: str, cluster_key: str) -> RecordIndex:
 
     Raises `InputError` where none of them has the field.
     """
-    of_suite: dict[str, RecordEntry] = {}
     first_of_run: dict[tuple[str, int], RecordEntry] = {}
-    for case, entry in index.entries.items():
+    for entry in index.entries.values():
         if entry.spec.suite == suite:
-            of_suite[case] = entry
             first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
     metadata = ((run, entry.case().run.metadata) for run, entry in first_of_run.items())
     clusters = clusters_by(cluster_key, metadata)
-    entries = dict(index.entries)
-    for case, entry in of_suite.items():
-        cluster = clusters[entry.spec.run_id, entry.spec.epoch]
-        entries[case] = entry._replace(spec=replace(entry.spec, cluster=cluster))
+    entries = {}
+    for case, entry in index.entries.items():
+        spec = entry.spec
+        if spec.suite == suite:
+            spec = replace(spec, cluster=clusters[spec.run_id, spec.epoch])
+        entries[case] = entry._replace(spec=spec)
     return replace(index, entries=entries)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -13,10 +16,20 @@ from pytest_jrh.engine import planning
 from pytest_jrh.engine.planning import Survey, plan_lines
 from pytest_jrh.llm.limits import Price
 
-RECORDING = {"tiny": ("once", "once")}
+if TYPE_CHECKING:
+    from pytest_jrh.engine.suite import LoadedSuites
+
 # In letters: what one call reads is at least a fifth as many tokens, and at most two fifths.
 LETTERS = 1_000
 PRICES = {"openai/x": 0.01 / 400, "openai/free": 0.0, "openai/cheap": 0.001 / 400}
+
+
+class _Suites:
+    def __iter__(self) -> Iterator[object]:
+        yield SimpleNamespace(suite=SimpleNamespace(name="tiny"), judges={})
+
+    def modes(self, _suite: object) -> tuple[str, str]:
+        return "once", "once"
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +47,8 @@ def survey(stage: str = "judge", calls: int = 4, model: str = "openai/x", **more
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def said(*surveys: Survey, modes: dict[str, tuple[str, str]] = RECORDING) -> str:
-    return " ".join(" ".join(plan_lines(surveys, modes)).split())
+def said(*surveys: Survey) -> str:
+    return " ".join(" ".join(plan_lines(cast("LoadedSuites", _Suites()), surveys, 80)).split())
 
 
 def test_a_model_without_a_price_costs_an_unknown_amount_and_never_nothing() -> None:
