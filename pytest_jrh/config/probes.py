@@ -205,7 +205,7 @@ def _of_runs(
     labelled_runs: list[RunSummary] = []
     unlabelled_runs: list[RunSummary] = []
     for run in runs:
-        is_labelled = (run.run_id, run.epoch) in of_labels
+        is_labelled = run.key in of_labels
         (labelled_runs if is_labelled else unlabelled_runs).append(run)
     for test in suite.tests:
         kind = test.kind
@@ -217,7 +217,7 @@ def _of_runs(
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for run in sampled:
-                label = labels.get((rubric.id, run.run_id, run.epoch))
+                label = labels.get((rubric.id, *run.key))
                 planned_cases = kind.cases(test.targets[rubric.id], label)
                 if judges_unlabelled and label is None:
                     planned_cases = [(None, None)]
@@ -261,8 +261,8 @@ def kept_sample(
     """
 
     def precedence(run: RunSummary) -> tuple[bool, str]:
-        is_new = recorded is not None and not recorded.has_run(run.run_id, run.epoch)
-        return is_new, short_digest(repr((seed, run.run_id, run.epoch)), 64)
+        is_new = recorded is not None and not recorded.has_run(*run.key)
+        return is_new, short_digest(repr((seed, *run.key)), 64)
 
     if not number:
         return list(runs)

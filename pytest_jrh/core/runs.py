@@ -82,6 +82,8 @@ class Label:
         return f"{most} of {len(self.votes)}"
 
 
+RunKey: TypeAlias = tuple[str, int]
+"""The id and epoch of a run."""
 LabelKey: TypeAlias = tuple[str, str, int]
 """Rubric id, run id and epoch of a label."""
 
@@ -96,6 +98,11 @@ class RunSummary:
     cluster: str | None = None
     """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
     belong together."""
+
+    @property
+    def key(self) -> RunKey:
+        """Which run it is."""
+        return self.run_id, self.epoch
 
 
 @frozen

@@ -146,7 +146,7 @@ class ReadySuite:
         """All cases as they are now."""
         runs = None
         if self.source is not None:
-            runs = frozenset((run.run_id, run.epoch) for run in self.runs)
+            runs = frozenset(run.key for run in self.runs)
         specs = {case_id(spec): spec for spec in self.specs()}
         return SuiteCases(specs, self.judge_fingerprints, runs)
 
@@ -181,7 +181,7 @@ class ReadySuite:
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""
         assert self.source is not None
-        return self.source.run(spec.run_id, spec.epoch, self.preprocessors)
+        return self.source.run((spec.run_id, spec.epoch), self.preprocessors)
 
     def tools(self) -> list[dict[str, Tool]]:
         """The tools of the whole log, whatever is selected, and of the log as it was before."""
@@ -191,7 +191,7 @@ class ReadySuite:
             assert self.source is not None
             for summary in self.runs:
                 try:
-                    run = self.source.run(summary.run_id, summary.epoch, self.preprocessors)
+                    run = self.source.run(summary.key, self.preprocessors)
                 except Unscored:
                     continue
                 yield run.messages
@@ -374,7 +374,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     clusters: dict[object, str | None] = {}
     if suite.frozen is None:
         for run in ready.runs:
-            clusters[run.run_id, run.epoch] = run.cluster
+            clusters[run.key] = run.cluster
     else:
         cases = clustered(ready.frozen_cases, suite.name, cluster_key)
         ready = replace(ready, made=dict.fromkeys(ready.made, cases))

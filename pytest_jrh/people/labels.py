@@ -129,7 +129,7 @@ def _from_log(
     else:
         name, plural, singular = settings.metadata or "", "fields", "field"
     pointer = as_pointer(name)
-    keys = {(run.run_id, run.epoch) for run in joiner.runs}
+    keys = {run.key for run in joiner.runs}
     known_names = {}
     rows = []
     for run in source.fields():
@@ -299,7 +299,7 @@ class Joiner:
 
     @cached_property
     def _epochs(self) -> dict[str, list[int]]:
-        return grouped((run.run_id, run.epoch) for run in self.runs)
+        return grouped(run.key for run in self.runs)
 
     @cached_property
     def _as_written(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
-from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunSummary
+from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
@@ -43,7 +43,6 @@ from pytest_jrh.sources.source import (
     Conversation,
     Form,
     Head,
-    Key,
     RunFields,
     Source,
     Thread,
@@ -189,7 +188,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
         cause = ""
         try:
             if run.skip is None:
-                messages = source.read(run.run_id, run.epoch)[0].messages
+                messages = source.read(run.key)[0].messages
             else:
                 cause = f"The run {printable(run.run_id)}: {run.skip}."
         except Unscored as error:
@@ -245,7 +244,7 @@ def load_inspect_eval_runs(
         steps.append(step)
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):
-            yield log.run(summary.run_id, summary.epoch, steps)
+            yield log.run(summary.key, steps)
 
 
 MOST_FILES = 10_000
@@ -316,7 +315,7 @@ class Joined(Source):
                 if origin not in self._holders:
                     yield run._replace(key=names[origin])
 
-    def _names(self) -> dict[_Origin, Key]:
+    def _names(self) -> dict[_Origin, RunKey]:
         """The name of each run here; of one that is left out that of the run that holds it."""
         names = {}
         for key, row in self._rows.items():
@@ -353,14 +352,14 @@ class Joined(Source):
                     unclear.setdefault(name, (names[origin][0],))
         return unclear
 
-    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
         # One that no file has is missing in the first.
-        number, id_there = 0, run_id
-        if (run_id, epoch) in self._rows:
-            number, id_there, _ = self._rows[run_id, epoch]
-        run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
-        return replace(run, run_id=run_id), raw
+        number, (id_there, epoch) = 0, key
+        if key in self._rows:
+            number, id_there, _ = self._rows[key]
+        run, raw = self._source(number).read((id_there, epoch), with_raw=with_raw)
+        return replace(run, run_id=key[0]), raw
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files so far."""
@@ -375,13 +374,13 @@ class Joined(Source):
             source.close()
 
     @cached_property
-    def _rows(self) -> dict[Key, _Row]:
+    def _rows(self) -> dict[RunKey, _Row]:
         summaries: dict[_Origin, RunSummary] = {}
         threads: dict[_Origin, Thread] = {}
         for number, source in self._all():
             try:
                 for run in source.summaries():
-                    summaries[number, run.run_id, run.epoch] = run
+                    summaries[number, *run.key] = run
                 for key, thread in source.threads().items():
                     threads[(number, *key)] = thread
             except InputError as error:
@@ -413,7 +412,7 @@ class Joined(Source):
                 if run.cluster is None:
                     # The samples of one dataset, as a rule: what they share, their cases do.
                     summary = replace(summary, cluster=run.run_id)
-            key = (summary.run_id, run.epoch)
+            key = summary.key
             if key in rows:
                 message = f"has a run that would be called {printable(key[0])}, as another is"
                 hint = "rename the file, or the run"

@@ -22,7 +22,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.runs import AgentRun, RunSummary
+from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import assistant_indices, message_text, storable
@@ -33,7 +33,6 @@ from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import (
     MISSING,
     Form,
-    Key,
     RunFields,
     Source,
     as_pointer,
@@ -91,25 +90,24 @@ class Answers(Source):
         for key, row in self._rows.items():
             yield RunFields(key, self._metadata(row))
 
-    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        row = self._rows.get((run_id, epoch))
+    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        row = self._rows.get(key)
         advice = "Correct the row, or leave it out."
         if row is None:
-            raise self._unreadable(run_id, epoch, "the table has no such row", advice)
+            raise self._unreadable(key, "the table has no such row", advice)
         try:
             messages = self._messages(row)
         except DamagedError as error:
-            raise self._unreadable(run_id, epoch, str(error), advice) from None
+            raise self._unreadable(key, str(error), advice) from None
         clean, changed = storable(messages)
         metadata, more = storable(self._metadata(row))
         asked = [message_text(turn) for turn in clean if turn["role"] == "user"]
         run = AgentRun(
-            run_id,
-            epoch,
+            *key,
             tuple(clean),
             input="\n".join(asked),
             metadata=metadata,
-            sample_id=run_id,
+            sample_id=key[0],
             notes=changed_note(changed + more),
         )
         return run, row if with_raw else None
@@ -193,10 +191,10 @@ class Answers(Source):
         return None if value is MISSING else value
 
     @cached_property
-    def _rows(self) -> dict[Key, Json]:
+    def _rows(self) -> dict[RunKey, Json]:
         """The rows by the id and epoch of each; of equal rows without an id the first."""
-        table, rows = self._table, dict[Key, Json]()
-        lines: dict[Key, int] = {}
+        table, rows = self._table, dict[RunKey, Json]()
+        lines: dict[RunKey, int] = {}
         equal = 0
         of_results = table.results is not None
         for number, line in enumerate(table.lines):
@@ -303,13 +301,13 @@ class OneTurnLog(EvalLog):
     the model, is a run of an agent.
     """
 
-    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        run, raw = super().read(run_id, epoch, with_raw=with_raw)
+    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        run, raw = super().read(key, with_raw=with_raw)
         answers = assistant_indices(run.messages)
         called = any(turn.get("tool_calls") for turn in run.messages)
         if called or (answers and answers[-1] != len(run.messages) - 1):
             advice = "Judge what an agent does by `suite: {of: runs}`."
-            raise self._unreadable(run_id, epoch, "its sample is no single answer", advice)
+            raise self._unreadable(key, "its sample is no single answer", advice)
         return run, raw
 
 

@@ -22,11 +22,10 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from pytest_jrh.core.documents import DamagedError, Fields, Json, printable, shown
-from pytest_jrh.core.runs import AgentRun, RunSummary
+from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.source import (
-    Key,
     RunFields,
     Source,
     Thread,
@@ -62,7 +61,7 @@ class EvalLog(Source):
         # A `.json` log has no archive: its rows are the samples themselves.
         self._zip: zipfile.ZipFile | None = None
         self._header: Json = {}
-        self._rows: dict[Key, Json] = {}
+        self._rows: dict[RunKey, Json] = {}
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -88,14 +87,14 @@ class EvalLog(Source):
                     values[name] = score["value"]
             yield RunFields(key, metadata if isinstance(metadata, dict) else {}, values)
 
-    def threads(self) -> dict[Key, Thread]:
+    def threads(self) -> dict[RunKey, Thread]:
         """See `Source`: by their uuids, which they keep in a retry of the log."""
         threads = {}
         for uuid, key in self.aliases().items():
             threads[key] = Thread((), hash(uuid), is_failed=bool(self._rows[key].get("error")))
         return threads
 
-    def aliases(self) -> dict[str, Key]:
+    def aliases(self) -> dict[str, RunKey]:
         """See `Source`: the uuids of samples, which Inspect's tables name; older logs have none."""
         rows = self._opened().items()
         return {row["uuid"]: key for key, row in rows if isinstance(row.get("uuid"), str)}
@@ -104,15 +103,13 @@ class EvalLog(Source):
         self._opened()
         return written_time(self._header["eval"].get("created"))
 
-    def read(
-        self, run_id: str, epoch: int, *, with_raw: bool = False
-    ) -> tuple[AgentRun, EvalSample | None]:
+    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, EvalSample | None]:
         """See `Source`: one sample, and if `with_raw` Inspect's own object."""
         raw = None
         try:
-            data = self._stored((run_id, epoch))
+            data = self._stored(key)
             if not with_raw:
-                data = {key: data[key] for key in data.keys() & _FIELDS_OF_RUNS}
+                data = {name: data[name] for name in data.keys() & _FIELDS_OF_RUNS}
             data, changed = storable(data)
             if with_raw or not is_plain(data):
                 raw = self._as_inspect_reads(data)
@@ -124,13 +121,12 @@ class EvalLog(Source):
             advice = "Copy the log again, or leave this sample out."
             cause = printable(" ".join(str(error).split()), _LONGEST_CAUSE)
             cause = cause or type(error).__name__
-            raise self._unreadable(run_id, epoch, cause, advice) from error
+            raise self._unreadable(key, cause, advice) from error
         task, target = data["input"], data["target"]
         if isinstance(task, list):
             task = "\n".join(message_text(message) for message in task if message["role"] == "user")
         run = AgentRun(
-            run_id=run_id,
-            epoch=epoch,
+            *key,
             messages=tuple(data["messages"]),
             input=task,
             target=target if isinstance(target, str) else "\n".join(target),
@@ -138,7 +134,7 @@ class EvalLog(Source):
             sample_id=data["id"],
             notes=changed_note(changed),
         )
-        self._unshown[run_id, epoch] = unshown_in(run.messages)
+        self._unshown[key] = unshown_in(run.messages)
         return run, raw if with_raw else None
 
     def _as_inspect_reads(self, data: Json) -> EvalSample:
@@ -151,7 +147,7 @@ class EvalLog(Source):
             raise DamagedError(f"its attachments would be {too_big}")
         return resolve_sample_attachments(sample, True)  # noqa: FBT003
 
-    def _stored(self, key: Key) -> Json:
+    def _stored(self, key: RunKey) -> Json:
         # So long nobody closes the archive.
         with self._lock:
             row = self._opened().get(key)
@@ -164,7 +160,7 @@ class EvalLog(Source):
             raise DamagedError(f"the sample must be a JSON object, and is {shown(sample)}")
         return sample
 
-    def _opened(self) -> dict[Key, Json]:
+    def _opened(self) -> dict[RunKey, Json]:
         """The summaries of the samples, by storable id and epoch.
 
         What a file is, is said by what is in it, not by what it is called.
@@ -217,7 +213,7 @@ class EvalLog(Source):
             # Each compression has errors of its own.
             raise DamagedError(f"{name}: {error or type(error).__name__}", _HINT) from error
 
-    def _by_key(self, samples: Any) -> dict[Key, Json]:
+    def _by_key(self, samples: Any) -> dict[RunKey, Json]:
         if not isinstance(self._header, dict) or not isinstance(self._header.get("eval"), dict):
             raise DamagedError(
                 "it has no header with `eval`",
@@ -231,7 +227,7 @@ class EvalLog(Source):
             raise refused(self.path, message, hint)
         if not isinstance(samples, list):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")
-        rows: dict[Key, Json] = {}
+        rows: dict[RunKey, Json] = {}
         for number, row in enumerate(samples, start=1):
             name, epoch = (row.get("id"), row.get("epoch")) if isinstance(row, dict) else (None, 0)
             if type(name) not in (int, str) or type(epoch) is not int:

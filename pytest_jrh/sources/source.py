@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.core import frozen
@@ -35,7 +35,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.runs import AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.runs import AgentRun, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -74,14 +74,10 @@ def changed_note(changed: int) -> tuple[str, ...]:
     return (f"{note} (NULs)",)
 
 
-Key: TypeAlias = "tuple[str, int]"
-"""The id and epoch of a run."""
-
-
 class RunFields(NamedTuple):
     """What a run has beside its messages: its metadata, and what scorers gave it by their names."""
 
-    key: Key
+    key: RunKey
     metadata: Fields
     scores: Mapping[str, Any] = {}
 
@@ -178,7 +174,7 @@ class Source(ABC):
             self.form_name = form.name
         self._pointers = input_format or InputFormat()
         self._lock = threading.RLock()
-        self._unshown: dict[Key, Counter[str]] = {}
+        self._unshown: dict[RunKey, Counter[str]] = {}
         self._prepare()
 
     def _prepare(self) -> None:  # noqa: B027 - not every source keeps more
@@ -195,7 +191,7 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one run, and if `with_raw` all that the source itself has of it, else None.
 
         The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
@@ -217,7 +213,8 @@ class Source(ABC):
         except OSError as error:
             raise refused(path, f"cannot be read: {error.strerror or error}") from None
 
-    def _unreadable(self, run_id: str, epoch: int, why: str, advice: str) -> Unscored:
+    def _unreadable(self, key: RunKey, why: str, advice: str) -> Unscored:
+        run_id, epoch = key
         return Unscored(
             "input_error",
             stage="input",
@@ -230,7 +227,7 @@ class Source(ABC):
     def fields(self) -> Iterator[RunFields]:
         """What each run has beside its messages; what cannot be read has nothing."""
 
-    def threads(self) -> Mapping[Key, Thread]:
+    def threads(self) -> Mapping[RunKey, Thread]:
         """What tells which runs repeat others; of those without, it is not known."""
         return {}
 
@@ -263,12 +260,12 @@ class Source(ABC):
         counts = [f"{name} ({count:,})" for name, count in unshown.items()]
         return (f"{self.path.name}: of its messages, transcripts do not show: {listed(counts, 8)}",)
 
-    def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
+    def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.
 
         Raises Unscored (`input_error`) where either fails.
         """
-        run, raw = self.read(run_id, epoch, with_raw=any(map(wants_raw_sample, preprocessors)))
+        run, raw = self.read(key, with_raw=any(map(wants_raw_sample, preprocessors)))
         return apply(run, preprocessors, raw)
 
     def __enter__(self) -> Self:
@@ -295,7 +292,7 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     clusters = clusters_by(cluster_key, ((run.key, run.metadata) for run in source.fields()))
     runs = []
     for run in summaries:
-        cluster = clusters.get((run.run_id, run.epoch)) or run.cluster
+        cluster = clusters.get(run.key) or run.cluster
         runs.append(replace(run, cluster=cluster))
     return tuple(runs)
 
@@ -305,14 +302,16 @@ def top_field(cluster_key: str) -> str:
     return names_in(as_pointer(cluster_key))[0]
 
 
-def clusters_by(cluster_key: str, runs: Iterable[tuple[Key, Fields]]) -> dict[Key, str | None]:
+def clusters_by(
+    cluster_key: str, runs: Iterable[tuple[RunKey, Fields]]
+) -> dict[RunKey, str | None]:
     """The cluster of each run, by a field of its metadata or a JSON pointer into it.
 
     None where a run has none. Raises InputError where no run has it, or the value is no text,
     number or boolean.
     """
     pointer = as_pointer(cluster_key)
-    clusters: dict[Key, str | None] = {}
+    clusters: dict[RunKey, str | None] = {}
     names: dict[str, None] = {}
     for key, metadata in runs:
         value = at(metadata, pointer)

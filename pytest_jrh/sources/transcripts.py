@@ -35,7 +35,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.runs import AgentRun, RunSummary
+from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
@@ -45,7 +45,6 @@ from pytest_jrh.sources.source import (
     Conversation,
     Form,
     Head,
-    Key,
     RunFields,
     Source,
     Thread,
@@ -82,7 +81,7 @@ class Transcripts(Source):
 
     def _prepare(self) -> None:
         self._notices: dict[str, None] = {}
-        self._threads: dict[Key, Thread] = {}
+        self._threads: dict[RunKey, Thread] = {}
         self._file = self.path
         self._is_whole = self._form is not None and self._form.is_whole
 
@@ -120,12 +119,12 @@ class Transcripts(Source):
         notices = [f"{self.path.name}: {notice}" for notice in [*self._notices]]
         return (*notices, *super().notices())
 
-    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
 
         Raises Unscored (`input_error`) where it is missing, or its messages cannot be read.
         """
-        row = self._rows.get((run_id, epoch))
+        row = self._rows.get(key)
         try:
             if row is None:
                 raise DamagedError("the file has no such conversation")
@@ -133,18 +132,18 @@ class Transcripts(Source):
             conversation = self.conversation(value)
             if self._row(row.item, conversation) != row:
                 raise DamagedError("the file has changed since it was collected")
-            run = self._run(run_id, row.sample_id, conversation)
+            run = self._run(key, row.sample_id, conversation)
         except DamagedError as error:
             why = printable(str(error), 300)
             if row is not None:
                 why = f"{self._place(row.item)}: {why}"
             advice = "Mend the conversation, or leave it out."
-            raise self._unreadable(run_id, epoch, why, advice) from error
+            raise self._unreadable(key, why, advice) from error
         if not with_raw:
             value = None
         return run, value
 
-    def _run(self, run_id: str, sample_id: int | str, conversation: Conversation) -> AgentRun:
+    def _run(self, key: RunKey, sample_id: int | str, conversation: Conversation) -> AgentRun:
         messages, unusual = read_messages(conversation.messages, conversation.system)
         stored: Json = {
             "messages": messages,
@@ -153,7 +152,7 @@ class Transcripts(Source):
             "metadata": dict(conversation.metadata),
         }
         clean, changed = storable(stored)
-        self._unshown[run_id, conversation.epoch] = unshown_in(clean["messages"])
+        self._unshown[key] = unshown_in(clean["messages"])
         for oddity in unusual:
             self._notices[f"some conversations have {oddity}; these are kept as they are"] = None
         task = clean["input"]
@@ -161,8 +160,7 @@ class Transcripts(Source):
             of_user = (message for message in clean["messages"] if message["role"] == "user")
             task = message_text(next(of_user, {}))
         return AgentRun(
-            run_id=run_id,
-            epoch=conversation.epoch,
+            *key,
             messages=tuple(clean["messages"]),
             input=task,
             target=clean["target"],
@@ -172,15 +170,15 @@ class Transcripts(Source):
         )
 
     @cached_property
-    def _rows(self) -> dict[Key, _Row]:
-        rows: dict[Key, _Row] = {}
+    def _rows(self) -> dict[RunKey, _Row]:
+        rows: dict[RunKey, _Row] = {}
         repeated = []
         problems = []
         for item, data in self._items():
             try:
                 conversation = self.conversation(self._value(data))
                 row = self._row(item, conversation)
-                key = (row.summary.run_id, row.summary.epoch)
+                key = row.summary.key
                 first = rows.setdefault(key, row)
                 if first is not row and conversation.is_request and not row.has_id:
                     repeated.append(f"{self._place(item)} (as {self._place(first.item)})")
@@ -205,7 +203,7 @@ class Transcripts(Source):
             ] = None
         return rows
 
-    def threads(self) -> Mapping[Key, Thread]:
+    def threads(self) -> Mapping[RunKey, Thread]:
         """See `Source`; a conversation whose messages cannot be read has none."""
         # The rows are read first, and threads with them.
         return self._threads if self._rows else {}
