@@ -68,7 +68,7 @@ class RecordEntry(NamedTuple):
 
     def case(self) -> Case:
         """Read the case; raises `InputError` where it cannot be used, and `OSError`."""
-        return read_case(_bytes_at(self.place), file=str(self.place.path), number=self.place.number)
+        return read_case(_bytes_at(self.place), self.place)
 
 
 @frozen
@@ -112,7 +112,7 @@ def read_jsonl(path: Path) -> RecordIndex:
     foreign: list[LinePlace] = []
     for line in lines_of(path):
         try:
-            record = read_record(line.data, file=str(path), number=line.number)
+            record = read_record(line.data, line.place)
         except InputError:
             if not is_rands(line.data):
                 raise
@@ -144,7 +144,7 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
         for line in lines_of(path):
             if not line.is_ended:
                 continue
-            record = read_record(line.data, file=str(path), number=line.number)
+            record = read_record(line.data, line.place)
             if record.case_id in selected:
                 group = made if record.rejected is None else rejected
                 group[record.case_id] = RecordEntry.of(record, line)

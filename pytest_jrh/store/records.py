@@ -28,7 +28,7 @@ from pytest_jrh.core.cases import (
 )
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import encoded
+from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.runs import AgentRun, Label, Message, Rubric
@@ -42,15 +42,16 @@ BY_HAND = "edited in review"
 """The reason of an edit that a person made."""
 
 
-def read_record(line: bytes, *, file: str | None = None, number: int | None = None) -> Record:
-    """The record of a line, `number` of `file`.
+def read_record(line: bytes, place: LinePlace) -> Record:
+    """The record of a line.
 
     Raises `InputError` with the first value that cannot be used.
     """
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        raise InputError(misfit(error, "no made case", file, number, _REPAIR)) from None
+        file = str(place.path)
+        raise InputError(misfit(error, "no made case", file, place.number, _REPAIR)) from None
 
 
 def is_rands(line: bytes) -> bool:
@@ -241,17 +242,17 @@ def stored_line(case: Case, redactor: Redactor) -> bytes:
     record = to_record(case)
     clean: dict[str, Any] = redactor.value(record)
     if clean != record:
-        clean["stored_digest"] = case_digest(read_record(record_line(clean)).case())
+        clean["stored_digest"] = case_digest(Record.model_validate_json(record_line(clean)).case())
     return record_line(clean)
 
 
-def read_case(line: bytes, *, file: str | None = None, number: int | None = None) -> Case:
+def read_case(line: bytes, place: LinePlace) -> Case:
     """Build the case of a record's line, so that a judge is asked exactly what it was asked before.
 
     Where the record is not as it was written, the case is `altered`, and its label unverified.
     Raises `InputError` as `read_record` does.
     """
-    record = read_record(line, file=file, number=number)
+    record = read_record(line, place)
     case = record.case()
     if case_digest(case) != record.case_digest:
         return replace(case, altered=True, verified=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.store.records import read_case
+from tests.support.made_cases import case_from
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.suites import run, write_suite
 from tests.support.undoing import undone
@@ -93,7 +93,7 @@ def test_a_secret_in_a_call_is_in_no_file_and_the_case_stays_usable(
                 holders.append(path.relative_to(files.folder).as_posix())
         assert holders == []
     (line,) = (files.negatives / "agent_perturbations.jsonl").read_bytes().splitlines()
-    case = read_case(line)
+    case = case_from(line)
     assert not case.altered
     assert [edited.kind for edited in case.outcome.edits] == ["omit", "call", "say"]
     assert undone(case.messages, case.outcome.edits) == case.run.messages

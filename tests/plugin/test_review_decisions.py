@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.people.decisions import decisions_path
-from pytest_jrh.store.records import case_digest, read_case, record_line
+from pytest_jrh.store.records import case_digest, record_line
 from tests.plugin.recorded import Done, run_pytest
+from tests.support.made_cases import case_from
 from tests.support.model_server import ModelServer, Request
 from tests.support.page_reader import Page, bodies, session_data
 from tests.support.results import results_in
@@ -62,7 +63,7 @@ def changed_by_hand(suite: SuiteFiles, run: str) -> str:
     record["perturbed_messages"][0]["content"] += " Please."
     others = [line for line in path.read_bytes().splitlines() if f'"{run}"'.encode() not in line]
     path.write_bytes(b"\n".join([*others, record_line(record).rstrip(b"\n"), b""]))
-    return case_digest(read_case(record_line(record)))
+    return case_digest(case_from(record_line(record)))
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from pytest_jrh.core.cases import (
     PlanStep,
     Verification,
 )
+from pytest_jrh.core.files import LinePlace
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import (
     CaseResult,
@@ -38,6 +39,7 @@ from pytest_jrh.reports.provenance import SuiteOrigin
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import SuiteCases
+from pytest_jrh.store.records import read_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,6 +77,11 @@ MESSAGES: tuple[Message, ...] = (
     given(2, "bought 45 days ago", "c1", "look_up"),
     turn(3, "assistant", "Order 17 is outside the window, so I cannot refund it."),
 )
+
+
+def case_from(line: bytes) -> Case:
+    """The case of a line of some file."""
+    return read_case(line, LinePlace(Path("cases.jsonl"), 1, 0, len(line)))
 
 
 def make_spec(run_id: str = "run-1", **changes: Any) -> CaseSpec:

@@ -19,7 +19,8 @@ from pytest_jrh.people.decisions import (
     decisions_path,
     with_edits,
 )
-from pytest_jrh.store.records import case_digest, read_case, record_line
+from pytest_jrh.store.records import case_digest, record_line
+from tests.support.made_cases import case_from
 
 
 def records(output_dir: Path) -> dict[str, dict[str, Any]]:
@@ -40,7 +41,7 @@ def decide(
 ) -> None:
     """Decide about the case of a run, or with `digest` about another version of it."""
     record = records(output_dir)[run]
-    case = read_case(record_line(record))
+    case = case_from(record_line(record))
     edits = tuple(
         TurnEdit(message_index=index, content=text) for index, text in (turns or {}).items()
     )

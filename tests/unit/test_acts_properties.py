@@ -24,9 +24,9 @@ from pytest_jrh.core.scales import Objective
 from pytest_jrh.core.transcript import assistant_indices, message_text
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.llm.calls import parse
-from pytest_jrh.store.records import read_case, record_line, to_record
+from pytest_jrh.store.records import record_line, to_record
 from tests.support.conversations import RUBRIC, wait_for
-from tests.support.made_cases import make_case
+from tests.support.made_cases import case_from, make_case
 from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
 from tests.support.undoing import undone
 from tests.unit.test_acts import call, result, says
@@ -239,4 +239,4 @@ def test_act_case_holds_together_and_is_its_run_once_undone(
     differences_are_recorded(outcome, run)
     case = make_case(messages=run, edited=False)
     case = replace(case, outcome=replace(outcome, no_case=None))
-    assert not read_case(record_line(to_record(case))).altered
+    assert not case_from(record_line(to_record(case))).altered

@@ -25,11 +25,12 @@ from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.reports.page import case_turns
 from pytest_jrh.reports.rand_files import synthetic_row
 from pytest_jrh.review import bare_body
-from pytest_jrh.store.records import BY_HAND, case_digest, read_case, record_line, to_record
+from pytest_jrh.store.records import BY_HAND, case_digest, record_line, to_record
 from tests.support.judged_sessions import session_about
 from tests.support.made_cases import (
     ACT_RUN,
     act_edit,
+    case_from,
     hostile_act_case,
     make_act_case,
     make_case,
@@ -72,7 +73,7 @@ def test_what_a_person_edits_is_an_edit_that_can_be_undone(turn: TurnEdit, kind:
     by_hand = case.outcome.edits[-1]
     assert (by_hand.kind, by_hand.editor_reason) == (kind, BY_HAND)
     assert undone(case.messages, case.outcome.edits) == ACT_RUN
-    stored = read_case(record_line(to_record(case)))
+    stored = case_from(record_line(to_record(case)))
     assert with_edits(stored, decision(turn)) == stored
     if kind == "call":
         assert case.messages[1]["tool_calls"][0]["arguments"] == ARGUMENTS
@@ -84,7 +85,7 @@ def test_what_a_person_edits_is_an_edit_that_can_be_undone(turn: TurnEdit, kind:
 
 def test_a_stored_case_that_is_edited_again_has_an_edit_more() -> None:
     first = decision(TurnEdit(message_index=3, content="Once again."))
-    stored = read_case(record_line(to_record(with_edits(CASE, first))))
+    stored = case_from(record_line(to_record(with_edits(CASE, first))))
     assert with_edits(stored, first) == stored
     again = with_edits(stored, decision(TurnEdit(message_index=3, content="So be it.")))
     by_hand = [edit for edit in again.outcome.edits if edit.editor_reason == BY_HAND]
@@ -163,7 +164,7 @@ def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
     edit = CallEdit(tool=call["function"], arguments=arguments, result="\ud800\x00")
     case = edited(board, 1, "", edit).case
     assert case.messages[1]["tool_calls"][0]["arguments"]["lines"][0]["sku"] == "\ufffd</textarea>"
-    assert read_case(record_line(to_record(case))).outcome.edits == case.outcome.edits
+    assert case_from(record_line(to_record(case))).outcome.edits == case.outcome.edits
     assert undone(case.messages, case.outcome.edits) == case.run.messages
 
 
@@ -197,7 +198,7 @@ def test_calls_of_a_case_of_words_stay(board: ReviewBoard) -> None:
     )
     case = with_edits(words.case, decision(*turns))
     assert case.messages[:3] == words.case.messages[:3]
-    assert not read_case(record_line(to_record(case))).altered
+    assert not case_from(record_line(to_record(case))).altered
 
 
 def test_turns_are_paired_with_those_of_the_run() -> None:

@@ -24,8 +24,8 @@ from pytest_jrh.store.made_cases import (
     read_spools,
     write_jsonl,
 )
-from pytest_jrh.store.records import case_digest, read_case, record_line, to_record, under
-from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
+from pytest_jrh.store.records import case_digest, record_line, to_record, under
+from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, case_from, make_case, make_spec
 from tests.support.sessions import ANY_JSON
 
 
@@ -103,7 +103,7 @@ def test_rejected_case_comes_back_as_it_was() -> None:
     case = rejected(make_case())
     record = to_record(case)
     assert record["rejected"] == "not confirmed: All well."
-    restored = read_case(record_line(record))
+    restored = case_from(record_line(record))
     assert restored.outcome == case.outcome
     assert case_digest(restored) == record["case_digest"] == case_digest(make_case())
     assert "rejected" not in to_record(make_case())
@@ -155,7 +155,7 @@ def test_case_survives_its_record(
     )
     case = replace(case, verified=confirmed, outcome=replace(case.outcome, confirmed=confirmed))
     line = record_line(to_record(case))
-    restored = under(read_case(line), case.rubric)
+    restored = under(case_from(line), case.rubric)
     assert restored == case
     assert to_record(restored) == json.loads(line)
 
