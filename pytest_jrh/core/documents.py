@@ -29,9 +29,9 @@ from pytest_jrh.core.text import ANSI, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
-Json: TypeAlias = "dict[str, Any]"
+Json: TypeAlias = dict[str, Any]
 """An object of JSON."""
-Fields: TypeAlias = "Mapping[str, Any]"
+Fields: TypeAlias = Mapping[str, Any]
 """The same, only to be read."""
 _Line = TypeVar("_Line")
 

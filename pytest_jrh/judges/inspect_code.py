@@ -8,11 +8,12 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import Case
+from pytest_jrh.core.documents import Fields
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
@@ -75,7 +76,7 @@ class ScorerJudge(OwnCodeJudge):
     scorer: Scorer
 
     @property
-    def parts(self) -> Mapping[str, Any]:
+    def parts(self) -> Fields:
         """The scorer, as the config names it, with what it is made with and its models."""
         section = self.section
         return {
@@ -142,7 +143,7 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
     return CodeAnswer(value, reasoning)
 
 
-def _loaded(spec: str, args: Mapping[str, Any], settings: JudgeSettings) -> tuple[Scorer, str]:
+def _loaded(spec: str, args: Fields, settings: JudgeSettings) -> tuple[Scorer, str]:
     """The scorer that `spec` names, and the digest of its code.
 
     Raises `InputError` with what Inspect says where it is not there, or its module raised.
@@ -162,7 +163,7 @@ def _loaded(spec: str, args: Mapping[str, Any], settings: JudgeSettings) -> tupl
     return scorer, code_digest(code, module_file=module_file, config_files=named_files)
 
 
-def _named_files(args: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Path]:
+def _named_files(args: Fields, folders: Sequence[Path]) -> dict[str, Path]:
     """The files that arguments of the config name, by their names there."""
     files: dict[str, Path] = {}
     for value in args.values():

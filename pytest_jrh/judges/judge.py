@@ -22,6 +22,7 @@ from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import Case
+from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
@@ -95,14 +96,14 @@ class OwnCode:
         return digest({"stage": JUDGE.name, "own code": True, "repeat": self.repeat})
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Json:
         """What its entry says of the question: all that a recorded verdict rests on."""
-        question: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
+        question: Json = {"model": self.label, "parameters": dict(self.key)}
         if self.repeat > 1:
             question["repeat"] = self.repeat
         return question
 
-    def covers(self, question: Mapping[str, Any]) -> bool:
+    def covers(self, question: Fields) -> bool:
         """Whether an entry is of this question, as of the same code before it had a version."""
         before = {**self.asked, "parameters": {**self.key, "judge": self.files}}
         return question in (self.asked, before)
@@ -205,7 +206,7 @@ class JudgeSettings:
         return self.stage.model or self.kind
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Json:
         """What verdicts rest on of it, beside a prompt or code and how answers are read."""
         stage = self.stage
         return {
@@ -294,7 +295,7 @@ class JudgedCase:
     messages: tuple[Message, ...]
     levels: tuple[ScoreLevel, ...] = ()
     input: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Fields = field(default_factory=dict)
     run_id: str = ""
     epoch: int = 1
     scores: tuple[int, ...] = BINARY.scores

@@ -29,7 +29,7 @@ from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, Completion, ResponseT, StageModel, Usage
-from pytest_jrh.core.documents import read_text
+from pytest_jrh.core.documents import Fields, Json, read_text
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import ORDINAL, Mode, Objective, Scale, ScoreLevel
 from pytest_jrh.core.stages import ANSWER, STAGES, PromptsOf
@@ -113,7 +113,7 @@ def _checked(text: str) -> str:
     """
     duplicates: list[str] = []
 
-    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def keep(pairs: list[tuple[str, Any]]) -> Json:
         # Compared as they are read: two keys can become equal once characters that cannot be stored
         # are dropped.
         names = Counter(storable(name)[0] for name, _ in pairs)
@@ -193,7 +193,7 @@ class CallRequest:
     """
 
     stage: StageModel
-    messages: tuple[Mapping[str, Any], ...]
+    messages: tuple[Fields, ...]
     response_model: type[BaseModel]
     case: str = ""
     repeat: int = 1
@@ -201,21 +201,21 @@ class CallRequest:
     needs: Sequence[Sequence[StageModel]] = field(default=(), compare=False)
 
     @cached_property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         """The JSON schema of the answer, titled with the stage's name."""
         return {**_schema_of(self.response_model), "title": self.stage.stage}
 
     @cached_property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Json:
         """The sampling parameters that the suite sets; what it does not set is not sent."""
         settings = {"temperature": self.stage.temperature, "max_tokens": self.stage.max_tokens}
         parameters = {name: value for name, value in settings.items() if value is not None}
         return parameters | dict(self.stage.params or {})
 
     @cached_property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Json:
         """Digests of what the fingerprint covers, so that a miss can name the part that differs."""
-        parts: dict[str, Any] = {
+        parts: Json = {
             "model": self.stage.model,
             "parameters": self.parameters,
             "schema": digest(_stable_schema_of(self.response_model))[:12],
@@ -270,7 +270,7 @@ Exchange: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
 
 
 @lru_cache(maxsize=64)
-def _schema_of(response_model: type[BaseModel]) -> dict[str, Any]:
+def _schema_of(response_model: type[BaseModel]) -> Json:
     return response_model.model_json_schema()
 
 
@@ -292,7 +292,7 @@ def stable_schema(schema: object) -> object:
         return [stable_schema(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    stable: dict[str, Any] = {}
+    stable: Json = {}
     for key, value in schema.items():
         if key == "properties":
             stable[key] = {name: stable_schema(entry) for name, entry in value.items()}
@@ -317,7 +317,7 @@ def make_complete(
 
     async def complete(
         stage: StageModel,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Fields],
         response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         conversation = tuple(messages)
@@ -553,7 +553,7 @@ class Stage:
 
         `images` are data URLs, which follow the prompt.
         """
-        conversation: list[Mapping[str, Any]] = []
+        conversation: list[Fields] = []
         conversation += messages(self.template, values, system_prompt=self.model.system_prompt)
         if images:
             content = with_images(conversation[-1]["content"], images)
@@ -561,9 +561,7 @@ class Stage:
         return await self.complete(self.model, conversation, response_model)
 
 
-def answer_values(
-    messages: Sequence[Mapping[str, Any]], template: Template
-) -> Mapping[str, object]:
+def answer_values(messages: Sequence[Fields], template: Template) -> Mapping[str, object]:
     """The variables that are parts of an answer, where the prompt names one."""
     return {} if ANSWER.isdisjoint(template.variables) else answer_parts(messages)
 
@@ -594,16 +592,16 @@ def with_scale(
     return f"{instructions}\n\nScores:\n{score_levels_table(scale.levels, names)}"
 
 
-def with_images(text: str, urls: Sequence[str]) -> list[dict[str, Any]]:
+def with_images(text: str, urls: Sequence[str]) -> list[Json]:
     """The content of a message: its text, then each image behind its number, from 1."""
-    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    parts: list[Json] = [{"type": "text", "text": text}]
     for number, url in enumerate(urls, start=1):
         parts.append({"type": "text", "text": f"image {number}:"})
         parts.append({"type": "image_url", "image_url": {"url": url}})
     return parts
 
 
-def image_sizes(message: Mapping[str, Any]) -> list[int]:
+def image_sizes(message: Fields) -> list[int]:
     """How long the data URL of each image of a message is."""
     content = message["content"]
     if isinstance(content, str):

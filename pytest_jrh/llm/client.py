@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Usage
+from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import Unscored, is_ours
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, TextResponse
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn, is_loopback, price_for
@@ -439,10 +440,10 @@ def has_system(request: CallRequest) -> bool:
     return len(request.messages) > 1 and request.messages[0]["role"] == "system"
 
 
-def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
+def arguments(request: CallRequest, sending: Sending) -> Json:
     """The call as keyword arguments of litellm's `acompletion`."""
     stage = request.stage
-    keywords: dict[str, Any] = {
+    keywords: Json = {
         "model": stage.model,
         "messages": [dict(message) for message in request.messages],
         **request.parameters,
@@ -478,7 +479,7 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     return keywords
 
 
-def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def with_schema(message: Fields, schema: Fields) -> Json:
     """A message that asks for JSON in words, for models without structured output."""
     shape = json.dumps(schema, indent=2, ensure_ascii=False)
     text = (
@@ -488,7 +489,7 @@ def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[s
     return _with_text(message, text)
 
 
-def _with_text(message: Mapping[str, Any], text: str, *, first: bool = False) -> dict[str, Any]:
+def _with_text(message: Fields, text: str, *, first: bool = False) -> Json:
     """A message with a text after what it says, or before it."""
     content = message["content"]
     part: Any = text if isinstance(content, str) else [{"type": "text", "text": text}]

@@ -18,11 +18,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.documents import Json
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.stages import STAGES
@@ -79,21 +80,21 @@ class SharedFile:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._own: dict[str, Any] = {}
+        self._own: Json = {}
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> Json:
         """What is in it now."""
         if self.path is None:
             return self._own
         try:
-            content: dict[str, Any] = json.loads(self.path.read_text(encoding="ascii"))
+            content: Json = json.loads(self.path.read_text(encoding="ascii"))
         except (FileNotFoundError, ValueError):
             # One that is not whole was left by a machine that stopped, and its sessions with it.
             return {}
         return content
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[dict[str, Any]]:
+    def changing(self) -> Iterator[Json]:
         """Give what is in it, and keep what the block makes of that; raises `OSError`."""
         if self.path is None:
             yield self._own

@@ -276,7 +276,7 @@ def _as_json(sample: Fields) -> bytes:
     return to_json([sample.get("input"), sample.get("messages")], inf_nan_mode="constants")
 
 
-_Internal: TypeAlias = dict[str, Any] | list[Any] | str
+_Internal: TypeAlias = Json | list[Any] | str
 
 
 class _Text(TypedDict):

@@ -32,7 +32,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
-from pytest_jrh.core.documents import misfit, parsed_lines, read_text
+from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import (
     LineFile,
@@ -65,7 +65,7 @@ def _lines(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def line_data(line: CaseResult | JudgeLine) -> dict[str, Any]:
+def line_data(line: CaseResult | JudgeLine) -> Json:
     """A line as plain JSON values, without what is empty."""
     adapter = _lines(type(line))  # type: ignore[arg-type]
     values = adapter.dump_python(line, mode="json", exclude_defaults=True)
@@ -457,7 +457,7 @@ def cell(value: Any) -> str | int | float | bool | None:
 
 def table_bytes(
     columns: Sequence[str],
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Fields],
     as_cell: Callable[[Any], object] = cell,
 ) -> bytes:
     """A table with a header, as CSV; `as_cell` says how a value is written."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -26,7 +25,7 @@ from pytest_jrh.core.cases import (
     Review,
     Verification,
 )
-from pytest_jrh.core.documents import misfit
+from pytest_jrh.core.documents import Fields, Json, misfit
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
@@ -77,7 +76,7 @@ class _RecordPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", defer_build=True)
 
 
-_Messages = Annotated[tuple[dict[str, Any], ...], AfterValidator(_usable)]
+_Messages = Annotated[tuple[Json, ...], AfterValidator(_usable)]
 
 
 class _Perturbation(_RecordPart):
@@ -99,7 +98,7 @@ class Record(_RecordPart):
     epoch: Annotated[int, Field(ge=0)]
     input: str
     target: str
-    metadata: dict[str, Any]
+    metadata: Json
     gold_messages: _Messages
     perturbed_messages: _Messages
     target_rubric: Rubric
@@ -116,7 +115,7 @@ class Record(_RecordPart):
     sample_id: int | str
     notes: tuple[str, ...]
     review: Review | None = None
-    shadowed_metadata: dict[str, Any] = {}
+    shadowed_metadata: Json = {}
     stored_digest: str = ""
     cluster: str | None = None
     label: Label | None = None
@@ -184,7 +183,7 @@ class Record(_RecordPart):
 _SHORT = 16
 
 
-def to_record(case: Case) -> dict[str, Any]:
+def to_record(case: Case) -> Json:
     """Describe a case as JSON values, the same for the same case in every session.
 
     RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
@@ -195,7 +194,7 @@ def to_record(case: Case) -> dict[str, Any]:
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
-    record: dict[str, Any] = {
+    record: Json = {
         "run_id": run.run_id,
         "epoch": run.epoch,
         "input": run.input,
@@ -229,7 +228,7 @@ def to_record(case: Case) -> dict[str, Any]:
         "shadowed_metadata": shadowed or None,
     }
     record |= {key: value for key, value in optional.items() if value is not None}
-    plain: dict[str, Any] = json_value(record)
+    plain: Json = json_value(record)
     return plain
 
 
@@ -240,7 +239,7 @@ def stored_line(case: Case, redactor: Redactor) -> bytes:
     Baselines and decisions know the case by its digest as it was made.
     """
     record = to_record(case)
-    clean: dict[str, Any] = redactor.value(record)
+    clean: Json = redactor.value(record)
     if clean != record:
         clean["stored_digest"] = case_digest(Record.model_validate_json(record_line(clean)).case())
     return record_line(clean)
@@ -297,7 +296,7 @@ def content_digest(case: Case) -> str:
     return _sha256(_content(case))[:_SHORT]
 
 
-def _content(case: Case) -> dict[str, Any]:
+def _content(case: Case) -> Json:
     return {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,
@@ -308,12 +307,12 @@ def _content(case: Case) -> dict[str, Any]:
     }
 
 
-def _sha256(parts: Mapping[str, Any]) -> str:
+def _sha256(parts: Fields) -> str:
     """Of one line of JSON with sorted keys: equal values give equal digests."""
     return hashlib.sha256(encoded(_one_line(json_value(parts), sort_keys=True))).hexdigest()
 
 
-def record_line(record: Mapping[str, Any]) -> bytes:
+def record_line(record: Fields) -> bytes:
     """Give the record, in JSON's own types as `stored_record` gives it, as one line of a JSONL
     file, newline included.
 
@@ -337,7 +336,7 @@ def json_value(value: Any) -> Any:
     return to_jsonable_python(value, inf_nan_mode="null", bytes_mode="base64", fallback=str)
 
 
-def _generated_metadata(case: Case) -> dict[str, Any]:
+def _generated_metadata(case: Case) -> Json:
     metadata = {
         "run_id": case.run.run_id,
         "target_rubric_id": case.rubric.id,
@@ -358,7 +357,7 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
 _LEFT_OUT = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction"})
 
 
-def _fields(value: Edit | PlanStep | Verification) -> dict[str, Any]:
+def _fields(value: Edit | PlanStep | Verification) -> Json:
     fields = {}
     for name, declared in value.__dataclass_fields__.items():
         field_value = getattr(value, name)
@@ -367,14 +366,14 @@ def _fields(value: Edit | PlanStep | Verification) -> dict[str, Any]:
     return fields
 
 
-def _rubric(rubric: Rubric) -> dict[str, Any]:
-    described: dict[str, Any] = {"id": rubric.id, "instructions": rubric.instructions}
+def _rubric(rubric: Rubric) -> Json:
+    described: Json = {"id": rubric.id, "instructions": rubric.instructions}
     if rubric.score_levels:
         described["score_levels"] = rubric.score_levels
     return described
 
 
-def _perturbation(case: Case) -> dict[str, Any]:
+def _perturbation(case: Case) -> Json:
     """How the case was made, as JSON values under RAND's keys."""
     outcome = case.outcome
     verification = outcome.verification
@@ -392,7 +391,7 @@ def _perturbation(case: Case) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan, messages: tuple[Message, ...]) -> dict[str, Any]:
+def _plan(plan: Plan, messages: tuple[Message, ...]) -> Json:
     steps = []
     for step in plan.steps:
         index = step.message_index
