@@ -38,7 +38,7 @@ from pytest_jrh.cases.probes.probe import all_ids, with_ids
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Completion, ResponseT
 from pytest_jrh.core.cases import Edit, Plan, PlanStep
-from pytest_jrh.core.documents import no_constant
+from pytest_jrh.core.documents import Json, no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
@@ -574,7 +574,7 @@ class _Making:
         return list(certain), list(doubtful)
 
 
-def _arguments(draft: CallResponse, tool: Tool, turn: int) -> dict[str, Any]:
+def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:
     """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
     try:
         arguments = json.loads(draft.arguments, parse_constant=no_constant)
@@ -584,11 +584,11 @@ def _arguments(draft: CallResponse, tool: Tool, turn: int) -> dict[str, Any]:
         raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
     if mistake := tool.arguments.mistake(arguments, "its arguments"):
         raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
-    plain: dict[str, Any] = storable(arguments)[0]
+    plain: Json = storable(arguments)[0]
     return plain
 
 
-def _bare(message: Message) -> dict[str, Any]:
+def _bare(message: Message) -> Json:
     """A message without what belongs to the one call that it was made of."""
     kept = ("role", "id", "source", "model", "content", "tool_call_id", "function", "error")
     return {key: message[key] for key in kept if key in message}

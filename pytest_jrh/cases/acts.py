@@ -19,9 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from decimal import Decimal
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import (
@@ -67,7 +68,7 @@ def acts_text(messages: Iterable[Message]) -> str:
     return "\n".join(part for part in parts if part.strip())
 
 
-def with_arguments(call: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def with_arguments(call: Fields, arguments: Fields) -> Json:
     """A call with other arguments, without what was of the old ones: why they could not be parsed,
     and how the call was shown to people.
     """
@@ -88,7 +89,7 @@ class Act:
 
     turn: int
     number: int
-    call: Mapping[str, Any]
+    call: Fields
     results: tuple[int, ...]
 
     @property
@@ -133,7 +134,7 @@ def calls_of_turn(messages: Sequence[Message], turn: int) -> tuple[Act, ...]:
 
 
 def _number_of_call(
-    calls: Sequence[Mapping[str, Any]], results: Sequence[Sequence[int]], result: Message
+    calls: Sequence[Fields], results: Sequence[Sequence[int]], result: Message
 ) -> int | None:
     result_id = result.get("tool_call_id")
     for number, call in enumerate(calls):
@@ -228,7 +229,7 @@ class Tool:
     name: str
     arguments: Shape = field(default_factory=Shape)
     results: Shape = field(default_factory=Shape)
-    examples: tuple[tuple[Mapping[str, Any], Message], ...] = ()
+    examples: tuple[tuple[Fields, Message], ...] = ()
     error: Message | None = None
 
 
@@ -262,7 +263,7 @@ def tools_of(
     return tools
 
 
-def _with_call(tool: Tool, call: Mapping[str, Any], results: Sequence[Message]) -> Tool:
+def _with_call(tool: Tool, call: Fields, results: Sequence[Message]) -> Tool:
     shape, examples, error = tool.results, tool.examples, tool.error
     for result in results:
         if isinstance(result.get("error"), dict):

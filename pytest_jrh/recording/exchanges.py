@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import leaves
+from pytest_jrh.core.documents import Fields, Json, leaves
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.core.text import shortened
@@ -40,7 +40,7 @@ class HttpRequest(NamedTuple):
     body: str
 
     @classmethod
-    def of(cls, interaction: Mapping[str, Any]) -> HttpRequest:
+    def of(cls, interaction: Fields) -> HttpRequest:
         """The request of a recorded exchange."""
         recorded = interaction["request"]
         return cls(recorded["method"], recorded["uri"], recorded["body"] or "")
@@ -98,7 +98,7 @@ class Exchanges:
 
     def __init__(
         self,
-        recorded: Sequence[Mapping[str, Any]],
+        recorded: Sequence[Fields],
         *,
         live: bool,
         redactor: Redactor,
@@ -121,7 +121,7 @@ class Exchanges:
         self._bytes_made = 0
         self._unused = list(recorded)
         # Those that answered, each with whether the answer is worth replaying.
-        self._used: list[tuple[Mapping[str, Any], bool]] = []
+        self._used: list[tuple[Fields, bool]] = []
         self.closed = False
         self._lock = threading.Lock()
 
@@ -140,7 +140,7 @@ class Exchanges:
         text = redactor.of_code(body_text(body))
         return HttpRequest(method, redactor.of_code(redactor.url(uri)), text)
 
-    def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
+    def answer(self, request: HttpRequest) -> Fields | None:
         """The recorded exchange that answers a request; None where the request may be sent.
 
         Raises `Halted` where it is neither.
@@ -172,7 +172,7 @@ class Exchanges:
             self.asked.append(request)
         return None
 
-    def _recorded(self, request: HttpRequest) -> Mapping[str, Any] | None:
+    def _recorded(self, request: HttpRequest) -> Fields | None:
         """The first recorded exchange of a request; one with its host comes before all others."""
         alike = [old for old in self._unused if is_request(old, request, self.redactor)]
         return max(alike, key=lambda old: old["request"]["uri"] == request.uri, default=None)
@@ -189,7 +189,7 @@ class Exchanges:
             self._rooms.append(room)
         return None
 
-    def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
+    def made(self, request: HttpRequest, response: Fields, content_type: str) -> None:
         """Keep an exchange that was made; `response` is in vcrpy's form."""
         code = response["status"]["code"]
         interaction = interaction_of(request, response, content_type, self.redactor.of_code)
@@ -216,7 +216,7 @@ class Exchanges:
             while self._rooms:
                 self._rooms.pop().close()
 
-    def kept(self, *, judged: bool) -> tuple[Mapping[str, Any], ...]:
+    def kept(self, *, judged: bool) -> tuple[Fields, ...]:
         """What belongs into the cassette, in the order in which it was used.
 
         Answers with an error status are kept only where the judge has `judged` all the same, and
@@ -226,14 +226,14 @@ class Exchanges:
         with self._lock:
             used, unused = list(self._used), list(self._unused)
         answered = [interaction["request"] for interaction, is_good in used if is_good]
-        worth_keeping: list[Mapping[str, Any]] = []
+        worth_keeping: list[Fields] = []
         for interaction, is_good in used:
             if is_good or (judged and interaction["request"] not in answered):
                 worth_keeping.append(interaction)
         return (*worth_keeping, *unused)
 
 
-def is_request(interaction: Mapping[str, Any], request: HttpRequest, redactor: Redactor) -> bool:
+def is_request(interaction: Fields, request: HttpRequest, redactor: Redactor) -> bool:
     """Whether a recorded exchange is that of a request: equal method, path with its query, and
     canonical body, whatever of it was taken for a secret when it was recorded, or is now.
 
@@ -290,10 +290,10 @@ def body_text(body: object) -> str:
 
 def interaction_of(
     request: HttpRequest,
-    response: Mapping[str, Any],
+    response: Fields,
     content_type: str,
     redact: Callable[[str], str],
-) -> dict[str, Any]:
+) -> Json:
     """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
     body: Any = response["body"].get("string") or ""
     text: str | bytes
@@ -323,7 +323,7 @@ def interaction_of(
     }
 
 
-def changes_from(recorded: Sequence[Mapping[str, Any]], request: HttpRequest) -> str:
+def changes_from(recorded: Sequence[Fields], request: HttpRequest) -> str:
     """What differs from the request to the same address in the recorded exchanges that is most like
     it, in a few lines: each part, such as a JSON pointer into the body, as recorded and as sent.
     """
@@ -339,7 +339,7 @@ def changes_from(recorded: Sequence[Mapping[str, Any]], request: HttpRequest) ->
     return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
 
 
-def changed_parts(recorded: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
+def changed_parts(recorded: Fields, parts: Fields) -> list[str]:
     """The first parts that differ, each in three lines, its values from where they do."""
     lines: list[str] = []
     for place in {**recorded, **parts}:

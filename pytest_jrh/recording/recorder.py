@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import holding
 from pytest_jrh.core.foreign_code import network_closed
 from pytest_jrh.core.redact import Redactor
@@ -39,7 +40,7 @@ class HttpRecorder:
     write_protected = False
 
     def __init__(self, redactor: Redactor) -> None:
-        self.of_call: ContextVar[list[Mapping[str, Any]] | None] = ContextVar(
+        self.of_call: ContextVar[list[Fields] | None] = ContextVar(
             "exchanges of a call", default=None
         )
         self.of_code: ContextVar[Exchanges | None] = ContextVar("exchanges of code", default=None)
@@ -58,9 +59,9 @@ class HttpRecorder:
         self._patches.close()
 
     @contextlib.contextmanager
-    def recording(self) -> Iterator[list[Mapping[str, Any]]]:
+    def recording(self) -> Iterator[list[Fields]]:
         """Collect the successful exchanges made in this context."""
-        exchanges: list[Mapping[str, Any]] = []
+        exchanges: list[Fields] = []
         with holding(self.of_call, exchanges):
             yield exchanges
 
@@ -127,7 +128,7 @@ class HttpRecorder:
             )
 
 
-def _decoded(response: dict[str, Any]) -> dict[str, Any]:
+def _decoded(response: Json) -> Json:
     from vcr.filters import decode_response
 
     try:
@@ -227,7 +228,7 @@ def _answered(
     return getresponse
 
 
-def _response(connection: Any, response: dict[str, Any], uri: str) -> Any:
+def _response(connection: Any, response: Json, uri: str) -> Any:
     from vcr.stubs import VCRHTTPResponse
     from vcr.stubs.urllib3_stubs import HTTPConnection, HTTPHeaderDict
 

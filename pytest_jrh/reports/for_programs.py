@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import Any
 from xml.etree import ElementTree
 
+from pytest_jrh.core.documents import Json
 from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.core.text import log_line
 from pytest_jrh.people import Grounds
@@ -35,7 +35,7 @@ class JsonReport(Report):
 
     def text(self, session: Session) -> str:
         panels = {panel.suite: panel_data(panel) for panel in session.panels}
-        suites: dict[str, dict[str, Any]] = {}
+        suites: dict[str, Json] = {}
         for suite in session.suites:
             gate = session.decisions.get(suite)
             suites[suite] = {
@@ -57,7 +57,7 @@ class JsonReport(Report):
                 figures["probabilities"] = {**data, "error": session.error}
             suites[suite]["judges"][judge or "default"] = figures
         worst = session.decision
-        values: dict[str, Any] = {"format": 2}
+        values: Json = {"format": 2}
         values["decision"] = None if worst is None else decision_data(worst)
         if session.about:
             values["about"] = [*session.about]
@@ -91,14 +91,14 @@ class JunitReport(Report):
         return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def section_data(section: Section) -> dict[str, Any]:
+def section_data(section: Section) -> Json:
     """The figures of one judge over all and per rubric, and `warnings`."""
     rubrics = {level.rubric: statistics_data(level) for level in section.rubrics}
     warnings = all_warnings(section.total, section.rubrics)
     return {"overall": statistics_data(section.total), "rubrics": rubrics, "warnings": warnings}
 
 
-def statistics_data(statistics: Statistics) -> dict[str, Any]:
+def statistics_data(statistics: Statistics) -> Json:
     """Every figure of one set of results."""
     counts, flicker = statistics.counts, statistics.flicker
     return {
@@ -116,7 +116,7 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
     }
 
 
-def fields_of(value: object, *names: str) -> dict[str, Any]:
+def fields_of(value: object, *names: str) -> Json:
     """The fields of a value that are called so in JSON, too; an empty text is null there."""
     fields = {}
     for name in names:
@@ -127,7 +127,7 @@ def fields_of(value: object, *names: str) -> dict[str, Any]:
     return fields
 
 
-def decision_data(decision: Decision) -> dict[str, Any]:
+def decision_data(decision: Decision) -> Json:
     """The decision with its figures and the cases, by id."""
     comparison = decision.comparison
     baseline = None
@@ -179,7 +179,7 @@ def decision_data(decision: Decision) -> dict[str, Any]:
     }
 
 
-def panel_data(panel: Panel) -> dict[str, Any]:
+def panel_data(panel: Panel) -> Json:
     """How the judges of a panel agree, and the cases on which they have no majority."""
     pairs = []
     for pair in panel.pairs:
@@ -201,7 +201,7 @@ def panel_data(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _scale_data(statistics: Statistics, scale: Scale) -> dict[str, Any] | None:
+def _scale_data(statistics: Statistics, scale: Scale) -> Json | None:
     matrix = statistics.matrices.get(scale.name)
     if matrix is None:
         return None
@@ -215,28 +215,28 @@ def _scale_data(statistics: Statistics, scale: Scale) -> dict[str, Any] | None:
         intervals[column.key] = bounds_data(estimate)
     counts = [list(row) for row in matrix.counts]
     confusion = {"labels": list(matrix.labels), "counts": counts}
-    of_scale: dict[str, Any] = {"confusion_matrix": confusion, **figures, "intervals": intervals}
+    of_scale: Json = {"confusion_matrix": confusion, **figures, "intervals": intervals}
     if scale.is_ordered:
         of_scale["within"] = statistics.scale.within
     return of_scale
 
 
-def bounds_data(estimate: Estimate) -> dict[str, Any]:
+def bounds_data(estimate: Estimate) -> Json:
     """The 95% interval of a figure."""
     bounds = fields_of(estimate, "lower", "upper")
     return {**bounds, "level": LEVEL, "reason": estimate.interval_reason}
 
 
-def _figure(estimate: Estimate) -> dict[str, Any]:
+def _figure(estimate: Estimate) -> Json:
     return fields_of(estimate, "value", "reason")
 
 
-def share_data(estimate: Estimate) -> dict[str, Any]:
+def share_data(estimate: Estimate) -> Json:
     """A share of cases, without its interval."""
     return fields_of(estimate, "count", "n", "value", "reason")
 
 
-def violation_data(verdicts: Verdicts, grounds: Grounds) -> dict[str, Any]:
+def violation_data(verdicts: Verdicts, grounds: Grounds) -> Json:
     """How often the runs that one judge judged are violations; empty where all have labels."""
     levels = {}
     for rubric, rate in violation_rates(verdicts, grounds.drawn):
@@ -251,7 +251,7 @@ def violation_data(verdicts: Verdicts, grounds: Grounds) -> dict[str, Any]:
     return {} if total is None else {**total, "rubrics": levels}
 
 
-def probability_data(figures: Probabilities) -> dict[str, Any]:
+def probability_data(figures: Probabilities) -> Json:
     """The figures of a judge that gives probabilities; a number that no case reaches is null."""
     data = {}
     for name, value in figures._asdict().items():
@@ -260,5 +260,5 @@ def probability_data(figures: Probabilities) -> dict[str, Any]:
     return {**data, "bins": bins}
 
 
-def _rate(rate: Estimate) -> dict[str, Any]:
+def _rate(rate: Estimate) -> Json:
     return {**fields_of(rate, "count", "n", "value"), "interval": bounds_data(rate)}

@@ -12,15 +12,15 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case
+from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, by_made_case, perturbed_idx
@@ -76,7 +76,7 @@ def judge_report(
     results: Sequence[CaseResult],
     decision: Decision | None,
     panel: Panel | None,
-) -> dict[str, Any]:
+) -> Json:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
     them.
 
@@ -131,7 +131,7 @@ def judge_file_names(suite: Suite) -> dict[str, str]:
     return names
 
 
-def _test_report(metric_name: str, verdicts: Verdicts) -> dict[str, Any]:
+def _test_report(metric_name: str, verdicts: Verdicts) -> Json:
     judged = verdicts.judged
     labels = [label for label in judged.label.values if label is not None]
     figure = metric(metric_name, labels, judged.score.values)
@@ -225,8 +225,8 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     folders = {test.name: test.output_dir for test in suite.tests}
     unwritten = []
-    synthetic: list[Mapping[str, Any]] = []
-    rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    synthetic: list[Fields] = []
+    rows: dict[tuple[str, str], list[Fields]] = {}
     for made_id, of_case in by_made_case(results).items():
         spec, case, row = of_case[0].spec, None, None
         try:
@@ -298,7 +298,7 @@ SYNTHETIC_COLUMNS = (
 )
 
 
-def synthetic_row(case: Case, *, temperature: float | None) -> dict[str, Any]:
+def synthetic_row(case: Case, *, temperature: float | None) -> Json:
     """Describe a made case in RAND's columns, and ours; with the plan's thesis, a column of results
     alone.
 
@@ -374,9 +374,7 @@ RESULT_COLUMNS = (
 )
 
 
-def result_row(
-    result: CaseResult, case_row: Mapping[str, Any] | None, rubric: Rubric | None = None
-) -> dict[str, Any]:
+def result_row(result: CaseResult, case_row: Fields | None, rubric: Rubric | None = None) -> Json:
     """Describe a result in RAND's columns, and ours, with what the row of its case knows; one that
     was not made has no transcript.
 
