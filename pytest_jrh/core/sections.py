@@ -18,7 +18,6 @@ from pydantic import (
 )
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import Json
 
 
 @frozen
@@ -60,7 +59,7 @@ Whole: TypeAlias = Annotated[int, Takes("an integer")]
 Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
-FreeMapping: TypeAlias = Annotated[Json, Takes("a mapping of keys to values")]
+FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
 
 
 class ConfigSection(BaseModel):
@@ -108,7 +107,7 @@ def _with_one_group(pattern: str | None) -> str | None:
     return pattern
 
 
-def _without_own_keys(params: Json | None) -> Json | None:
+def _without_own_keys(params: dict[str, Any] | None) -> dict[str, Any] | None:
     """Refuse parameters that have a key of their own, and keys, which come from the environment."""
     if any(_SET_ELSEWHERE.fullmatch(name) for name in params or ()):
         raise ValueError
@@ -233,7 +232,7 @@ def one_is_a_list(value: object) -> object:
     return [value] if isinstance(value, dict | str) else value
 
 
-def _or_one(schema: Json) -> None:
+def _or_one(schema: dict[str, Any]) -> None:
     """Say of the schema of a list that one of its items may stand there alone."""
     items = schema.pop("items")
     schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
