@@ -258,6 +258,8 @@ class LabelSection(ConfigSection):
     runs are violated. Left out: they are no cases."""
     by: Literal["people", "program"] | None = None
     """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
+    annotator: Text | None = None
+    """What reports call the people who gave the labels, where no column annotator says so."""
 
     @property
     def source(self) -> str:

@@ -44,7 +44,7 @@ class Grounds:
     run, and `people` the labels that people gave to made cases. `rejected` stand for the cases that
     the verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of
     runs that are said to be a random sample. `column` is that of a table whose labels nobody is
-    known to have given.
+    known to have given, `annotators` what the config calls those who gave them.
     """
 
     verifier: str = ""
@@ -54,6 +54,7 @@ class Grounds:
     rejected: tuple[CaseResult, ...] = ()
     drawn: frozenset[LabelKey] = frozenset()
     column: str = ""
+    annotators: tuple[str, ...] = ()
 
     @cached_property
     def blind_labels(self) -> Mapping[str, Mapping[str, PersonLabel]]:
@@ -105,6 +106,7 @@ def grounds_of(
         people=people,
         rejected=rejected,
         drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
+        annotators=tuple(section.annotator for section in suite.labels if section.annotator),
     )
 
 

@@ -321,7 +321,8 @@ class Joiner:
         joined = JoinedLabels()
         votes_by_key: dict[LabelKey, _Votes] = {}
         left_out: Counter[str] = Counter()
-        for row in rows:
+        for written in rows:
+            row = replace(written, annotator=written.annotator or settings.annotator or "")
             try:
                 rubric_id = self._rubric(row.rubric_id or settings.rubric_id or "")
                 if rubric_id in self.untargeted:

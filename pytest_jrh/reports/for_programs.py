@@ -39,6 +39,7 @@ class JsonReport(Report):
         for suite in session.suites:
             gate = session.decisions.get(suite)
             suites[suite] = {
+                "annotators": [*session.grounds.get(suite, Grounds()).annotators],
                 "judges": {},
                 "panel": panels.get(suite),
                 "gate": None if gate is None else decision_data(gate),

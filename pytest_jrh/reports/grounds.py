@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
@@ -85,6 +86,8 @@ def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
     }
     if grounds.shared_models:
         texts["made"] = "by the judge's model"
+    if grounds.annotators:
+        texts["people"] += f" ({listed(grounds.annotators)})"
     return ", ".join(f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key])
 
 

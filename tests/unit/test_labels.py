@@ -76,6 +76,13 @@ def test_several_annotators_vote(path: Path) -> None:
     assert joined.labels["kind", "b", 1].dispute == "2 of 4"
 
 
+def test_the_config_names_who_labelled_where_no_row_does(path: Path) -> None:
+    content = "run_id,epoch,label,annotator\na,,1,\nb,,0,zoe\nmany,1,1,\nmany,1,0,zoe\n"
+    joined = join(path, content, annotator="authors")
+    people = [tuple(vote.annotator for vote in label.sources) for label in joined.labels.values()]
+    assert people == [("authors",), ("zoe",), ("authors", "zoe")]
+
+
 def test_a_word_that_is_no_label_is_a_vote_for_none(path: Path) -> None:
     content = "run_id,epoch,label,annotator\na,,1,x\na,,1,y\na,,n/a,z\nb,,1,x\nb,,cannot tell,y\n"
     content += "many,1,1,x\nmany,1,n/a,y\nmany,1,n/a,z\nmany,2,n/a,x\n"
