@@ -156,8 +156,12 @@ class Request:
         )
 
 
-def as_text(answer: Fields, request: Request) -> str:
-    """Write an answer as the request wants it: JSON, or reasoning that ends in a grade."""
+def as_text(answer: Fields | str, request: Request) -> str:
+    """Write an answer as the request wants it: JSON, or reasoning that ends in a grade; of an
+    answer that is a text that text.
+    """
+    if isinstance(answer, str):
+        return answer
     if not request.graded:
         return json.dumps(answer, ensure_ascii=False)
     return f"{answer['reasoning']}\n\nGRADE: {'I' if answer['score'] else 'C'}"

@@ -24,8 +24,8 @@ CHARACTERS_PER_TOKEN = 4
 class Answers(Protocol):
     """What the server answers with."""
 
-    def answer(self, request: Request) -> dict[str, Any]:
-        """The fields of an answer; raises NotScriptedError if there is none."""
+    def answer(self, request: Request) -> dict[str, Any] | str:
+        """The fields of an answer, or its text; raises NotScriptedError if there is none."""
 
 
 def completion(body: dict[str, Any], script: Answers) -> dict[str, Any]:

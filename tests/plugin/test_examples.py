@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import socket
@@ -25,6 +26,9 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden/__snapshots__/test_sessions"
 HTTP = "examples/http_judge"
 SMALL = "examples/small_judge"
+ANSWERS = "examples/answers"
+LABELLED = "labels      25 by people (authors)\n"
+NEEDED = {".csv", ".json", ".md", ".yaml", ".yml"}
 
 
 @pytest.fixture
@@ -77,6 +81,47 @@ def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_t
     assert outcomes(project / "small.xml") == {"agree": 32, "disagree": 22}
     assert "also unclear: the judge is not shown to be better than chance" in "\n".join(done.lines)
     assert any("  0 calls, " in line for line in done.lines)
+
+
+def test_a_kinder_prompt_for_answers_fails_and_all_reports_say_whose_the_labels_are(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(ROOT / ANSWERS, tmp_path / ANSWERS)
+    reports = [tmp_path / f"report.{form}" for form in ("html", "md", "json")]
+    done = run_pytest(
+        tmp_path,
+        f"--jrh-config={ANSWERS}/changed/answers.yml",
+        f"--jrh-baseline={ANSWERS}/baseline.json",
+        *(f"--jrh-report={report}" for report in reports),
+    )
+    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
+    readme = (ROOT / ANSWERS / "README.md").read_text("utf-8")
+    answer = readme.partition("FAIL ")[2].partition("read first")[0]
+    assert f"FAIL {answer}read first" in done.stdout
+    assert LABELLED in readme
+    assert LABELLED in done.stdout
+    page, comment, values = (report.read_text("utf-8") for report in reports)
+    assert "25 by people (authors)" in page
+    assert "25 by people (authors)" in comment
+    assert json.loads(values)["suites"]["answers"]["annotators"] == ["authors"]
+
+
+def test_answers_and_those_that_were_made_of_them_replay(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / ANSWERS, tmp_path / ANSWERS)
+    done = run_pytest(tmp_path, f"--jrh-config={ANSWERS}/made.yml", "--jrh-record-mode=none")
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    assert "labels      3 by openai/gpt-4.1, 3 by people (authors)" in done.lines
+
+
+def test_the_recordings_of_answers_are_small_and_have_no_label() -> None:
+    # What a session needs of them; the server's texts are for who records.
+    needed = [path for path in (ROOT / ANSWERS).rglob("*") if path.suffix in NEEDED]
+    size = sum(path.stat().st_size for path in needed if path.stem not in ("README", "script"))
+    assert size <= 150_000
+    cassettes = [path.read_text("utf-8") for path in needed if path.name == "cassette.yaml"]
+    assert len(cassettes) == 2
+    for word in ("satisfied", "violated", "authors"):
+        assert not any(word in text for text in cassettes)
 
 
 def test_each_planted_defect_is_found_by_its_own_probe_and_by_no_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tests.plugin.recorded import run_pytest
 from tests.plugin.test_growing import AGENT, LABELS, write_growing
 from tests.support.suites import REMOVED
 
+ROOT = Path(__file__).parents[2]
+ANSWERS = "examples/answers"
 RUNS = 48
 VIOLATED = [number for number in range(1, RUNS + 1) if number % 3 == 0]
 SOUND = {number: int(number % 3 == 0) for number in range(1, RUNS + 1)}
@@ -105,3 +108,36 @@ def test_a_table_a_suite_and_merged_shards_give_one_answer(
     # A judge whose code has changed is the same judge.
     assert main(["check", str(table), *options, "--same-judge"]) == (word != "PASS")
     assert decided(report, name) == answer
+
+
+def scores(path: Path) -> dict[str, tuple[int, int]]:
+    """By the name of each run in a ledger its label, and the verdict on it."""
+    lines = map(json.loads, path.read_text("utf-8").splitlines())
+    return {
+        line["run_id"]: (line["label"], line["scores"][0]) for line in lines if "run_id" in line
+    }
+
+
+@pytest.mark.parametrize("config", ["answers.yml", "changed/answers.yml"])
+def test_answers_of_a_table_and_its_verdicts_give_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str
+) -> None:
+    shutil.copytree(ROOT / ANSWERS, tmp_path / ANSWERS)
+    monkeypatch.chdir(tmp_path)
+    baseline = Path(ANSWERS, "baseline.json")
+    options = [f"--jrh-config={ANSWERS}/{config}", f"--jrh-baseline={baseline}"]
+    code = run_pytest(tmp_path, *options, "--jrh-report=suite.json").code
+    answer = decided(tmp_path / "suite.json", "answers")
+    assert (answer["word"], code) == (("FAIL", 1) if "changed" in config else ("PASS", 0))
+    assert answer["figures"]["recall"]["count"] == (6 if code else 12)
+
+    before = scores(baseline)
+    now = scores(Path("outputs", ANSWERS, config).with_suffix("") / "results.jsonl")
+    rows = [f"{run},{label},{before[run][1]},{score}\n" for run, (label, score) in now.items()]
+    Path("answers.csv").write_text("id,label,before,now\n" + "".join(rows), encoding="utf-8")
+    options = ["--verdict=now", "--baseline=before", "--one=violated", "--same-judge"]
+    assert main(["check", "answers.csv", *options, "--report=table.json"]) == code
+    # A table does not know that a prompt has changed.
+    answer["headline"] = answer["headline"].replace("the new prompt", "the judge")
+    answer["beside"] = [line.replace("a prompt", "a judge") for line in answer["beside"]]
+    assert decided(Path("table.json"), "answers") == answer
