@@ -176,7 +176,7 @@ def load_suite(
         frozen=files.get(FROZEN),
         instruction=instruction.strip(),
         untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
-        labels=() if is_frozen else _labels(config.labels, files),
+        labels=() if is_frozen else _labels(config, files),
         blind_labels=files.get(BLIND_LABELS),
         probes=probes,
         notices=_notices(config, mode, converted, document.file),
@@ -287,14 +287,15 @@ def _tests(
     return tuple(tests)
 
 
-def _labels(
-    sections: Sequence[LabelSection], files: Mapping[KeyPath, Path]
-) -> tuple[LabelSection, ...]:
-    """The sources of labels with their files located."""
+def _labels(config: Config, files: Mapping[KeyPath, Path]) -> tuple[LabelSection, ...]:
+    """The sources of labels with their files located, and who gave them."""
     labels = []
-    for index, section in enumerate(sections):
+    for index, section in enumerate(config.labels):
         file = files.get(("labels", index, "path"))
-        labels.append(section.model_copy(update={"path": None if file is None else str(file)}))
+        values: Json = {"path": None if file is None else str(file), "by": section.by}
+        if section.metadata is not None and config.suite.of == "answers":
+            values["by"] = section.by or "column"
+        labels.append(section.model_copy(update=values))
     return tuple(labels)
 
 

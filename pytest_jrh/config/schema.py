@@ -23,7 +23,7 @@ from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
-from pytest_jrh.core.runs import DEFAULT_SEED
+from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy
 from pytest_jrh.core.scales import LONGEST_SCALE, Objective
 from pytest_jrh.core.sections import (
     ConfigSection,
@@ -256,10 +256,11 @@ class LabelSection(ConfigSection):
     unlabelled: Literal["judge"] | None = None
     """judge: runs without a label are judged, too, in a binary suite, so that reports say how often
     runs are violated. Left out: they are no cases."""
-    by: Literal["people", "program"] | None = None
-    """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
     annotator: Text | None = None
     """What reports call the people who gave the labels, where no column annotator says so."""
+    by: LabelledBy | None = None
+    """Who gave the labels, for the reports: people, program, or column where nobody is known. Left
+    out: people for a file, column for a field of answers, else program."""
 
     @property
     def source(self) -> str:
@@ -267,7 +268,7 @@ class LabelSection(ConfigSection):
         return next((key for key in LABEL_SOURCES if getattr(self, key) is not None), "path")
 
     @property
-    def labelled_by(self) -> Literal["people", "program"]:
+    def labelled_by(self) -> LabelledBy:
         """Who gave the labels."""
         return self.by or ("people" if self.source == "path" else "program")
 

@@ -19,8 +19,8 @@ from pytest_jrh.core.skips import Skip
 Message: TypeAlias = Mapping[str, Any]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
-LabelledBy: TypeAlias = Literal["people", "program"]
-LabelSource: TypeAlias = Literal[LabelledBy, "column", "made", "unconfirmed"]
+LabelledBy: TypeAlias = Literal["people", "program", "column"]
+LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
 
 
 def majority(votes: Sequence[int | None]) -> int | None:

@@ -18,6 +18,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.runs import Message
+from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")
 
@@ -117,6 +118,52 @@ def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
 
 CONTEXT_ID = "context"
 """The id of a message that holds what an answer was to rest on."""
+COLUMN_ID = "column"
+"""The id of a message that is a cell of a table; its role is the name of the column."""
+_PARTS: Mapping[tuple[str, str], str] = {
+    ("system", "system"): "System prompt",
+    (CONTEXT_ID, "user"): "Context",
+    ("request", "user"): "Request",
+    ("response", "assistant"): "Answer",
+}
+
+
+def with_part_ids(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages of a single answer, the last, with ids that say which part of it each is. A
+    request with a history has no single turn, so that its turns stay as they are.
+    """
+    asked = [turn for turn in messages[:-1] if _part_id(turn) == "request"]
+    turns = []
+    for index, message in enumerate(messages, 1):
+        part = "response" if index == len(messages) else _part_id(message)
+        is_part = part != "request" or len(asked) == 1
+        turns.append({**message, "id": part} if is_part else dict(message))
+    return turns
+
+
+def _part_id(message: Message) -> str:
+    if message.get("role") == "system":
+        return "system"
+    return CONTEXT_ID if message.get("id") == CONTEXT_ID else "request"
+
+
+def part_title(message: Message) -> str:
+    """What people read above a part of an answer, or a cell of a table; empty of a turn of a run,
+    which is named by its position and role.
+    """
+    id_, role = str(message.get("id")), str(message.get("role"))
+    return capital(role) if id_ == COLUMN_ID else _PARTS.get((id_, role), "")
+
+
+def titled_parts(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """The parts of an answer, or of a table's row, behind their titles; empty of a run."""
+    if not messages or not part_title(messages[-1]):
+        return []
+    parts = [(title, message_text(turn)) for turn in messages if (title := part_title(turn))]
+    if len(parts) < len(messages):
+        # The turns of a request with a history.
+        parts.insert(-1, (_PARTS["request", "user"], answer_parts(messages)["request"]))
+    return parts
 
 
 def answer_parts(messages: Sequence[Message]) -> dict[str, str]:
@@ -124,13 +171,12 @@ def answer_parts(messages: Sequence[Message]) -> dict[str, str]:
     `response`, and what stands before it the `request`, without the `system` prompt and `context`.
     """
     position = next(iter(assistant_indices(messages)[::-1]), len(messages))
-    texts: dict[str, list[str]] = {"system": [], "context": []}
+    texts: dict[str, list[str]] = {"system": [], CONTEXT_ID: []}
     asked = []
     for message in messages[:position]:
-        if message.get("role") == "system":
-            texts["system"].append(message_text(message))
-        elif message.get("id") == CONTEXT_ID:
-            texts["context"].append(message_text(message))
+        part = _part_id(message)
+        if part in texts:
+            texts[part].append(message_text(message))
         else:
             asked.append(message)
     parts = {name: "\n\n".join(of_part) for name, of_part in texts.items()}

@@ -45,6 +45,8 @@ class Grounds:
     the verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of
     runs that are said to be a random sample. `column` is that of a table whose labels nobody is
     known to have given, `annotators` what the config calls those who gave them.
+    runs that are said to be a random sample. `column` is that of labels which nobody is known to
+    have given.
     """
 
     verifier: str = ""
@@ -107,6 +109,7 @@ def grounds_of(
         rejected=rejected,
         drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
         annotators=tuple(section.annotator for section in suite.labels if section.annotator),
+        column=suite.label_column,
     )
 
 

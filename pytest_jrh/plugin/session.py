@@ -202,7 +202,10 @@ class SuiteSession:
         wrong = self._running().wrong_case(spec)
         if wrong is None:
             return None
-        return disagreement_text(wrong.case, result, cassette=wrong.cassette, command=command)
+        column = self.suites.named(spec.suite).suite.label_column
+        return disagreement_text(
+            wrong.case, result, cassette=wrong.cassette, command=command, column=column
+        )
 
     @cached_property
     def progress_line(self) -> ProgressLine | None:
@@ -379,7 +382,7 @@ class Reviewing:
             raise pytest.UsageError(f"--jrh-review: {error}") from None
         task = "review the cases" if self._labels is None else "label the cases blind"
         terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
-        terminal.write_line("jrh: the run goes on when you press Finish on the page")
+        terminal.write_line("jrh: the session goes on when you press Finish on the page")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
 

@@ -196,11 +196,12 @@ class WorstCase:
 @frozen
 class ReadFirst:
     """The cases that are judged wrong, in the order in which to read them; so many more are
-    `unnamed`.
+    `unnamed`. `parts` are the request and the answer of the first, where it has some.
     """
 
     cases: tuple[WorstCase, ...]
     unnamed: int
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 @frozen

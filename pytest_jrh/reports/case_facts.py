@@ -11,11 +11,21 @@ from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts
-from pytest_jrh.core.runs import majority
+from pytest_jrh.core.runs import Message, majority
 from pytest_jrh.core.skips import SKIPS, UNSCORED, Why
 from pytest_jrh.core.stages import STAGES, VERIFIER
-from pytest_jrh.core.text import capital, escape_commands, one_line, shortened, visible, wrapped
-from pytest_jrh.core.transcript import text_to_compare
+from pytest_jrh.core.text import (
+    ELLIPSIS,
+    capital,
+    columns,
+    cut_in_the_middle,
+    escape_commands,
+    one_line,
+    shortened,
+    visible,
+    wrapped,
+)
+from pytest_jrh.core.transcript import part_title, text_to_compare, titled_parts
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.blocks import Diff
 from pytest_jrh.reports.session import Session
@@ -45,7 +55,8 @@ def label_reason(case: Case) -> str:
     if verification is not None and case.verifier_answer == case.expected:
         return verification.rationale
     votes = []
-    if case.label is not None:
+    # Of a column there is nothing to say beside its name.
+    if case.label is not None and case.label.by != "column":
         for vote, source in zip(case.label.votes, case.label.sources, strict=False):
             text = case.scale.meant(vote)
             if source.annotator:
@@ -58,11 +69,11 @@ def label_reason(case: Case) -> str:
 
 
 def shown_edits(case: Case) -> Iterator[Diff]:
-    """The edits of a stored case, each compared word by word, under the turn (from 0) and what was
-    done to a call there.
+    """The edits of a stored case, each compared word by word, under the turn (from 0) or the part
+    of an answer, and what was done to a call there.
     """
     for edit in case.outcome.edits:
-        title = f"turn {edit.message_index} ({edited_role(case, edit)})"
+        title = _edited_turn(case, edit)
         if note := act_note(edit):
             title += f", {note}"
         # The words of a turn, or calls with their results.
@@ -72,12 +83,40 @@ def shown_edits(case: Case) -> Iterator[Diff]:
         yield Diff(differences(before, after), title)
 
 
-def edited_role(case: Case, edit: Edit) -> str:
-    """Whose turn stands where an edit was made; of a call that was left out, the one behind it."""
+def _edited_turn(case: Case, edit: Edit) -> str:
+    """The turn that stands where an edit was made; of a call that was left out, the one behind."""
     messages = case.messages if edit.is_splice else case.run.messages
-    if not 0 <= edit.message_index < len(messages):
-        return "the end"
-    return one_line(str(messages[edit.message_index].get("role", "unknown")))
+    role = "the end"
+    if 0 <= edit.message_index < len(messages):
+        message = messages[edit.message_index]
+        role = one_line(str(message.get("role", "unknown")))
+        if title := part_title(message):
+            return title
+    return f"turn {edit.message_index} ({role})"
+
+
+_BESIDE = ("System prompt", "Context")
+_LONGEST_END = 2_000
+
+
+def asked_and_answered(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """The first two parts of an answer, or of a table's row, that are no context, of long ones both
+    ends; empty of a run.
+    """
+    parts = []
+    for title, text in titled_parts(messages):
+        ends = text
+        if len(text) > 2 * _LONGEST_END:
+            ends = f"{text[:_LONGEST_END]} {ELLIPSIS} {text[-_LONGEST_END:]}"
+        if title not in _BESIDE:
+            parts.append((title, ends))
+    return parts[:2]
+
+
+def part_line(title: str, text: str, width: int) -> str:
+    """A part in a line, of which the end says more than the beginning."""
+    head = f"{title.lower()}: "
+    return head + cut_in_the_middle(one_line(text), width - columns(head))
 
 
 def act_note(edit: Edit) -> str:

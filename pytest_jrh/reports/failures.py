@@ -25,14 +25,16 @@ from pytest_jrh.core.text import (
     visible,
     wrapped,
 )
-from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.core.transcript import render_transcript, titled_parts
 from pytest_jrh.reports.case_facts import (
     INDENT,
     WIDTH,
+    asked_and_answered,
     facts_of,
     label_giver,
     label_reason,
     no_verdict_lines,
+    part_line,
     reason_text,
     shown_edits,
 )
@@ -41,6 +43,7 @@ from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 _MOST_PROSE_LINES = 24
+_MOST_LINES_OF_PART = 200
 _MOST_VERDICTS = 12
 _MOST_EDITS = 6
 # Of what an edit leaves as it was, so many characters are shown beside it.
@@ -61,11 +64,13 @@ _NO_REASON = "(no reasoning)"
 @frozen
 class FailureText:
     """What is said of a case that failed or has no verdict, in lines; an empty one ends a
-    paragraph.
+    paragraph. `giver` is who gave the label; of an answer, `parts` are the request and the answer.
     """
 
     result: CaseResult
     lines: Sequence[str]
+    giver: str = ""
+    parts: Sequence[tuple[str, str]] = ()
 
     @property
     def whole(self) -> str:
@@ -79,7 +84,7 @@ class FailureText:
 
     @property
     def short(self) -> str:
-        """Six lines of it at most.
+        """Eight lines of it at most.
 
         Of errors, and of cases that probes change, there may be very many: five lines of each at
         most. The commands, which are longer than a line, are in the whole text.
@@ -94,8 +99,10 @@ class FailureText:
             lines.append(_SEE_WHOLE)
         elif not result.spec.derived:
             lines.append(_in_a_line(case_title(result, WIDTH - len(INDENT))))
+            for title, text in self.parts:
+                lines.append(INDENT + part_line(title, text, WIDTH - len(INDENT)))
             lines.append(_in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"))
-            lines.append(_in_a_line(f"label {result.label} ({label_giver(result).text})"))
+            lines.append(_in_a_line(f"label {result.label} ({self.giver})"))
             lines.append(_SEE_WHOLE)
         return escape_commands("\n".join(lines))
 
@@ -111,13 +118,15 @@ def unscored_text(result: CaseResult, *, command: str) -> FailureText:
 
 
 def disagreement_text(
-    case: Case, result: CaseResult, *, cassette: Path, command: str
+    case: Case, result: CaseResult, *, cassette: Path, command: str, column: str = ""
 ) -> FailureText:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
-    command. Of repeats each verdict, equal ones once.
+    command. Of repeats each verdict, equal ones once. `column` is that of labels which nobody is
+    known to have given.
 
-    Of a case without edits it shows where its label stands, and the last turns.
+    Of an answer it shows all parts, and of a run without edits the last turns.
     """
+    giver = label_giver(result, column).text
     lines = _first_lines(result, case.scale)
     for title, text in facts_of(result, case):
         lines += wrapped(f"{title}: {one_line(text)}.", WIDTH)
@@ -126,7 +135,7 @@ def disagreement_text(
     if rubric.file:
         heading += f" ({_shown(Path(rubric.file))}:{rubric.line})"
     lines += ["", heading, *_prose(rubric.instructions)]
-    lines += ["", *_label(case, result)]
+    lines += ["", *_label(case, giver)]
     lines += _verdicts(case, result)
     lines.append("")
     spec = case.spec
@@ -135,11 +144,17 @@ def disagreement_text(
         change = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
         lines += wrapped(f"{change} the unchanged case, {spec.base}.", WIDTH)
     else:
-        lines += _edits(case) if case.outcome.edits else _turns(case)
+        parts = titled_parts(case.messages)
+        if case.outcome.edits:
+            lines += _edits(case)
+        elif not parts:
+            lines += _turns(case)
+        for title, text in parts:
+            lines += [f"{title.lower()}:", *_prose(text, _MOST_LINES_OF_PART)]
     lines.append("")
     lines.append(f"{'cassette:':<14}{_shown(cassette)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
-    return FailureText(result, lines)
+    return FailureText(result, lines, giver, asked_and_answered(case.messages))
 
 
 def _in_a_line(text: str) -> str:
@@ -162,12 +177,11 @@ def _first_lines(result: CaseResult, scale: Scale) -> list[str]:
     return lines
 
 
-def _label(case: Case, result: CaseResult) -> list[str]:
+def _label(case: Case, giver: str) -> list[str]:
     """What is right, what that rests on, and why."""
     assert case.expected is not None
     why = label_reason(case)
-    expected = f"expected: {case.scale.meant(case.expected)}"
-    expected += f", by its label ({label_giver(result).text})"
+    expected = f"expected: {case.scale.meant(case.expected)}, by its label ({giver})"
     lines = [f"{expected}:" if why else expected]
     if case.reworded:
         lines += wrapped(_REWORDED, WIDTH, INDENT)
@@ -243,11 +257,8 @@ def _shown(path: Path) -> str:
     return visible(str(relative_path(path, Path.cwd())))
 
 
-def _prose(text: str) -> list[str]:
+def _prose(text: str, most: int = _MOST_PROSE_LINES) -> list[str]:
     lines = wrapped(text.strip(), WIDTH, INDENT)
-    if len(lines) <= _MOST_PROSE_LINES:
+    if len(lines) <= most:
         return lines
-    return [
-        *lines[: _MOST_PROSE_LINES - 1],
-        f"{INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)",
-    ]
+    return [*lines[: most - 1], f"{INDENT}... ({len(lines) - most + 1:,} more lines)"]

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_jrh.core.diffs import Piece, near_changes
 from pytest_jrh.core.ids import made_case_id
-from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
+from pytest_jrh.core.text import (
+    ELLIPSIS,
+    counted,
+    cut_in_the_middle,
+    one_line,
+    shortened,
+    visible,
+)
+from pytest_jrh.core.transcript import titled_parts
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
     Block,
@@ -30,7 +38,7 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     is_warning,
 )
-from pytest_jrh.reports.case_facts import shown_edits, voices
+from pytest_jrh.reports.case_facts import asked_and_answered, shown_edits, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
@@ -124,8 +132,8 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
     """The first case open, two more folded, and how many there are beside them."""
     first, *folded = block.cases[: 1 + _MOST_FOLDED]
     if session.is_table:
-        # Of a table a fold would hold two bare verdicts.
-        folded = [case for case in folded if case.reason]
+        # Of a table without texts a fold would hold two bare verdicts.
+        folded = [case for case in folded if case.reason or block.parts]
     yield f"**Read first: {prose(_case_title(first))}**\n"
     whole = _case(first, session, is_whole=True)
     opened = _case(first, session, is_whole=False)
@@ -162,12 +170,19 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     made_id = made_case_id(result)
     record = session.records.read(made_id)
     text = ""
+    edits = [] if record is None else list(shown_edits(session.redactor.value(record)))
+    messages = session.messages(result)
+    parts = titled_parts(messages) if is_whole else asked_and_answered(messages)
+    of_edits = {edit.title for edit in edits}
+    for title, part in parts:
+        if title not in of_edits:
+            shown = cut_in_the_middle(visible(part).strip(), edit_room)
+            text += f"<p>{inert(title)}</p><blockquote>{inert(shown)}</blockquote>"
     if record is not None:
-        edits = list(shown_edits(session.redactor.value(record)))
         for edit in edits[:most_edits]:
             text += f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
         hidden = len(edits) - most_edits
-        if not edits:
+        if not edits and not parts:
             text += "<p>No edit: the judge saw the run as it was recorded.</p>"
         elif hidden > 0:
             are = "edit is" if hidden == 1 else "edits are"

@@ -6,8 +6,9 @@ both reach the page as text nodes alone. A content security policy that names th
 style by their hashes stands behind that.
 
 A row says what its list shows of a case, and its body all else. A turn of a body is `{index, role,
-name, state, parts, was, why}`: `parts` are `{kind, title, text}`, `was` those before the edit, and
-`state` says in words who changed it.
+part, name, state, parts, was, why}`: `part` is what it is called where it is no turn of a run,
+`parts` are `{kind, title, text}`, `was` those before the edit, and `state` says in words who
+changed it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from pytest_jrh.core.transcript import (
     indented_json,
     message_text,
     named,
+    part_title,
     reasoning_text,
     render_tool_calls,
     sources_of,
@@ -390,7 +392,7 @@ class SessionCases:
         base_id = generation_id(spec.base_case) if spec.derived else made_case_id(result)
         case = session.redactor.value(session.records.read(base_id))
         if case is None:
-            return None, None
+            return None, bare_turns(session.messages(result)) or None
         turns = case_turns(case)
         if spec.derived:
             probe_case = changed_again(case, spec)
@@ -406,9 +408,9 @@ class SessionCases:
     def _facts(self, results: Sequence[CaseResult], case: Case | None) -> Iterator[tuple[str, str]]:
         first = results[0]
         if case is not None and first.spec.derived and not case.spec.derived:
-            yield "Transcript", "As it was before the probe, whose change a model made."
+            yield "Text", "As it was before the probe, whose change a model made."
         if case is not None and case.style:
-            yield "Layout", f"The judge reads the transcript as {case.style.replace('_', ' ')}."
+            yield "Layout", f"The judge reads it as {case.style.replace('_', ' ')}."
         for result in results:
             judge = f"{one_line(result.judge)}: " if result.judge else ""
             if not_shown := not_shown_text(result):
@@ -555,6 +557,7 @@ def _why(case: Case, position: int | None, edits: Iterable[Edit]) -> Iterator[li
 def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
     role = one_line(str(message.get("role", "unknown")))
     turn: JsonValues = {"index": index, "role": f"{role}{one_line(named(message))}"}
+    turn["part"] = one_line(part_title(message))
     turn["parts"] = _laid_out(message, bare=bare)
     if role == "tool" and message.get("function"):
         turn["name"] = one_line(str(message["function"]))

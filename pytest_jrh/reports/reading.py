@@ -7,7 +7,7 @@ from itertools import islice
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.blocks import MOST_ON_PAGE, ReadFirst, WorstCase
-from pytest_jrh.reports.case_facts import label_basis, score_name
+from pytest_jrh.reports.case_facts import asked_and_answered, label_basis, score_name
 from pytest_jrh.reports.session import Session, run_title, what_was_done
 from pytest_jrh.stats.verdicts import Verdicts
 
@@ -50,10 +50,13 @@ def worst_cases(session: Session, most: int = MOST_ON_PAGE) -> ReadFirst | None:
     """The cases to read first, one of a panel once; None where no verdict is wrong."""
     worst = worst_verdicts(session)
     of_cases = worst.places("made").values()
-    cases = []
+    cases: list[WorstCase] = []
+    parts: list[tuple[str, str]] = []
     for places in islice(of_cases, most):
-        cases.append(_worst_case(session, session.results_in(worst.where(places))))
-    return ReadFirst(tuple(cases), len(of_cases) - len(cases)) if cases else None
+        results = session.results_in(worst.where(places))
+        parts = parts if cases else asked_and_answered(session.messages(results[0]))
+        cases.append(_worst_case(session, results))
+    return ReadFirst(tuple(cases), len(of_cases) - len(cases), tuple(parts)) if cases else None
 
 
 def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from pytest_jrh.core.cases import UNEDITED
 from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
-from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
@@ -167,7 +167,7 @@ class Session:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
     results are from shards. `columns` are those of results that are made on demand. `page` is the
     HTML report of the session. `error` is how much may be wrong of what a judge decides alone.
-    `about` says how a table was read.
+    `about` says how a table was read, and `texts` gives what it has of a case.
     """
 
     results: Sequence[CaseResult]
@@ -195,6 +195,7 @@ class Session:
     page: Path | None = None
     error: float = ERROR
     about: Sequence[str] = ()
+    texts: Callable[[CaseResult], Sequence[Message]] | None = None
 
     @cached_property
     def suites(self) -> list[str]:
@@ -315,6 +316,15 @@ class Session:
     def word(self) -> Word:
         """The worst that is decided about any suite."""
         return "" if self.decision is None else self.decision.word
+
+    def messages(self, result: CaseResult) -> Sequence[Message]:
+        """What was judged, without secrets; empty where it is not kept."""
+        case = self.records.read(made_case_id(result))
+        messages: Sequence[Message] = () if case is None else case.messages
+        if self.texts is not None:
+            messages = self.texts(result)
+        clean: Sequence[Message] = self.redactor.value(messages)
+        return clean
 
     def scale(self, result: CaseResult) -> Scale:
         """The scale of a case, with the levels that its rubric has."""

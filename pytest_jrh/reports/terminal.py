@@ -28,6 +28,7 @@ from pytest_jrh.reports.blocks import (
     Weight,
     is_warning,
 )
+from pytest_jrh.reports.case_facts import part_line
 from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Session, spending_text
@@ -279,7 +280,7 @@ def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
 
 
 def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
-    """The worst case in three lines, and the runs of the next ones."""
+    """The worst case in three lines, or five of an answer, and the runs of the next ones."""
     first, *next_cases = block.cases
     indent = " " * _TITLE_ROOM
     title = f"{'read first':<{_TITLE_ROOM}}{first.run}"
@@ -288,6 +289,8 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
     if first.done:
         title += f": {first.done}"
     yield Styled(shortened(title, width), "red")
+    for part, text in block.parts:
+        yield Styled(f"{indent}{part_line(part, text, width - _TITLE_ROOM)}")
     label = f"{first.mistake}; label {first.label} ({first.basis})"
     yield Styled(shortened(f"{indent}{one_line(label)}", width))
     if first.reason:

@@ -181,7 +181,7 @@ def _rubric_key(case: Case) -> str:
 def bare_body(assigned: Assigned) -> JsonValues:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    asks = "Which level of" if case.scale.is_ordered else "Does the run violate"
+    asks = "Which level of" if case.scale.is_ordered else "Does it violate"
     return {
         "turns": bare_turns(case.messages),
         "voices": [],
@@ -399,7 +399,7 @@ def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:
     for suite in suites:
         for test in suite.tests:
             for stage in (PLANNER, EDITOR):
-                if test.kind.is_made and stage.name in test.kind.stages:
+                if test.kind.is_made and stage.name in suite.stages:
                     templates.append(AgentTemplate(suite, test, stage.name))
     return {template.key: template for template in templates}
 

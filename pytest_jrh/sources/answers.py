@@ -8,6 +8,7 @@ import base64
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,12 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import assistant_indices, message_text, storable
+from pytest_jrh.core.transcript import (
+    assistant_indices,
+    message_text,
+    storable,
+    with_part_ids,
+)
 from pytest_jrh.core.values import as_text, whole_number
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.columns import Table, columns_named
@@ -236,15 +242,15 @@ class Answers(Source):
             blocks = [*self._images(row)]
             text = _text(request)
             content = [{"type": "text", "text": text}, *blocks] if blocks else text
-            turns.append({"role": "user", "content": content, "id": "request"})
+            turns.append({"role": "user", "content": content})
         if _is_chat([answer]):
             turns += read_messages([answer])[0]
         else:
-            turns.append({"role": "assistant", "content": _text(answer), "id": "response"})
+            turns.append({"role": "assistant", "content": _text(answer)})
         letters = sum(len(message_text(turn)) for turn in turns)
         if letters > _MOST_LETTERS:
             raise DamagedError(f"it has {letters:,} characters; at most {_MOST_LETTERS:,} are read")
-        return turns
+        return with_part_ids(turns)
 
     def _images(self, row: Json) -> list[Json]:
         """The images that a row names: URLs as they are, files below the table's folder as data."""
@@ -308,7 +314,7 @@ class OneTurnLog(EvalLog):
         if called or (answers and answers[-1] != len(run.messages) - 1):
             advice = "Judge what an agent does by `suite: {of: runs}`."
             raise self._unreadable(key, "its sample is no single answer", advice)
-        return run, raw
+        return replace(run, messages=tuple(with_part_ids(run.messages))), raw
 
 
 ANSWERS = Form("table of answers", (".csv", ".tsv", ".jsonl", ".json"), source=Answers)

@@ -230,7 +230,7 @@ def test_deciding(sessions: Sessions, look: Look) -> None:
     page.click("#end button:text-is('Finish')")
     page.wait_for_selector("#finish:disabled")
     session.server.stop()
-    page.wait_for_selector("#banner:has-text('The run has ended')")
+    page.wait_for_selector("#banner:has-text('The session has ended')")
     look(page, "ended")
     page.emulate_media(media="print")
     assert page.evaluate(LAYOUT) == []

@@ -240,7 +240,7 @@ def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
     wait_decisions(page, "accepted", "", "", "")
     assert page.input_value("#edit-0") == NEW_TEXT
     for leaving in ("#next", "#list a >> nth=1", "[aria-label='Edit turn 2']"):
-        page.click("#turns button:has-text('Whole transcript')")
+        page.click("#turns button:has-text('Unfold all')")
         page.click(leaving)
         page.wait_for_selector("#toast:has-text('Save or cancel')")
         wait_open(page, "support-000")
@@ -422,7 +422,7 @@ def test_a_template_is_checked_saved_for_the_next_run_and_reverted(sessions: Ses
     page.keyboard.press("Escape")
     assert (page.input_value("#draft"), len(asked)) == (DRAFT, 3)
     page.click("#templates [data-do=saveTemplate]")
-    page.wait_for_selector("#template-status:has-text('used from the next run on')")
+    page.wait_for_selector("#template-status:has-text('used from the next session on')")
     assert page.inner_text("#template-file").endswith("planner.md, override")
     folder = session.suite.custom_prompts_dir
     assert (folder / "agent_perturbation" / "planner.md").read_text("utf-8") == DRAFT

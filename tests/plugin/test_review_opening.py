@@ -93,8 +93,8 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
     )
     with ModelServer() as server, running(suite, server, "--jrh-review") as process:
         url = address(read_until(process, "jrh: review the cases at"))
-        assert "the run goes on when you press Finish" in read_until(
-            process, "jrh: the run goes on"
+        assert "the session goes on when you press Finish" in read_until(
+            process, "jrh: the session goes on"
         )
         # With one place for work, all are made nevertheless: who waits for a person holds none.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
@@ -148,7 +148,7 @@ def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stay
 def test_a_suite_that_asks_gets_the_page_on_a_terminal_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        shown(terminal, "the run goes on when you press Finish")
+        shown(terminal, "the session goes on when you press Finish")
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
         interrupt(process)
         assert "Traceback" not in shown(terminal)

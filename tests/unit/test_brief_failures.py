@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.runs import Label
 from pytest_jrh.core.text import columns, visible
+from pytest_jrh.core.transcript import with_part_ids
+from pytest_jrh.reports.case_facts import WIDTH
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
@@ -44,6 +48,35 @@ def test_a_wrong_verdict_is_five_lines() -> None:
         "    label 1 (verifier)",
         SEE_WHOLE,
     ]
+
+
+def test_of_an_answer_stands_what_was_asked_and_what_was_answered() -> None:
+    answer = "First. " + "Then on and on. " * 20 + "So it is yours."
+    messages = with_part_ids(
+        [
+            {"role": "user", "content": "The policy.\nTen days.", "id": "context"},
+            {"role": "user", "content": "May I\nreturn it?"},
+            {"role": "assistant", "content": answer},
+        ]
+    )
+    case = make_case(messages=messages, edited=False)
+    label = Label((1,), "column")
+    case = replace(case, label=label)
+    result = replace(make_result(case.spec, "disagree", 0), labelled_by="column")
+    text = disagreement_text(
+        case, result, cassette=Path("x.yaml"), command=COMMAND, column="human_ok"
+    )
+    lines = text.short.splitlines()
+    assert lines[2] == "    request: May I return it?"
+    assert re.fullmatch("    answer: First. Then .*….*So it is yours[.]", lines[3])
+    assert len(lines[3]) == WIDTH
+    assert lines[5:] == ["    label 1 (column human_ok)", SEE_WHOLE]
+    # Whole, nothing is cut, and there is no number of a turn.
+    whole = text.whole
+    assert "context:\n    The policy.\n    Ten days.\nrequest:\n    May I\n" in whole
+    assert answer in " ".join(whole.split())
+    assert "[0]" not in whole
+    assert "(column human_ok)" in whole
 
 
 def test_a_model_writes_one_line_of_a_text() -> None:

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.cases.probes.probe import all_ids
+from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import (
+    answer_parts,
     message_text,
     neutralize,
     render_assistant_turns,
     render_transcript,
     replace_text,
     storable,
+    titled_parts,
+    with_part_ids,
 )
 from tests.support.logs import IMAGE, assistant, call, conversation, tool, user
 
@@ -169,6 +174,53 @@ def test_replacing_text_keeps_everything_else(text: str, new_text: str) -> None:
             assert kept == turn["content"][2:]
         else:
             assert (new["content"], dropped) == (new_text, 0)
+
+
+def turn(role: str, content: Any, id_: str = "x") -> Message:
+    return {"role": role, "content": content, "id": id_}
+
+
+RULES, NOTES, ASKED = turn("system", "Brief."), turn("user", "doc", "context"), turn("user", "?")
+ANSWERED = turn("assistant", "42")
+
+
+@pytest.mark.parametrize(
+    ("messages", "parts"),
+    [
+        ([ASKED, ANSWERED], [("Request", "?"), ("Answer", "42")]),
+        (
+            [RULES, NOTES, ASKED, ANSWERED],
+            [
+                ("System prompt", "Brief."),
+                ("Context", "doc"),
+                ("Request", "?"),
+                ("Answer", "42"),
+            ],
+        ),
+        (
+            [ASKED, turn("assistant", "Which?"), turn("user", "this"), ANSWERED],
+            [
+                ("Request", "[0] user\n  ?\n[1] assistant\n  Which?\n[2] user\n  this"),
+                ("Answer", "42"),
+            ],
+        ),
+    ],
+)
+def test_the_parts_of_an_answer_have_titles(
+    messages: list[Message], parts: list[tuple[str, str]]
+) -> None:
+    named = with_part_ids(messages)
+    assert titled_parts(named) == parts
+    assert answer_parts(named) == answer_parts(messages)
+    # Ids that are not ours stay what they are, and those of parts are not replaced.
+    assert all_ids(named) == ["x"] * (len(messages) > len(parts))
+
+
+def test_a_run_has_no_parts_and_a_row_of_a_table_has_columns() -> None:
+    assert titled_parts([ASKED, ANSWERED, turn("user", "thanks", "response")]) == []
+    assert titled_parts([]) == []
+    row = [turn("question", "a", "column"), turn("output", "b", "column")]
+    assert titled_parts(row) == [("Question", "a"), ("Output", "b")]
 
 
 @pytest.mark.parametrize(

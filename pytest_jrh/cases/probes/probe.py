@@ -26,6 +26,7 @@ from pytest_jrh.core.transcript import (
     indented,
     json_in_one_line,
     message_text,
+    part_title,
     parts_of,
     render_tool_calls,
     render_transcript,
@@ -247,14 +248,17 @@ def all_ids(messages: Iterable[Message]) -> list[str]:
 
 def with_ids(message: Message, new: Callable[[str], str]) -> Message:
     """The message with each id replaced: its own, that of the call which it answers, and those of
-    its calls, of the ones that the provider has run itself, too.
+    its calls, of the ones that the provider has run itself, too. What tells the parts of an answer
+    apart stays.
     """
 
     def renamed(value: dict[str, Any], key: str) -> dict[str, Any]:
         old = value.get(key)
         return {**value, key: new(old)} if isinstance(old, str) and old else value
 
-    changed = renamed(renamed(dict(message), "id"), "tool_call_id")
+    changed = renamed(dict(message), "tool_call_id")
+    if not part_title(message):
+        changed = renamed(changed, "id")
     if message.get("tool_calls"):
         changed["tool_calls"] = [renamed(call, "id") for call in message["tool_calls"]]
     if isinstance(message.get("content"), list):

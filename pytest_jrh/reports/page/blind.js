@@ -1,4 +1,4 @@
-// ---- Blind labelling: the same page with nothing on it but rubric and transcript
+// ---- Blind labelling: the same page with nothing on it but the rubric and what is judged
 
 const ENDED = "Finished: your labels are kept. What was started in the terminal goes on.";
 root.classList.add("blind");

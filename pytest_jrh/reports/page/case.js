@@ -1,4 +1,4 @@
-// ---- A case: its transcript, and what everybody says of it. Reading, editing and blind labelling draw turns alike.
+// ---- A case: its turns, and what everybody says of it. Reading, editing and blind labelling draw turns alike.
 
 // Bodies lie compressed in data blocks, one for each run; turns that its cases share stand there once, and are named by their places.
 async function bodyFromDisk(row) {
@@ -46,7 +46,7 @@ function drawPart(old, part) {
 function drawTurn(turn) {
   const isLeftOut = turn.state === "left out";
   const flag = turn.state ? make("span", { class: "flag" }, turn.state) : null;
-  const who = make("div", { class: "who" }, make("b", {}, isLeftOut ? "" : `[${turn.index}]`), turn.role, flag, look.verb(turn));
+  const who = make("div", { class: "who" }, make("b", {}, isLeftOut || turn.part ? "" : `[${turn.index}]`), turn.part || turn.role, flag, look.verb(turn));
   const name = turn.name ? make("div", { class: "call" }, make("span", { class: "muted" }, "← "), make("b", {}, turn.name)) : null;
   const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part));
   const why = (turn.why ?? []).map(([title, text]) => make("p", { dir: "auto" }, make("b", {}, `${title}: `), make("span", {}, long(text))));
@@ -75,15 +75,17 @@ function drawTurns(turns) {
       hidden = [];
     }
   });
-  if (drawn.some((node) => node.matches(".fold"))) drawn.push(make("p", { class: "whole" }, button("whole", "Whole transcript", unfold, "f")));
+  if (drawn.some((node) => node.matches(".fold"))) drawn.push(make("p", { class: "whole" }, button("whole", "Unfold all", unfold, "f")));
   return drawn;
 }
+
+const placeOf = (turn) => turn.part || `[${turn.index}] ${turn.name || turn.role}`;
 
 function drawFold(turns) {
   const [first] = turns;
   let text = `[${first.index}]–[${turns.at(-1).index}] ${turns.length} turns, unchanged`;
-  if (first.role === "system") text = `[${first.index}] system: ${first.parts[0]?.text.slice(0, 200) ?? ""}`;
-  else if (turns.length === 1) text = `[${first.index}] ${first.name || first.role}, unchanged`;
+  if (first.role === "system") text = `${placeOf(first)}: ${first.parts[0]?.text.slice(0, 200) ?? ""}`;
+  else if (first.part || turns.length === 1) text = `${turns.map(placeOf).join(", ")}, unchanged`;
   return make("details", { class: "fold" }, make("summary", {}, make("span", {}, text)), turns.map(drawTurn));
 }
 
@@ -145,8 +147,8 @@ let body = null;
 function showTurns() {
   let missing = "";
   if (!body) missing = "The details of this case were left out to keep this file small.";
-  else if (body.is_cut) missing = "The transcript was left out to keep this file small; the case's JSONL holds it.";
-  else if (!body.turns) missing = "There is no transcript of this case.";
+  else if (body.is_cut) missing = "The text was left out to keep this file small; the case's JSONL holds it.";
+  else if (!body.turns) missing = "There is no text of this case.";
   $("turns").replaceChildren(...(missing ? [make("p", { class: "none" }, missing)] : drawTurns(body.turns)));
 }
 

@@ -13,7 +13,7 @@ listen((news) => {
   Object.assign(session.rubrics, news.rubrics);
   take(news.rows);
   showHow();
-}, () => progress?.finalized && "The run has ended: its verdicts are where pytest was started, and what you decided counts from now on.");
+}, () => progress?.finalized && "The session has ended: its verdicts are where pytest was started, and what you decided counts from now on.");
 
 function showHow() {
   const unmade = progress.total - progress.ended;
@@ -22,7 +22,7 @@ function showHow() {
   const wrong = source.rows.filter(isMistake).length;
   if (wrong) parts.push(`The judge is wrong in ${wrong} of ${source.rows.length} cases`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · ") || "A decision is on the disk as soon as it is taken.");
-  if (progress.finalized) showFinished("Finished: the run goes on with these decisions. What you decide now counts from the next run on.");
+  if (progress.finalized) showFinished("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
 }
 
 // What is done waits for what was done before: a key that is pressed early is about the case that follows.
@@ -146,7 +146,8 @@ function openEditor(row, index, { text, calls, before }) {
     const kept = input.value;
     fields.push({ label: visible(label), input, kept, was, text: () => (input.value === kept ? value : input.value), ...place });
   };
-  field(`What the assistant says in [${index}]`, text, before.text, {});
+  const { part } = body.turns.find((turn) => turn.index === index);
+  field(part || `What the assistant says in [${index}]`, text, before.text, {});
   calls.forEach((call, number) => {
     for (const [part, value] of Object.entries(call)) {
       if (value !== null) field(`${part} of ${call.tool}`, value, before.calls[number]?.[part] ?? "", { number, part });
@@ -217,7 +218,7 @@ function wantEnd() {
   const left = progress.shown - progress.done, unmade = progress.total - progress.ended;
   const parts = [left ? `${left} cases are undecided and will be used as they were made.` : "Every case is decided."];
   if (unmade > 0) parts.push(`${unmade} are still to be made and will not be reviewed.`);
-  askForEnd(`${parts.join(" ")} The run then goes on with these cases.`);
+  askForEnd(`${parts.join(" ")} The session then goes on with these cases.`);
 }
 finish = async () => {
   progress = (await ask("/finish", {})) ?? progress;

@@ -107,5 +107,5 @@ function drawOverview() {
   $("doubts").replaceChildren(...drawBlocks([...answer.filter(isAside), ...doubts]));
   if (details.length) $("details").append(make("details", {}, make("summary", {}, "How sure, and where it comes from"), drawBlocks(details)));
   const cut = source.rows.filter((row) => row.block && !document.querySelector(`#${row.block}:not([data-cut])`)).length;
-  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, it has no transcripts of ${grouped(cut)} cases, the last of the list.`));
+  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, it has no text of ${grouped(cut)} cases, the last of the list.`));
 }

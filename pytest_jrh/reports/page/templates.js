@@ -9,11 +9,11 @@ const variables = make("p", { id: "variables" });
 const difference = make("div", { id: "difference", tabindex: "0", role: "group", "aria-label": "Difference from the default" });
 const problems = make("ul", { id: "problems", class: "problem" });
 const templateStatus = make("span", { id: "template-status", role: "status" });
-const saving = button("saveTemplate", "Save", () => keepTemplate("", { text: draft.value }, "Saved: used from the next run on."));
+const saving = button("saveTemplate", "Save", () => keepTemplate("", { text: draft.value }, "Saved: used from the next session on."));
 const revert = button("revertTemplate", "Revert to the default", () => confirm("Delete the override and go back to the default?") && keepTemplate("/revert", {}, "Reverted."));
 saving.classList.add("primary");
 const templateDialog = dialog("templates", "Agent Templates",
-  make("p", {}, "The prompts that plan and write the edits. What you save counts from the next run on, for this module and test alone."),
+  make("p", {}, "The prompts behind the edits. What you save counts from the next session on, for this module and test alone."),
   make("p", {}, templateList, " ", templateFile), variables,
   make("div", { class: "beside" }, draft, difference), make("div", { role: "alert" }, problems),
   make("p", { class: "steps" }, templateStatus, revert, button("closeTemplates", "Close", () => mayClose() && templateDialog.close()), saving));
