@@ -452,7 +452,7 @@ def _title(result: CaseResult) -> str:
     if result.outcome == "no_case" and not result.extra.edit:
         return shortened(one_line(no_verdict_text(result.why)), _LONGEST_TITLE)
     is_unedited = KINDS[result.test].is_labelled
-    return one_line(result.run_id) if is_unedited else what_was_done(result)
+    return one_line(result.run_id) if is_unedited else capital(what_was_done(result))
 
 
 EDITED = "edited"

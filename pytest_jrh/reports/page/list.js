@@ -81,7 +81,7 @@ function drawRow(row) {
   const where = [row.kind === "right" ? null : kind, ...placesOf(row), rubricOf(row).id];
   return make("a", { class: row.kind.replace(" ", "-"), href: `#case=${row.key}`, tabindex: "-1" },
     make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.kind]),
-    make("span", { class: "what", dir: "auto" }, capital(row.title)),
+    make("span", { class: "what", dir: "auto" }, row.title),
     make("span", { class: "where", dir: "auto" }, drawTags(row, LISTED_TAGS), where.filter(Boolean).join(" · ")));
 }
 
