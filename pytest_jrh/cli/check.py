@@ -30,7 +30,7 @@ _COLUMNS = {
     "label": "what people said",
     "case": "what names a case",
     "rubric": "which criterion a row is about",
-    "cluster": "what rows have in common that are not independent: a run, a task",
+    "cluster": "what rows have in common that are not independent, such as a task",
     "repeat": "tells apart the rows of a judge that judged a case more than once",
     "judge": "names the judge of a row, where each judge has rows of its own",
 }

@@ -89,7 +89,7 @@ def _refuse_strangers(labels: LabelFile, names: Sequence[str], log: Path) -> Non
     if strangers:
         runs = listed(dict.fromkeys(names), 3)
         message = (
-            f"has labels of no run of {log}: its ids {listed(strangers, 3)}; the runs are {runs}"
+            f"has labels of no case of {log}: its ids {listed(strangers, 3)}; the cases are {runs}"
         )
         hint = nearest_hint(strangers[0], run_ids, f"to {shown(strangers[0])}")
         raise InputError(message, str(labels.file), hint=hint)

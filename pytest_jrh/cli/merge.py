@@ -174,11 +174,11 @@ def _what_differs(
         # What cannot be read cannot be compared, and its case is red by itself.
         return ""
     if run is not None and record is not None and not _are_alike(record.run.messages, run.messages):
-        return f"the transcript of run {shown(run.run_id)} in the log is another one"
+        return f"the text of {shown(run.run_id)} in the log is another one"
     if case is None or case_digest(case) == result.case_digest:
         return ""
     if not is_disputed and content_digest(case) != result.extra.content:
-        return "the text of its rubric or its transcript is another one"
+        return "its text or that of its rubric is another one"
     label = "disputed" if is_disputed else result.label
     return f"its label was {label}, and is {case.expected}"
 

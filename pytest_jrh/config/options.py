@@ -133,8 +133,8 @@ class Options:
     review: Literal["alone", "decide", "blind"] | None = _option(
         "choice",
         "look at the cases in the browser. decide: accept, reject, edit; judging waits for "
-        "Finish. blind: label a sample of them, with nothing shown but rubric and transcript. "
-        "Alone: decide",
+        "Finish. blind: label a sample of them, with nothing shown but the rubric and what is "
+        "judged. Alone: decide",
         "HOW",
         _REVIEWS,
     )

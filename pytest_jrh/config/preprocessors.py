@@ -154,9 +154,9 @@ def apply(
             raise Unscored(
                 "input_error",
                 stage="input",
-                cause=f"The transcript preprocessor {module}.{name} {cause} "
-                f"(run {printable(run.run_id)}, epoch {run.epoch}).",
-                advice="It must return None, a dict of updates to the run, or a list of messages.",
+                cause=f"The preprocessor {module}.{name} {cause} "
+                f"(case {printable(run.run_id)}, epoch {run.epoch}).",
+                advice="It must return None, a dict of updates, or a list of messages.",
                 places=code_places,
             )
     clean, changed = storable(state)
@@ -189,7 +189,7 @@ def _step(state: Json, preprocessor: Preprocessor, raw_sample: object) -> str | 
 def _mistake(state: Fields, run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
     if set(state) != set(_KEYS):
-        return f"left the keys {listed(map(str, state))}; a run has {listed(_KEYS)}"
+        return f"left the keys {listed(map(str, state))}; the keys are {listed(_KEYS)}"
     for key, kind in (("input", str), ("target", str), ("metadata", dict), ("messages", list)):
         if not isinstance(state[key], kind):
             return f"left {key!r} as {type(state[key]).__name__} instead of {kind.__name__}"

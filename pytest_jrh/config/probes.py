@@ -165,7 +165,7 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
 _CHANGES = {
     "all": "other tests",
     "failing": "tests whose rubrics are violated",
-    "edited": "tests that edit runs to violate a rubric",
+    "edited": "tests with edits that violate a rubric",
 }
 
 

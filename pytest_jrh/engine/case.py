@@ -323,7 +323,7 @@ def held_to_label(case: Case, ready: ReadySuite) -> Case:
     if label.value != case.expected:
         word = case.scale.word(label.value)
         places = listed((source.place for source in label.sources), 3)
-        text = f"not confirmed: nothing was edited, and the run's label is {word} ({places})"
+        text = f"not confirmed: nothing was edited, and its label is {word} ({places})"
         raise NoVerdictCase("not_confirmed", text)
     return case
 

@@ -80,8 +80,8 @@ async def surveyed(
         letters = len(render_transcript(messages))
         if judge is not None and judge.settings.sends_images and media_in(messages):
             calls_of_session.say(
-                f"suite {spec.suite}: the images that its judge gets are not in the plan's tokens "
-                "and costs."
+                f"suite {spec.suite}: the images that its judge gets are not in these tokens and "
+                "costs."
             )
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
     can_be_judged = True
@@ -211,12 +211,12 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 
 
 _RUNS_CODE = (
-    "A plan runs no judge's own code: it counts as at most one call a case here; in a session each "
+    "No judge's own code runs here: it counts as at most one call a case here; in a session each "
     "of its requests counts."
 )
 _ESTIMATED = (
     "Answers that have to be asked for again come on top, and so do attempts that fail, which "
-    "count as made. Costs are estimated from the transcripts' letters, an answer as at most "
+    "count as made. Costs are estimated from the letters of cases, an answer as at most "
     "max_tokens, or 2,000 tokens where none is set."
 )
 

@@ -163,7 +163,7 @@ def _not_read(response: Any) -> str:
     origin = "/".join(location.split("/")[:3]) if "://" in location else "another path"
     return (
         f"the server redirects (HTTP {response.status}) to {origin}; redirects are not followed, "
-        "because they would send the API key and the transcript there"
+        "because they would send the API key and the case there"
     )
 
 
@@ -288,7 +288,7 @@ _PROVIDER_ADVICE = (
     "https://docs.litellm.ai/docs/providers lists them."
 )
 _LENGTH_ADVICE = (
-    "Shorten what is sent (a transcript preprocessor such as drop_tool_messages, a smaller "
+    "Shorten what is sent (a preprocessor such as drop_tool_messages, a smaller "
     "`max_tokens`), or give the stage a model with a longer context."
 )
 _AGAIN_ADVICE = "Run again: recorded calls are kept, and only the missing ones are made."

@@ -88,7 +88,7 @@ def find_labels(
         for rubric_id, run_id, epoch in joined.labels:
             if (rubric_id, run_id, epoch) in labels:
                 message = (
-                    f"the run {shown(run_id)} (epoch {epoch}) has a label under "
+                    f"the case {shown(run_id)} (epoch {epoch}) has a label under "
                     f"{shown(rubric_id)} here and in a place before"
                 )
                 of_suite.problems.append(Problem(message, key=config_key, hint="keep one of them"))
@@ -96,7 +96,7 @@ def find_labels(
         labels.update(joined.labels)
     if not labels and not of_suite.problems:
         config_key = f"labels.0.{suite.labels[0].source}"
-        of_suite.problems.append(Problem("no run has a label", key=config_key))
+        of_suite.problems.append(Problem("no case has a label", key=config_key))
     return of_suite
 
 
@@ -144,10 +144,10 @@ def _from_log(
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
-        names = f"no run has {plural}"
+        names = f"no case has {plural}"
         if known_names:
             names = f"the {plural} are {listed(known_names)}"
-        message = f"got {shown(name)}, which no run has; {names}"
+        message = f"got {shown(name)}, which no case has; {names}"
         return JoinedLabels(problems=[Problem(message, key=config_key)])
     if not settings.map and not joiner.ordinal:
         if unclear := _unclear(config_key, rows):
@@ -274,7 +274,7 @@ def read_rows(path: Path, file: str) -> LabelFile:
 _WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
 _REPEATED = "lines that repeat another"
 _NO_LABEL = "values that are no label"
-_UNDECIDED = "runs without a label, as at most half of all who voted give one label"
+_UNDECIDED = "cases without a label, as at most half of all who voted give one label"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
 _Votes: TypeAlias = dict[str, tuple[int | None, LabelRow]]
@@ -374,9 +374,9 @@ class Joiner:
         """The run that a row is about; to look for the nearest one takes long."""
         run_id = row.run_id
         if row.line and run_id in self.unclear:
-            message = f"got {shown(run_id)}, which is not the name of one run"
+            message = f"got {shown(run_id)}, which is not the name of one case"
             names = listed(self.unclear[run_id], 5)
-            raise DamagedError(message, f"name the run that is meant: {names}", ("run_id",))
+            raise DamagedError(message, f"name the case that is meant: {names}", ("run_id",))
         if run_id not in self._epochs:
             run_id = self._as_written.get(_as_written(run_id), run_id)
         if run_id not in self._epochs and run_id in self.aliases:
@@ -386,8 +386,8 @@ class Joiner:
         epochs = self._epochs.get(run_id)
         if epochs is None:
             hint = nearest_hint(run_id, self._epochs, "id") if with_hint else None
-            message = f"got {shown(run_id)}, and there is no such run"
-            message += f"; the runs are {listed(self._epochs, 5)}"
+            message = f"got {shown(run_id)}, and there is no such case"
+            message += f"; the cases are {listed(self._epochs, 5)}"
             raise DamagedError(message, hint, ("run_id",))
         if row.epoch is None and len(epochs) == 1:
             return run_id, epochs[0]
@@ -395,7 +395,7 @@ class Joiner:
             return run_id, row.epoch
         got = "is missing" if row.epoch is None else f"got {row.epoch}"
         names = listed(map(str, sorted(epochs)), 8)
-        message = f"{got}; the epochs of the run {shown(row.run_id)} are {names}"
+        message = f"{got}; the epochs of the case {shown(row.run_id)} are {names}"
         raise DamagedError(message, path=("epoch",))
 
     def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
@@ -428,7 +428,7 @@ def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     if first_value == value:
         return first_row is row
     message = (
-        f"this label ({value}) of the run {shown(row.run_id)} disagrees with line "
+        f"this label ({value}) of the case {shown(row.run_id)} disagrees with line "
         f"{first_row.line} ({first_value})"
     )
     hint = "remove one of the two"

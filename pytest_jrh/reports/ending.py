@@ -68,10 +68,10 @@ REPORTS: list[Report] = [
     TerminalReport(),
 ]
 
-_NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
+_NOTHING_JUDGED = "No case reached a verdict, so this session is not green."
 _UNWRITTEN = (
-    "This run is not green, because of failed writes. Free disk space or fix the permissions, and "
-    "run again: recorded calls are not made again."
+    "This session is not green, because of failed writes. Free disk space or fix the permissions, "
+    "and run again: recorded calls are not made again."
 )
 
 

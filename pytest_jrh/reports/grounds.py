@@ -167,8 +167,8 @@ def rate_sentences(verdicts: Verdicts, grounds: Grounds) -> Iterator[str]:
 
 
 _NOT_DRAWN = (
-    "Nothing says that the runs with a label were drawn at random from all, and the corrected rate "
-    "holds only if they were (docs: labels)."
+    "Nothing says that the cases with a label were drawn at random from all, and the corrected "
+    "rate holds only if they were (docs: labels)."
 )
 
 

@@ -138,7 +138,7 @@ def _judge_to_fix(session: Session, judge: str) -> str:
 
 _DECIDED_BY: Mapping[Kind, str] = {
     "limit": "more cases decide it, or `repeats: 3`",
-    "proof": "more runs decide it",
+    "proof": "more cases decide it",
     "left": "where they were to leave, accept it with --jrh-update-baseline",
     "grown": "read the new cases; where they are right, accept it with --jrh-update-baseline",
 }

@@ -99,7 +99,7 @@ def origin_lines(origin: SessionOrigin) -> Iterator[str]:
     if origin.commit:
         run.append(f"commit {origin.commit}")
     if run:
-        yield _line(f"run: {', '.join(run)}")
+        yield _line(f"session: {', '.join(run)}")
     if origin.versions:
         numbers = [f"{name} {number}" for name, number in origin.versions.items()]
         yield _line(f"versions: {', '.join(numbers)}")

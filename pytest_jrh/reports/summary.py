@@ -227,7 +227,7 @@ def _calibration(session: Session) -> Iterator[Section]:
             rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
         alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (
-            f"By thresholds chosen on other runs {alarms.fraction} satisfied cases "
+            f"By thresholds chosen on other cases {alarms.fraction} satisfied cases "
             "are false alarms."
         )
         if sure is not None:

@@ -278,7 +278,7 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
     for equal in contradicting_cases(session):
         labels = " and ".join(map(str, _labels(equal)))
         text = (
-            f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
+            f"{counted(len(equal), 'case')} with one rubric and text have contradicting "
             f"labels ({labels}): not all can be right. Review them with --jrh-review."
         )
         yield _warning_cases(session, text, equal)
@@ -305,7 +305,7 @@ _MOST_TURNS = 8
 
 @frozen
 class ShownCount:
-    """How many edited turns were looked for, or turns of runs as they are; how many of them the
+    """How many edited turns were looked for, or turns of cases as they are; how many of them the
     judge was not shown, and of how many nobody can tell.
 
     `cases` are those with a turn that it was not shown. `missed` are all violations that it missed,
@@ -330,7 +330,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     """Count the edited turns that a judge was shown, and all turns of cases without edits."""
     counts = []
     missed = sum(bool(_missed(result)) for result in results)
-    for name, is_whole in (("edited turns", False), ("turns of runs as they are", True)):
+    for name, is_whole in (("edited turns", False), ("turns of cases as they are", True)):
         turns = not_shown = unknown = missed_unseen = right_by_luck = 0
         cases, cut_by_server, cuts = [], [], set()
         for result in results:

@@ -414,8 +414,8 @@ class Joined(Source):
                     summary = replace(summary, cluster=run.run_id)
             key = summary.key
             if key in rows:
-                message = f"has a run that would be called {printable(key[0])}, as another is"
-                hint = "rename the file, or the run"
+                message = f"has a case that would be called {printable(key[0])}, as another is"
+                hint = "rename the file, or the case"
                 raise InputError(message, str(self._files[number]), hint=hint)
             rows[key] = _Row(number, run.run_id, summary)
         return rows
@@ -498,8 +498,8 @@ class Joined(Source):
                     self._unclear[name] = tuple(full_names)
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
-            f"{counted(len(shared), 'id')} of runs in more than one file; they stay as they are in "
-            "the first one, and have the file's name behind them in newer ones, such as "
+            f"{counted(len(shared), 'id')} of cases in more than one file; they stay as they are "
+            "in the first one, and have the file's name behind them in newer ones, such as "
             f"{printable(example)}"
         ] = None
         return ids

@@ -218,7 +218,7 @@ class Source(ABC):
         return Unscored(
             "input_error",
             stage="input",
-            cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path} cannot be read: "
+            cause=f"The case {printable(run_id)} (epoch {epoch}) of {self.path} cannot be read: "
             f"{why}.",
             advice=advice,
         )
@@ -258,7 +258,7 @@ class Source(ABC):
         if not unshown:
             return ()
         counts = [f"{name} ({count:,})" for name, count in unshown.items()]
-        return (f"{self.path.name}: of its messages, transcripts do not show: {listed(counts, 8)}",)
+        return (f"{self.path.name}: not shown of its messages: {listed(counts, 8)}",)
 
     def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.
@@ -317,8 +317,8 @@ def clusters_by(
         value = at(metadata, pointer)
         if isinstance(value, dict | list):
             message = (
-                f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(key[0])} "
-                f"(epoch {key[1]}); must be text, a number, true or false there"
+                f"got {shown(cluster_key)}, which is {shown(value)} in the case "
+                f"{printable(key[0])} (epoch {key[1]}); must be text, a number, true or false there"
             )
             raise InputError(message, key=_KEY, hint="name one value in it by a pointer")
         clusters[key] = None
@@ -326,9 +326,11 @@ def clusters_by(
             clusters[key] = _text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
-        message = f"got {shown(cluster_key)}, but no run has metadata"
+        message = f"got {shown(cluster_key)}, but no case has metadata"
         if names:
-            message = f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
+            message = (
+                f"got {shown(cluster_key)}, which no case has in its metadata; the fields are "
+            )
             message += listed(sorted(names))
         raise InputError(message, key=_KEY, hint=_LEAVE_OUT)
     return clusters

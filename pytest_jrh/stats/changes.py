@@ -298,7 +298,7 @@ def needed_text(change: SetChange) -> str:
     """What would decide about a set that may be worse."""
     p_value = change.finding.p_value
     if change.asked.question == "another" and change.runs < FEWEST_RUNS:
-        return f"compare at least {FEWEST_RUNS} runs"
+        return f"compare at least {FEWEST_RUNS} independent cases"
     noun = change.of_class.noun if change.of_class is not None else ""
     more = f"more {noun or 'case'}s"
     if SURE < p_value < _EVEN:

@@ -23,7 +23,7 @@ from pytest_jrh.stats.verdicts import Bools, Verdicts
 
 NOT_IN_BASELINE = "not in the baseline"
 NOT_IN_SUITE = "no longer in the suite"
-CASE_CHANGED = "the case has changed: another rubric text, transcript or label"
+CASE_CHANGED = "the case has changed: another text of the case or its rubric, or another label"
 # What a suite is compared by where it has grown: fewer runs cannot show a loss of another judge.
 _FEWEST_RUNS = 5
 _KINDS = {NOT_IN_SUITE: "left the suite", CASE_CHANGED: "with other labels or texts"}

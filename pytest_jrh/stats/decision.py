@@ -496,7 +496,7 @@ def _unproven(session: _Session) -> Iterator[Reason]:
         if is_replay or all(of.bound < max_drop for of in classes):
             continue
         subject = session.held.subject(judge)
-        text = f"{subject} is not proven to lose less than {points(max_drop)} on other runs"
+        text = f"{subject} is not proven to lose less than {points(max_drop)} on other cases"
         yield Reason("UNCLEAR", "proof", text, judge)
 
 

@@ -175,7 +175,7 @@ COLUMNS = (
 
 
 ONE_BY_ONE = (
-    "Each interval is about other runs under these rubrics, and holds by itself: of 20, about one "
+    "Each interval is about other cases under these rubrics, and holds by itself: of 20, about one "
     "misses its true figure."
 )
 """What is said under a table with several rows."""

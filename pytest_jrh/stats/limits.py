@@ -230,7 +230,7 @@ def limit_text(limit: Limit, subject: str) -> str:
     if limit.by_flicker:
         return f"{text}, which its flicker alone may break"
     if limit.unproven and not limit.broken:
-        return f"{text}, and other runs are not proven to keep to it"
+        return f"{text}, and other cases are not proven to keep to it"
     return text
 
 

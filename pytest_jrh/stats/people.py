@@ -146,7 +146,7 @@ def _missing(clusters: Clusters, labels: int, *, is_ratio: bool) -> str:
         cases_of_class = counted(labels, "such case")
         return f"people labelled {cases_of_class}; at least {FEWEST_OF_CLASS} are needed"
     if len(set(clusters)) == 1:
-        return "all cases come from one source run"
+        return "all cases come from one source"
     return ""
 
 

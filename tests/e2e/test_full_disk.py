@@ -158,7 +158,7 @@ def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kep
         said = " ".join(full.stdout.split())
         assert "made case" in said
         assert f"synthetic_agent_perturbation.csv was not written: {FULL}." in said
-        assert "This run is not green, because of failed writes." in said
+        assert "This session is not green, because of failed writes." in said
         assert "INTERNALERROR" not in full.stdout + full.stderr
         assert server.count() == CALLS
 

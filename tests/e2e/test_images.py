@@ -99,7 +99,7 @@ def test_a_plan_says_that_images_are_not_in_its_costs(
     engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("once", [], ask=False))
     try:
         assert len(list(engine.survey(bench.specs))) == 1
-        assert "the images that its judge gets are not in the plan's tokens" in engine.notices[0]
+        assert "the images that its judge gets are not in these tokens" in engine.notices[0]
     finally:
         engine.stop()
     assert server.count() == 0

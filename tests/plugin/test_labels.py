@@ -110,7 +110,7 @@ def test_a_file_that_is_added_takes_no_label_of_another(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError) as refused:
         make(labelled)
-    assert 'run_id: got "run-1", which is not the name of one run' in str(refused.value)
+    assert 'run_id: got "run-1", which is not the name of one case' in str(refused.value)
     assert "run-1@added, run-1@runs" in str(refused.value)
     text = "run_id,label\nrun-1@runs,satisfied\nrun-2,violated\n"
     (labelled.data / "labels.csv").write_text(text, encoding="utf-8")
@@ -207,7 +207,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "two places": ({"scorer": "right"}, "has path, scorer; must have one of path, scorer, meta"),
     "no such scorer": (
         {"path": REMOVED, "scorer": "rihgt"},
-        'got "rihgt", which no run has; the scorers are right',
+        'got "rihgt", which no case has; the scorers are right',
     ),
     "numbers without a map": (
         {"path": REMOVED, "metadata": "reward"},
@@ -304,7 +304,7 @@ def test_made_cases_show_no_label_and_contradict_none(
         if line["test"] == "agent_positives" and "why" in line:
             without_case.add(line["run_id"])
     assert without_case == ({"run-2", "run-3"} if "path" in labels else {"run-2"})
-    said = "nothing was edited, and the run's label is violated"
+    said = "nothing was edited, and its label is violated"
     assert said in " ".join(done.stdout.split())
 
 

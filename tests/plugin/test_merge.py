@@ -159,7 +159,7 @@ def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> N
         results = [line | {"why": {"kind": "no_case"}} for line in case_lines(path)]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
     assert merge("--jrh-baseline=first.json", UPDATE, *FOLDERS) == 1
-    assert "note: No case reached a verdict, so this run is not green." in merge.lines
+    assert "note: No case reached a verdict, so this session is not green." in merge.lines
     said = "The baseline first.json was not written, because no case has a verdict."
     assert said in merge.lines
     assert not (project.folder / "first.json").exists()

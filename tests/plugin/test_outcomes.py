@@ -98,7 +98,7 @@ def test_a_run_without_a_single_case_is_not_green(
     result = pytester.runpytest_inprocess(suite.option, RECORDING, "test_ordinary.py")
     result.assert_outcomes(skipped=2, passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: No case reached a verdict, so this run is not green."])
+    result.stdout.fnmatch_lines(["note: No case reached a verdict, so this session is not green."])
 
 
 CHANGING_ITS_MIND = """

@@ -126,7 +126,10 @@ def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
     about = [request for request in frozen.asked if "curtly" in request.text]
     assert (len(about), {request.stage for request in frozen.asked}) == (2, {"judge"})
     # The baseline's verdicts are about the old text, and are not compared.
-    assert "the case has changed: another rubric text, transcript or label" in frozen.said
+    assert (
+        "the case has changed: another text of the case or its rubric, or another label"
+        in frozen.said
+    )
 
 
 def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:

@@ -94,7 +94,7 @@ def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("tsk", 'got "tsk", which no run has in its metadata; the fields are at, '),
+        ("tsk", 'got "tsk", which no case has in its metadata; the fields are at, '),
         ("at", 'got "at", which is a mapping of keys in the run a (epoch 1); must be text, a numb'),
     ],
 )

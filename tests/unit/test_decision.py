@@ -749,7 +749,7 @@ def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
         ("xx..", "....", {}, "ask both three times (`repeats: 3`), or label 6 more violations"),
         ("3300", "0000", {}, "label 6 more violations"),
         ("33000000", "00000000", {}, "label 11 more violations"),
-        ("xxxx", "....", OTHER_MODEL, "compare at least 6 runs"),
+        ("xxxx", "....", OTHER_MODEL, "compare at least 6 independent cases"),
     ],
 )
 def test_what_is_unclear_says_what_decides_it(

@@ -147,7 +147,7 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     assert "contradicting" not in markdown_report(agreeing)
     odd = result_with(equal[2], label=0, outcome="disagree")
     session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
-    said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
+    said = "3 cases with one rubric and text have contradicting labels (0 and 1)"
     assert said in markdown_report(session)
     assert said in " ".join(printed(session, 400))
 

@@ -140,8 +140,8 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     for name in ("1", "2", "1"):
         source.read((name, 1))
     assert source.notices() == (
-        "a.eval: of its messages, transcripts do not show: [audio] (2)",
-        "b.json: of its messages, transcripts do not show: speaker (1)",
+        "a.eval: not shown of its messages: [audio] (2)",
+        "b.json: not shown of its messages: speaker (1)",
     )
 
 
@@ -188,8 +188,8 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name_and_that_is_said(
     assert run.messages[0]["content"] == "From claude.jsonl."
     assert source.read(("1", 1))[0].messages[0]["content"] == "From gpt.jsonl."
     assert source.notices() == (
-        "2 ids of runs in more than one file; they stay as they are in the first one, and have the "
-        "file's name behind them in newer ones, such as 1@claude",
+        "2 ids of cases in more than one file; they stay as they are in the first one, and have "
+        "the file's name behind them in newer ones, such as 1@claude",
     )
 
 
@@ -226,8 +226,8 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
     assert [str(problem) for problem in labels.problems] == [
-        'labels:2: run_id: got "1", which is not the name of one run\n'
-        "    name the run that is meant: 1@a, 1@b"
+        'labels:2: run_id: got "1", which is not the name of one case\n'
+        "    name the case that is meant: 1@a, 1@b"
     ]
 
 
@@ -263,7 +263,7 @@ def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_pat
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
-    with pytest.raises(InputError, match="has a run that would be called 1@b"):
+    with pytest.raises(InputError, match="has a case that would be called 1@b"):
         keys(opened(one, two))
 
 

@@ -435,7 +435,7 @@ def test_labels_of_no_run_begin_no_suite(tmp_path: Path) -> None:
     log.write_text("\n".join(runs), encoding="utf-8")
     labels.write_text("run_id,label\nrun0,pass\nrun1,fail\n", encoding="utf-8")
     project = tmp_path / "project"
-    with pytest.raises(InputError, match=r"its ids run0, run1; the runs are r0, r1, r2") as refused:
+    with pytest.raises(InputError, match="its ids run0, run1; the cases are r0, r1") as refused:
         start_suite("s", log, folder=project, rubrics=["polite: Kind."], labels=labels)
     assert 'r0 is the nearest to "run0"' in str(refused.value)
     assert not project.exists()

@@ -90,7 +90,7 @@ def test_a_word_that_is_no_label_is_a_vote_for_none(path: Path) -> None:
     assert values(joined) == {"a1": 1}
     assert joined.notices == [
         "labels.csv: values that are no label: 5.",
-        "labels.csv: runs without a label, as at most half of all who voted give one label: 2.",
+        "labels.csv: cases without a label, as at most half of all who voted give one label: 2.",
     ]
 
 
@@ -129,11 +129,11 @@ def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
     [
         (
             "run_id,label\naa,1\n",
-            '2: run_id: got "aa", and there is no such run; the runs are a, b',
+            '2: run_id: got "aa", and there is no such case; the cases are a, b',
         ),
         ("run_id,label\na,violates\n", '2: label: got "violates"; must be 0, 1, false, true, pass'),
         ("run_id,label\na,1\na,0\n", '3: label: this label (0) of the run "a" disagrees with line'),
-        ("run_id,label\nmany,1\n", '2: epoch: is missing; the epochs of the run "many" are 1, 2'),
+        ("run_id,label\nmany,1\n", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
         ('{"id": "a", "label": 1}\n{"id": "b"', "2: is not valid JSON: expecting ',' delimiter"),
     ],
 )

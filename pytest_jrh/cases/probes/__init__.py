@@ -78,7 +78,7 @@ async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Rand
     messages = (*base.messages[:last], changed, *base.messages[last + 1 :])
     if await bench.keeps(messages, base.rubric):
         raise NoVerdictCase(
-            "not_confirmed", "the verifier says that the changed transcript satisfies the rubric"
+            "not_confirmed", "the verifier says that the changed case satisfies the rubric"
         )
     return Derived(messages)
 

@@ -159,10 +159,10 @@ def _unicode(messages: Sequence[Message], _random: Random) -> tuple[Message, ...
 
 _CHANGES: dict[str, tuple[Callable[[Sequence[Message], Random], tuple[Message, ...]], str]] = {
     "json_layout": (_json_layout, "no result of a tool is JSON that another layout fits"),
-    "json_keys": (_json_keys, "no JSON of the run has an object with two keys"),
-    "ids": (_ids, "no message and no call of the run has an id"),
-    "line_ends": (_line_ends, "no message of the run has a text"),
-    "unicode": (_unicode, "no text of the run has letters with marks"),
+    "json_keys": (_json_keys, "no JSON in it has an object with two keys"),
+    "ids": (_ids, "no message and no call in it has an id"),
+    "line_ends": (_line_ends, "no message in it has a text"),
+    "unicode": (_unicode, "no text in it has letters with marks"),
 }
 """What each variant changes, and why it does not apply where nothing has changed."""
 _HEADERS = [Variant(f"headers_{style}", style) for style in ("markdown", "xml", "json")]
@@ -229,7 +229,7 @@ def _in_form(form: Literal["NFC", "NFD"], messages: Sequence[Message]) -> tuple[
 
 FORMAT_INVARIANCE = Probe(
     name="format_invariance",
-    marker="a case whose transcript has another layout and the same content",
+    marker="a case in another layout, with the same content",
     variants=_variants,
     derive=_derive,
 )

@@ -32,7 +32,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     length = len(render_transcript(base.messages))
     if length * factor > LONGEST:
         raise NoVerdictCase(
-            "probe_not_applicable", f"the transcript would have more than {LONGEST:,} characters"
+            "probe_not_applicable", f"it would have more than {LONGEST:,} characters"
         )
     start, end = _around_decision(base.messages, base.decisive)
     exchanges = _neutral(base.messages, length * (factor - 1), random)

@@ -118,7 +118,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     role, missing = _PLACES[variant.axes[1]]
     positions = positions_of(base.messages, role)
     if not positions:
-        raise NoVerdictCase("probe_not_applicable", f"the transcript has {missing}")
+        raise NoVerdictCase("probe_not_applicable", f"it has {missing}")
     # The turn that decides stays as it is where there is another one.
     position = random.choice(
         [candidate for candidate in positions if candidate not in base.decisive] or positions
@@ -134,7 +134,7 @@ def _shipped() -> tuple[Attack, ...]:
 
 PROMPT_INJECTION = Probe(
     name="prompt_injection",
-    marker="a case with a text in its transcript that tells the judge the wrong verdict",
+    marker="a case with a text in it that tells the judge the wrong verdict",
     variants=lambda: injections(_shipped()),
     derive=_derive,
     per_case=4,
