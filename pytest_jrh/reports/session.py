@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -319,10 +320,13 @@ class Session:
 
     def messages(self, result: CaseResult) -> Sequence[Message]:
         """What was judged, without secrets; empty where it is not kept."""
-        case = self.records.read(made_case_id(result))
-        messages: Sequence[Message] = () if case is None else case.messages
+        messages: Sequence[Message] = ()
         if self.texts is not None:
             messages = self.texts(result)
+        # Of a frozen suite the cases of a review are gone when the reports are written.
+        with contextlib.suppress(OSError):
+            case = self.records.read(made_case_id(result))
+            messages = messages if case is None else case.messages
         clean: Sequence[Message] = self.redactor.value(messages)
         return clean
 
