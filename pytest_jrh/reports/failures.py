@@ -258,7 +258,7 @@ def _shown(path: Path) -> str:
 
 
 def _prose(text: str, most: int = _MOST_PROSE_LINES) -> list[str]:
-    lines = wrapped(text.strip(), WIDTH, INDENT)
+    lines = wrapped(text.strip(), WIDTH, INDENT) if text.strip() else []
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], f"{INDENT}... ({len(lines) - most + 1:,} more lines)"]
