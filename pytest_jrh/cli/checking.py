@@ -15,6 +15,7 @@ from pytest_jrh.cli.table_results import TableResults
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import Fields, shown
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, numbered
@@ -295,5 +296,7 @@ def _session(
         earlier=results.earlier,
         error=settings.error,
         is_table=True,
+        texts=results.texts,
+        redactor=Redactor(secrets_of(os.environ)),
     )
     return session, judges

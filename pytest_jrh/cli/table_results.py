@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,9 +14,10 @@ from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.results import CaseResult, Extra, most_frequent
-from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.runs import LabelSource, Message
 from pytest_jrh.core.skips import Outcome, Why
-from pytest_jrh.sources.columns import CaseKey
+from pytest_jrh.core.text import ELLIPSIS
+from pytest_jrh.sources.columns import TEXTS, CaseKey, columns_named, texts_of_row
 from pytest_jrh.sources.verdicts import TableCase, Verdict, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
@@ -35,6 +36,7 @@ class _Line(NamedTuple):
 
 
 _MOST_KEPT = 8192
+_LONGEST_TEXT = 8_000
 
 
 class TableResults(Sequence[CaseResult]):
@@ -88,7 +90,39 @@ class TableResults(Sequence[CaseResult]):
     @property
     def nodes(self) -> Mapping[str, str]:
         """By the result's id what reports call a case: its line and its name."""
-        return _OnDemand(dict(zip(self.verdicts.ids, range(len(self)), strict=True)), self._node)
+        return _OnDemand(self._places, self._node)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """The places of rows by the ids of their results."""
+        return {case_id: row for row, case_id in enumerate(self.verdicts.ids)}
+
+    @cached_property
+    def _text_columns(self) -> list[str]:
+        """The columns that hold what was judged."""
+        columns = self.table.columns
+        used = {*columns.taken().values(), *columns.verdicts}
+        return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
+
+    @cached_property
+    def _first_rows(self) -> Mapping[int, int]:
+        """The first row of each line of the file; results of tools have several of one case."""
+        rows: dict[int, int] = {}
+        for row, line in enumerate(self.table.table.lines):
+            rows.setdefault(line, row)
+        return rows
+
+    def texts(self, result: CaseResult) -> list[Message]:
+        """What the first row of a case holds of what was judged; long texts are cut."""
+        case, _ = self.rows[self._places[result.case_id]]
+        row = self._first_rows[case.line]
+        turns = []
+        for turn in texts_of_row(self.table.table, self._text_columns, row):
+            text = str(turn["content"])
+            if (more := len(text) - _LONGEST_TEXT) > 0:
+                text = f"{text[:_LONGEST_TEXT]} {ELLIPSIS} ({more:,} more characters)"
+            turns.append({**turn, "content": text})
+        return turns
 
     @property
     def earlier(self) -> Mapping[str, CaseResult]:

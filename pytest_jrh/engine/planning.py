@@ -211,7 +211,7 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 
 
 _RUNS_CODE = (
-    "No judge's own code runs here: it counts as at most one call a case here; in a session each "
+    "No judge's own code is called here: it counts as at most one call a case; in a session each "
     "of its requests counts."
 )
 _ESTIMATED = (

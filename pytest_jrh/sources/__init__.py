@@ -190,7 +190,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
             if run.skip is None:
                 messages = source.read(run.key)[0].messages
             else:
-                cause = f"The run {printable(run.run_id)}: {run.skip}."
+                cause = f"The case {printable(run.run_id)}: {run.skip}."
         except Unscored as error:
             cause = error.cause
         if cause:
@@ -198,7 +198,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
         yield run, messages, cause
     if len(causes) == len(runs):
         hint = "which forms of runs are read stands in docs/suite.md"
-        raise InputError(f"no run can be used. {causes[0]}", str(log), hint=hint)
+        raise InputError(f"no case can be used. {causes[0]}", str(log), hint=hint)
 
 
 def messages_of_runs(

@@ -19,6 +19,7 @@ from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.text import counted, same_lines
+from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.core.values import as_text, as_word, whole_number
 from pytest_jrh.sources.results.scores import Results, quoted
 
@@ -455,11 +456,17 @@ def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iter
     digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text")
     for row, (*of_case, rubric_text) in enumerate(table.cells(*columns)):
-        turns = []
-        for name in text_columns:
-            if text := as_text(table.columns[name][row]):
-                turns.append({"role": name, "content": text})
+        turns = texts_of_row(table, text_columns, row)
         yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text)
+
+
+def texts_of_row(table: Table, columns: Iterable[str], row: int) -> list[Message]:
+    """The texts of a row, each as a turn whose role is its column."""
+    turns = []
+    for name in columns:
+        if text := as_text(table.columns[name][row]):
+            turns.append({"role": name, "content": text, "id": COLUMN_ID})
+    return turns
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ def test_a_plan_runs_no_judges_code(judged: MakeJudged, pytester: pytest.Pyteste
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
     flat = " ".join(done.stdout.str().split())
     assert "(0 to 1 judge)" in flat
-    assert "No judge's own code runs here: it counts as at most one call a case here;" in flat
+    assert "No judge's own code is called here: it counts as at most one call a case;" in flat
 
 
 HOOK = """

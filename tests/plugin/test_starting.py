@@ -209,7 +209,7 @@ def test_runs_that_cannot_be_read_are_not_what_a_suite_begins_with(
     file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty)))
     assert main(arguments) == 4
     said = capsys.readouterr().err
-    assert "no case can be used. The run a (epoch 1) of " in said
+    assert "no case can be used. The case a (epoch 1) of " in said
     assert "line 1: message 0 has a part without a type" in said
     file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty, read)))
     assert main(arguments) == 0
