@@ -215,7 +215,7 @@ def test_runs_that_cannot_be_read_are_not_what_a_suite_begins_with(
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert "The log holds 3 runs, of which 1 can be used; the suite begins with 1." in said
-    assert "2 runs cannot be used. The run a (epoch 1) of " in said
+    assert "2 runs cannot be used. The case a (epoch 1) of " in said
 
 
 def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, init: Init) -> None:

@@ -226,7 +226,7 @@ def test_a_sample_that_is_missing_or_no_json_is_an_input_error(made: Path, log_c
     assert "the log has no such sample" in fault(made, "zulu", 3)
     for content in (b"{", b"[]", b"[" * 100_000):
         put(log_copy, "samples/zulu_epoch_1.json", content)
-        assert "The run zulu (epoch 1)" in fault(log_copy, "zulu")
+        assert "The case zulu (epoch 1)" in fault(log_copy, "zulu")
     put(log_copy, "samples/zulu_epoch_1.json", None)
     assert "no item named 'samples/zulu_epoch_1.json'" in fault(log_copy, "zulu")
 
