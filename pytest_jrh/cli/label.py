@@ -155,8 +155,8 @@ def _rubrics(value: str, known_ids: Collection[str]) -> Sequence[Rubric]:
 
 def _case(item: TextToLabel, rubric: Rubric) -> Case:
     key = item.key
-    # Cases of the same words are several cases, which a key of their own tells apart.
-    messages = tuple({**turn, "case": f"{key.case} {key.epoch}"} for turn in item.turns)
+    # Cases of the same words are several cases, which messages with ids of their own tell apart.
+    messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns)
     if item.rubric_text and rubric.instructions == rubric.id:
         rubric = replace(rubric, instructions=item.rubric_text)
     return Case(

@@ -36,6 +36,7 @@ from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
+    ROLES,
     block_text,
     call_text,
     indented_json,
@@ -500,9 +501,14 @@ def probe_turns(base: Case, case: Case) -> list[JsonValues]:
 
 def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
     """The turns for people who may not know how they were made: without reasoning, which edited
-    ones have lost, and with the text of each in one part, as an edit leaves it.
+    ones have lost, and with the text of each in one part, as an edit leaves it. A role that no chat
+    has, such as the column of a text, needs no number.
     """
-    return [_turn(message, index, bare=True) for index, message in enumerate(messages)]
+    turns = [_turn(message, index, bare=True) for index, message in enumerate(messages)]
+    for turn in turns:
+        if turn["role"] not in ROLES:
+            turn["part"] = turn["part"] or capital(turn["role"])
+    return turns
 
 
 def _made_turn(case: Case, pair: TurnPair) -> JsonValues:
