@@ -112,7 +112,7 @@ class TableResults(Sequence[CaseResult]):
             rows.setdefault(line, row)
         return rows
 
-    def texts(self, result: CaseResult) -> list[Message]:
+    def texts(self, result: CaseResult) -> Sequence[Message]:
         """What the first row of a case holds of what was judged; long texts are cut."""
         case, _ = self.rows[self._places[result.case_id]]
         row = self._first_rows[case.line]

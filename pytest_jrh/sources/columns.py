@@ -460,7 +460,7 @@ def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iter
         yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text)
 
 
-def texts_of_row(table: Table, columns: Iterable[str], row: int) -> list[Message]:
+def texts_of_row(table: Table, columns: Iterable[str], row: int) -> Sequence[Message]:
     """The texts of a row, each as a turn whose role is its column."""
     turns = []
     for name in columns:

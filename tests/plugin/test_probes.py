@@ -209,7 +209,7 @@ def test_a_shard_merges_and_its_baseline_and_a_gate_know_the_cases(
     done.assert_outcomes(passed=23, xfailed=1, failed=1)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     told = (
-        f"UNCLEAR  {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other runs are not "
+        f"UNCLEAR  {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other cases are not "
         "proven to keep to it"
     )
     assert told.replace("  ", " ") in " ".join(done.stdout.str().split())

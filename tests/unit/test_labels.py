@@ -132,7 +132,10 @@ def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
             '2: run_id: got "aa", and there is no such case; the cases are a, b',
         ),
         ("run_id,label\na,violates\n", '2: label: got "violates"; must be 0, 1, false, true, pass'),
-        ("run_id,label\na,1\na,0\n", '3: label: this label (0) of the run "a" disagrees with line'),
+        (
+            "run_id,label\na,1\na,0\n",
+            '3: label: this label (0) of the case "a" disagrees with line',
+        ),
         ("run_id,label\nmany,1\n", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
         ('{"id": "a", "label": 1}\n{"id": "b"', "2: is not valid JSON: expecting ',' delimiter"),
     ],

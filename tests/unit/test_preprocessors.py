@@ -141,9 +141,12 @@ def forget(run: dict[str, Any]) -> None:
     ("step", "said"),
     [
         (explode, "explode raised KeyError: 'nothing here'"),
-        (forget, "forget left the keys run_id, epoch, input, messages, metadata; a run has"),
+        (forget, "forget left the keys run_id, epoch, input, messages, metadata; the keys are"),
         (lambda _: 3, "returned int 3"),
-        (lambda _: {"mesages": []}, "messages, metadata, mesages; a run has run_id, epoch, input"),
+        (
+            lambda _: {"mesages": []},
+            "messages, metadata, mesages; the keys are run_id, epoch, input",
+        ),
         (lambda _: {"metadata": {"when": object()}}, "left a value that is not JSON"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
         (
