@@ -294,7 +294,7 @@ def _labels(config: Config, files: Mapping[KeyPath, Path]) -> tuple[LabelSection
         file = files.get(("labels", index, "path"))
         values: Json = {"path": None if file is None else str(file), "by": section.by}
         if section.metadata is not None and config.suite.of == "answers":
-            values["by"] = section.by or "column"
+            values["by"] = section.by or ("people" if section.annotator else "column")
         labels.append(section.model_copy(update=values))
     return tuple(labels)
 

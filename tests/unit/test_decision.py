@@ -373,7 +373,7 @@ UNCLEAR = [
         GOOD,
         None,
         {"proof": True, "min_recall": 0.9},
-        "the judge misses 0 of 24 violations; min_recall 90% allows 2, and other cases are not prov",
+        "the judge misses 0 of 24 violations; min_recall 90% allows 2, and other cases are not",
     ),
     Row(
         "a limit that flicker breaks",
