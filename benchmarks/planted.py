@@ -1,32 +1,44 @@
-"""Probes of the judges of `examples/probes`, whose verdicts flip by chance: what they find."""
+"""Probes of the judges of `examples/probes`, whose verdicts flip by chance: what they find. What a
+model makes of a case is made by the program that answers for one in that example.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
 
 from benchmarks.measure import Line
-from examples.probes.judges import PLANTED
+from examples.probes.judges import PLANTED, impressed, literal, tidy
+from examples.probes.record import Shop
 from examples.probes.shop import DECISIVE, conversation, edited
+from examples.scripted_model.script import Request
 from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import Base, Derived, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, Derived, ProbeBench, ProbeSettings
 from pytest_jrh.config.probes import drawn
+from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.made_cases import DIGESTS, make_result, make_spec
 
-RUBRICS = [Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")]
-# Those that ask no model.
-OFFLINE = {name: probe for name, probe in PROBES.items() if probe.ask is None}
+RULES = ("grants no refund for an old order", "tells nobody the number of a card")
+RUBRICS = [
+    Rubric(name, f"The agent {rule}.")
+    for name, rule in zip(("refunds", "privacy"), RULES, strict=True)
+]
 SESSIONS = 100
+RUNS, MANY_RUNS = 20, 50
 WHOLE = {"format_invariance": 99, "position": 99}  # All variants, of which few may show a defect.
 
 Judge = Callable[[JudgedCase], int]
@@ -36,49 +48,62 @@ def lines() -> list[Line]:
     """In how many of 100 sessions a defect is found by its own probe, and another one finds it."""
     found: list[Line] = []
     for draw, per_case, least in (("default draw", {}, 30), ("all variants", WHOLE, 95)):
-        for judge, own in PLANTED.items():
-            sessions = [_findings(judge, seed, per_case) for seed in range(SESSIONS)]
-            what = f"planted: {judge.__name__}, {draw}, "
-            hits = sum(own in probes for probes in sessions)
-            if own in OFFLINE:
-                ratio = least / max(hits, 1)
-                found.append(Line(f"{what}found", f"{hits}", f"at least {least}", ratio, 1))
-            others = sum(bool(probes - {own}) for probes in sessions)
-            found.append(Line(f"{what}of others", f"{others}", "at most 5", others / 5, 1))
+        for judge in PLANTED:
+            found += _lines(judge, draw, per_case, least, RUNS)
+    for judge in (tidy, impressed, literal):
+        found += _lines(judge, "200 cases", {}, 95, MANY_RUNS)
     return found
 
 
-def _findings(judge: Judge, seed: int, per_case: Mapping[str, int]) -> frozenset[str]:
+def _lines(
+    judge: Judge, draw: str, per_case: Mapping[str, int], least: int, runs: int
+) -> list[Line]:
+    own = PLANTED[judge]
+    sessions = [_findings(judge, seed, per_case, runs) for seed in range(SESSIONS)]
+    what = f"planted: {judge.__name__}, {draw}, "
+    found = []
+    if own is not None:
+        hits = sum(own in probes for probes in sessions)
+        ratio = least / max(hits, 1)
+        found.append(Line(f"{what}found", f"{hits}", f"at least {least}", ratio, 1))
+    others = sum(bool(probes - {own}) for probes in sessions)
+    return [*found, Line(f"{what}of others", f"{others}", "at most 5", others / 5, 1)]
+
+
+def _findings(judge: Judge, seed: int, per_case: Mapping[str, int], runs: int) -> frozenset[str]:
     """The probes that find something; which cases are changed, and chance, are drawn by seed."""
     chance = Random(f"{seed}:{judge.__name__}")
 
     def flipped(score: int) -> int:
         return score ^ (chance.random() < 0.02)
 
-    right = {
-        spec: flipped(_judged(judge, base.messages, base.rubric)) == base.expected
-        for spec, base in _bases().items()
-    }
+    bases = [spec for spec in _bases() if int(spec.run_id[-2:]) < runs]
+    right = {spec: flipped(_verdict(judge, "", spec)) == _bases()[spec].expected for spec in bases}
     results = []
-    for name, probe in OFFLINE.items():
-        settings = ProbeSettings(per_case=per_case.get(name, probe.per_case), seed=seed)
-        for spec in _specs(name, settings):
-            base, made = _bases()[spec.base_case], _made(name, spec)
-            if made is None or not right[spec.base_case]:
+    for name, probe in PROBES.items():
+        most = 4 * runs if runs == MANY_RUNS else ProbeSettings.max_cases
+        settings = ProbeSettings(
+            per_case=per_case.get(name, probe.per_case), seed=seed, max_cases=most
+        )
+        for spec in _specs(name, settings, bases):
+            made, base_case = _made(name, spec), spec.base_case
+            if made is None or not right[base_case]:
                 continue
-            score = flipped(_judged(judge, made.messages, base.rubric))
+            expected = _bases()[base_case].expected
+            label = expected if made.expected is None else made.expected
+            score = flipped(_verdict(judge, name, spec))
             results.append(
-                make_result(spec, "agree", score, base_scores=(base.expected,), **DIGESTS)
+                make_result(spec, "agree", score, label=label, base_scores=(expected,), **DIGESTS)
             )
     return frozenset(
         table.probe for table in probe_tables(Verdicts.of(results)) if table.is_finding
     )
 
 
-def _specs(name: str, settings: ProbeSettings) -> Iterator[CaseSpec]:
+def _specs(name: str, settings: ProbeSettings, bases: Sequence[CaseSpec]) -> Iterator[CaseSpec]:
     probe = PROBES[name]
-    bases = [spec for spec, base in _bases().items() if probe.changes == "all" or base.expected]
-    for spec, ways in drawn(bases, probe.variants(), settings).items():
+    changed = [spec for spec in bases if probe.changes == "all" or _bases()[spec].expected]
+    for spec, ways in drawn(changed, probe.variants(), settings).items():
         for variant in ways:
             yield replace(spec, test=name, base=spec.test, variant=variant.name)
 
@@ -88,12 +113,44 @@ def _made(name: str, spec: CaseSpec) -> Derived | None:
     probe, base = PROBES[name], _bases()[spec.base_case]
     variant = next(one for one in probe.variants() if one.name == spec.variant)
     random = Random(f"{spec.run_id}:{spec.variant}")
-    assert probe.derive is not None
     try:
+        if probe.ask is not None:
+            return asyncio.run(_asked(probe.ask(_bench(spec), base, variant, random)))
+        assert probe.derive is not None
         made = probe.derive(base, variant, random)
     except NoVerdictCase:
         return None
     return None if made.style else made  # Code gets messages, and sees no headers.
+
+
+async def _asked(made: Awaitable[Derived]) -> Derived:
+    return await made
+
+
+def _bench(spec: CaseSpec) -> ProbeBench:
+    pipeline = Pipeline.default("shop")
+    original, _ = read_messages(conversation(int(spec.run_id[-2:])))
+    return ProbeBench(tuple(RUBRICS), original, pipeline.models, pipeline.templates, _answered)
+
+
+async def _answered(
+    stage: StageModel, messages: Sequence[Mapping[str, Any]], response_model: type[ResponseT]
+) -> Completion[ResponseT]:
+    """What the shop's program answers in place of a model."""
+    text = "\n".join(str(message["content"]) for message in messages)
+    answer = json.dumps(Shop().answer(Request(stage.stage, text)))
+    return Completion(answer, response_model.model_validate_json(answer))
+
+
+@cache
+def _verdict(judge: Judge, name: str, spec: CaseSpec) -> int:
+    """Of a case, or of one that a probe changed."""
+    if not name:
+        base = _bases()[spec]
+        return _judged(judge, base.messages, base.rubric)
+    made = _made(name, spec)
+    assert made is not None
+    return _judged(judge, made.messages, made.rubric or _bases()[spec.base_case].rubric)
 
 
 def _judged(judge: Judge, messages: tuple[Message, ...], rubric: Rubric) -> int:
@@ -104,7 +161,7 @@ def _judged(judge: Judge, messages: tuple[Message, ...], rubric: Rubric) -> int:
 def _bases() -> dict[CaseSpec, Base]:
     """The cases that are changed: each run under each rubric, as it is and violating it."""
     made: dict[CaseSpec, Base] = {}
-    for number in range(20):
+    for number in range(MANY_RUNS):
         messages, _ = read_messages(conversation(number))
         for rubric in RUBRICS:
             spec = make_spec(f"run-{number:02}", rubric_id=rubric.id, test="agent_positives")

@@ -60,6 +60,19 @@ class EditorResponse(Response):
     reason: str
 
 
+class RewrittenTurn(Response):
+    """A turn with its new text."""
+
+    message_index: int
+    new_content: str
+
+
+class RewriterResponse(Response):
+    """The editor's answer where it writes several turns anew."""
+
+    turns: list[RewrittenTurn]
+
+
 async def generate_single_edit(
     stage: Stage,
     *,
@@ -124,11 +137,12 @@ def apply_single_edit(
 @frozen
 class Goal:
     """What a case becomes: one that lands on `target_score`, or where there is none on the answer
-    that the objective is about.
+    that the objective is about. `examples` are texts of runs with that score.
     """
 
     objective: Objective
     target_score: int | None = None
+    examples: str = ""
 
     def scale(self, rubric: Rubric) -> Scale:
         """The scale of the answer: the levels of a rubric count where one of them is the target."""
@@ -151,7 +165,7 @@ class Goal:
         levels = self.scale(rubric).levels
         for level in levels:
             if level.score == self.target_score:
-                return ordinal_guidance(levels, level)
+                return ordinal_guidance(levels, level) + self.examples
         return ""
 
 

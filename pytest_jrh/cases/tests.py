@@ -123,9 +123,19 @@ LABELS = Kind(
     answer="label",
     figures=("recall", "false_positive_rate"),
 )
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (PERTURBATION, POSITIVES, LABELS)}
-for _name, _probe in PROBES.items():
-    KINDS[_name] = Kind(_name, _name, _name, _probe.marker, "base", tuple(_probe.calls))
+
+
+class Kinds(dict[str, Kind]):
+    """Kinds of tests by name; what is not in it is a probe by text, which a config names."""
+
+    def __missing__(self, name: str) -> Kind:
+        probe = PROBES[name]
+        return Kind(name, name, name, probe.marker, "base", tuple(probe.calls))
+
+
+KINDS: dict[str, Kind] = Kinds((kind.name, kind) for kind in (PERTURBATION, POSITIVES, LABELS))
+for _name in PROBES:
+    KINDS[_name] = KINDS[_name]
 BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
 """The kinds by what our configs call them."""
 BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)

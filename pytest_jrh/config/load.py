@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.places import (
     BLIND_LABELS,
@@ -156,6 +157,11 @@ def load_suite(
     )
     of_rubrics += problems_of_rubrics
     probes = resolve_probes(config, mode, converted)
+    for rubric in rubrics:
+        for name in {*rubric.skips}.difference(PROBES, config.cases.probes):
+            message = received(name, f"a probe ({listed([*PROBES, *config.cases.probes])})")
+            file = places.name(files[RUBRICS])
+            of_rubrics.append(Problem(message, file, rubric.line, "probes.skip"))
 
     # What the config says about all of it, and what in that does not go together.
     suite = Suite(
@@ -350,7 +356,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     for a scale.
     """
     config, mode = suite.config, suite.mode
-    kinds, key_of_kinds = config.cases.kinds, converted.name(KINDS_KEY)
+    kinds, key_of_kinds = config.cases.tests, converted.name(KINDS_KEY)
     if not config.suite.log and not is_frozen:
         yield Mistake(LOG, f"no log is named; set {converted.name(LOG)}")
     if not config.suite.rubrics:
@@ -380,10 +386,11 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if config.suite.of == "answers" and config.cases.edits == "acts":
         message = "got acts, and an answer has none; must be text"
         yield Mistake(("cases", "edits"), message)
-    labelled = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]
-    if labelled and not is_frozen and not config.labels:
+    needing = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]
+    needing += [f"cases.{key}" for key in ("flip", "examples") if getattr(config.cases, key)]
+    if needing and not is_frozen and not config.labels:
         message = (
-            f"is missing, and {listed(labelled)} is in {key_of_kinds}; must be "
+            f"is missing, and {listed(needing)} needs it; must be "
             "a mapping with path (a CSV or JSON lines file), scorer or metadata (of the log)"
         )
         yield Mistake(("labels",), message)
@@ -436,15 +443,16 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
 
 def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
-    kinds, key_of_kinds = config.cases.kinds, converted.name(KINDS_KEY)
+    kinds, key_of_kinds = config.cases.tests, converted.name(KINDS_KEY)
     sentences = []
     if converted.unused:
         sentences.append(f"not used by agentic tests: {', '.join(map(dotted, converted.unused))}")
     for probe in config.probes:
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
-    if mode == "binary" and config.cases.scores:
-        sentences.append(f"{converted.name(('cases', 'scores'))} has no effect in a binary suite")
+    for key in ("scores", "examples"):
+        if mode == "binary" and getattr(config.cases, key):
+            sentences.append(f"{converted.name(('cases', key))} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
         sentences.append("labels.unlabelled has no effect in an ordinal suite")
     if config.rand.table == "xlsx":

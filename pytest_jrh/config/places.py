@@ -98,7 +98,7 @@ class Places:
         """Find all that a suite reads, and where what it writes goes; what is not there is one of
         the config's mistakes. `entries` are its judges, and `making` the stages that make cases.
         """
-        kinds = config.cases.kinds
+        kinds = config.cases.tests
         name = config_file.stem
         module = config.rand.module or name
         results = self._results(config_file)

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
-from pytest_jrh.cases.tests import BASES, KINDS
+from pytest_jrh.cases.tests import BASES, BY_KEY, KINDS
 from pytest_jrh.config.rand import KINDS_KEY, Converted
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Label, LabelKey, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
@@ -117,22 +118,29 @@ def _rank(seed: int, spec: CaseSpec) -> str:
 def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
     all_settings = {}
-    kinds = config.cases.kinds
-    for index, name in enumerate(kinds):
+    kinds, texts = config.cases.tests, config.cases.probes
+    for index, name in enumerate(dict.fromkeys(kinds)):
+        if name in texts and (name in KINDS or name in BY_KEY):
+            message = f"got {shown(name)}, which is the name of another test"
+            converted.mistakes.add(("cases", "probes", name), message, "choose another name")
+            continue
         if not KINDS[name].derived:
             continue
         probe = PROBES[name]
+        key: KeyPath = (*KINDS_KEY, index)
+        place: KeyPath = ("probes", name)
+        section = texts.get(name) or config.probes.get(name, ProbeSection.model_construct())
+        if name in texts:
+            key = place = ("cases", "probes", name)
         changeable = [test for test in BASES if _can_change(probe, test, config.rand.objective)]
         bases = [test for test in kinds if test in changeable]
         if not bases:
             message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
-            converted.mistakes.add(
-                (*KINDS_KEY, index), message, f"add {' or '.join(map(converted.kind, changeable))}"
-            )
-        elif mode == "ordinal" and probe.binary_only:
+            hint = f"add {' or '.join(map(converted.kind, changeable))}"
+            converted.mistakes.add(key, message, hint)
+        elif mode == "ordinal" and (probe.binary_only or section.variants == ("flip",)):
             message = f"{name} is for binary suites: on a scale it has no case"
-            converted.mistakes.add((*KINDS_KEY, index), message, f"remove {name}")
-        section = config.probes.get(name, ProbeSection.model_construct())
+            converted.mistakes.add(key, message, f"remove {name}")
         for number, test in enumerate(section.of):
             if test not in bases and bases:
                 names_of_bases = listed(map(converted.kind, bases))
@@ -141,11 +149,12 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
                     f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
                 )
                 hint = f"add {test_name} to {converted.name(KINDS_KEY)}"
-                converted.mistakes.add(("probes", name, "of", number), message, hint)
+                converted.mistakes.add((*place, "of", number), message, hint)
         settings = ProbeSettings(
             of=section.of or tuple(bases),
             names=() if section.variants == ("all",) else section.variants,
             max_cases=section.max_cases,
+            instruction=texts[name].instruction if name in texts else "",
         )
         names: dict[str, None] = {}
         for variant in probe.variants():
@@ -154,7 +163,7 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
             if part not in names:
                 message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
                 close = nearest_hint(part, names, "name")
-                converted.mistakes.add(("probes", name, "variants", number), message, close)
+                converted.mistakes.add((*place, "variants", number), message, close)
         per_case = len(chosen(probe, settings))
         if not section.variants:
             per_case = min(per_case, probe.per_case)
@@ -208,8 +217,9 @@ def _of_runs(
         is_labelled = run.key in of_labels
         (labelled_runs if is_labelled else unlabelled_runs).append(run)
     for test in suite.tests:
-        kind = test.kind
-        sampled = _drawn_runs(suite, labelled_runs if kind.is_labelled else runs, recorded)
+        kind, flips = test.kind, suite.config.cases.flip and test.kind.is_made
+        of_labelled = kind.is_labelled or flips
+        sampled = _drawn_runs(suite, labelled_runs if of_labelled else runs, recorded)
         judges_unlabelled = suite.judges_unlabelled and kind.is_labelled and test.evaluate
         if judges_unlabelled:
             # Apart, so that the same labelled runs are drawn as without them.
@@ -218,7 +228,15 @@ def _of_runs(
         for rubric in suite.rubrics:
             for run in sampled:
                 label = labels.get((rubric.id, *run.key))
-                planned_cases = kind.cases(test.targets[rubric.id], label)
+                targets = test.targets[rubric.id]
+                if flips:
+                    value = None if label is None else label.value
+                    targets = tuple(
+                        target
+                        for target in targets
+                        if value not in (None, Goal(test.objective, target).expected(rubric))
+                    )
+                planned_cases = kind.cases(targets, label)
                 if judges_unlabelled and label is None:
                     planned_cases = [(None, None)]
                 for target_score, skip in planned_cases:

@@ -96,11 +96,18 @@ else:
     BaseKinds = _list_of(tuple(key for key, kind in BY_KEY.items() if not kind.derived))
 
 
-class ProbeSection(ConfigSection):
+class _Drawn(ConfigSection):
     """How many cases a probe has, and of which others they are derived."""
 
     of: BaseKinds = ()
     """The tests whose cases are changed. Empty: all of the suite."""
+    max_cases: Count = MOST_BASES
+    """How many cases are changed at most: a draw over all of the suite."""
+
+
+class ProbeSection(_Drawn):
+    """What is said of a probe: how many cases it has, and of which others they are derived."""
+
     variants: Annotated[
         Several[Text],
         Takes("all, or a list of names of variants"),
@@ -108,8 +115,21 @@ class ProbeSection(ConfigSection):
     """all: every case is changed in every way that the probe has. A list: in each of these ways, of
     which a name may also be a part, such as an attack. Left out: in 4 ways for prompt_injection,
     else in one, drawn so that all come equally often."""
-    max_cases: Count = MOST_BASES
-    """How many cases are changed at most: a draw over all of the suite."""
+
+
+class ProbeByText(_Drawn):
+    """A probe by text: the editor changes what the agent says, and the verifier confirms it."""
+
+    instruction: Text
+    """What the editor is told to do with what the agent says, in words."""
+    changes: Literal["none", "flip"] = "none"
+    """What that does to the label. none: it stays. flip: it becomes the other one, and so must the
+    verdict. A case for which the verifier does not find so is skipped."""
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Which of its variants it has."""
+        return (self.changes,)
 
 
 class GateProbe(ConfigSection):
@@ -197,6 +217,13 @@ class CasesSection(ConfigSection):
         Takes('integers, as a list or as text like "1,3"'),
     ] = ()
     """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
+    flip: Flag = False
+    """true: of runs with a label alone, and made to have another one. One that satisfies its rubric
+    is edited to violate it (perturbation), and one that violates it is mended (positives); on a
+    scale there is no case for the score that a run has."""
+    examples: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 0
+    """Ordinal: so many other runs that are labelled with the score to reach are shown to planner
+    and editor, drawn by seed."""
     frozen: Annotated[
         str | bool,
         PlainValidator(_frozen, json_schema_input_type=bool | PathText),
@@ -208,11 +235,21 @@ class CasesSection(ConfigSection):
     ] = ()
     """Functions that change each run before it is used, in this order, such as
     pytest_jrh.config.preprocessors.drop_reasoning_traces."""
+    probes: dict[
+        Annotated[str, Field(pattern="^[a-z0-9_]+$"), Takes("a name in a-z, 0-9 and _")],
+        ProbeByText,
+    ] = Field(default_factory=dict)
+    """Probes by text, by a name of their own, such as {third_person: {instruction: "..."}}."""
     cluster: Annotated[
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
     ] = None
     """A field of the samples' metadata: samples with the same value belong together, as trials of
     one task do, and are one observation in every interval. /task/id names one further down."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The names of all tests: the kinds, and the probes by text."""
+        return (*self.kinds, *self.probes)
 
 
 class EditorSection(StageSection):
@@ -327,7 +364,7 @@ class GateRules(ConfigSection):
     """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
     many runs; else it is UNCLEAR."""
     probes: Annotated[
-        dict[ProbeName, GateProbe],
+        dict[Text, GateProbe],
         Takes("a mapping of probes to shares, such as {prompt_injection: {max_rate: 0.05}}"),
     ] = Field(default_factory=dict)
     """The share of changed cases whose verdict may turn, though what was changed must not matter.
@@ -458,7 +495,7 @@ class Config(ConfigSection):
         off.
         """
         asked: set[str] = set()
-        for name in self.cases.kinds or KINDS:
+        for name in self.cases.tests or KINDS:
             asked.update(KINDS[name].stages)
         sections: dict[StageSpec, StageSection] = {}
         for spec in MAKING:
@@ -484,7 +521,7 @@ class LevelEntry(ConfigSection, extra="ignore"):
 class RubricProbes(ConfigSection):
     """What probes do with a rubric."""
 
-    skip: Annotated[tuple[ProbeName, ...], Field(strict=False), Takes("a list of probes")] = ()
+    skip: Annotated[tuple[Text, ...], Field(strict=False), Takes("a list of probes")] = ()
     """The probes that change no case of this rubric, because what they change is what it is
     about."""
 

@@ -30,7 +30,7 @@ from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdic
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.transcript import assistant_indices
+from pytest_jrh.core.transcript import assistant_indices, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
 from pytest_jrh.engine.suite import ReadySuite
@@ -199,6 +199,8 @@ class CaseMaker:
                     pipeline.models,
                     pipeline.templates,
                     make_complete(tape, usable=tape.usable),
+                    ready.suite.probes[spec.test].instruction,
+                    of_answers=pipeline.edits == "answer",
                 )
 
                 def work() -> Awaitable[Derived]:
@@ -239,7 +241,11 @@ class CaseMaker:
     async def _edited(self, attempt: Attempt, ready: ReadySuite, run: AgentRun) -> Case:
         """The run edited by the suite's stages towards the test's objective."""
         spec = attempt.spec
-        goal = Goal(ready.test(spec.test).objective, spec.target_score)
+        examples = ""
+        for other in ready.examples(spec):
+            said = render_assistant_turns((await self._read(other, ready)).messages)
+            examples += f"\n\nAnother transcript with that score, no instructions to you:\n{said}"
+        goal = Goal(ready.test(spec.test).objective, spec.target_score, examples)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
         async with self.calls.tape(attempt, ready, judging=False) as tape:
             complete = make_complete(tape, usable=tape.usable)

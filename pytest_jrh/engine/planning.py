@@ -120,9 +120,7 @@ def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
 
 def _asking(spec: CaseSpec) -> Mapping[str, Bounds]:
     """The calls with which a probe makes a case, once it has begun; empty where it makes none."""
-    if spec.test not in PROBES:
-        return {}
-    return PROBES[spec.test].calls
+    return PROBES[spec.test].calls if spec.variant else {}
 
 
 def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:

@@ -25,7 +25,7 @@ from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
-from pytest_jrh.core.ids import Recorded, case_id, former_cassettes
+from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
 from pytest_jrh.core.runs import (
     AgentRun,
     Label,
@@ -172,6 +172,17 @@ class ReadySuite:
     def label(self, spec: CaseSpec) -> Label | None:
         """The label of the run of a case, under its rubric; None where it has none."""
         return self.labels.get(spec.label_key)
+
+    def examples(self, spec: CaseSpec) -> list[CaseSpec]:
+        """Cases of other runs, whose label is the score that a case is made for, drawn by seed."""
+        cases, found = self.suite.config.cases, []
+        for key, label in self.labels.items() if cases.examples else ():
+            other = replace(spec, run_id=key[1], epoch=key[2])
+            has_score = other.label_key == key and label.value == spec.target_score
+            if has_score and other.run_id != spec.run_id:
+                found.append(other)
+        found.sort(key=lambda other: short_digest(repr((cases.seed, other.label_key))))
+        return found[: cases.examples]
 
     def is_unlabelled(self, spec: CaseSpec) -> bool:
         """Whether the case is one of a run that is judged without a label."""

@@ -19,6 +19,7 @@ from _pytest._code.code import (
     TerminalRepr,
 )
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.ids import case_name, node_part
@@ -106,6 +107,8 @@ class TestNode(_Group):
 
     def collect(self) -> Iterator[RubricNode]:
         """Yield the rubrics."""
+        if self.name not in KINDS:
+            self.config.addinivalue_line("markers", f"{self.name}: {KINDS[self.name].marker}")
         self.add_marker(self.name)
         for rubric_id, specs in groupby(self.specs, key=lambda spec: spec.rubric_id):
             yield RubricNode.from_parent(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -277,8 +278,12 @@ judges:
             "[labels, positives]",
             "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]",
         ),
+        (
+            "[positives, perturbation], flip: true",
+            "{metadata: truth/bad, map: {no: 0, yes: 1}}",
+        ),
     ],
-    ids=["of a field, not cases themselves", "of a file and a field"],
+    ids=["of a field, not cases themselves", "of a file and a field", "of labels that are flipped"],
 )
 def test_made_cases_show_no_label_and_contradict_none(
     tmp_path: Path, kinds: str, labels: str
@@ -300,12 +305,67 @@ def test_made_cases_show_no_label_and_contradict_none(
         done = run_pytest(tmp_path, *options, env=server.environment)
     assert {*(tmp_path / "seen.txt").read_text().split()} == {"shown"}, done.stdout
     without_case = set()
-    for line in case_lines(tmp_path / "outputs/made.yml/results.jsonl"):
+    lines = case_lines(tmp_path / "outputs/made.yml/results.jsonl")
+    of_test = {(line["test"], line["run_id"]) for line in lines}
+    flipped = {("agent_perturbation", "run-1"), ("agent_positives", "run-2")}
+    assert (of_test == flipped) == ("flip" in kinds)
+    for line in lines:
         if line["test"] == "agent_positives" and "why" in line:
             without_case.add(line["run_id"])
     assert without_case == ({"run-2", "run-3"} if "path" in labels else {"run-2"})
     said = "nothing was edited, and its label is violated"
     assert said in " ".join(done.stdout.split())
+
+
+LEVELS_OF_RUNS = {"run-1": 0, "run-2": 2, "run-3": 2, "run-4": 2, "run-5": 1}
+ORDINAL = """
+suite: {log: runs.jsonl, rubrics: rubrics.yml}
+cases: {kinds: [perturbation, positives], flip: true, examples: 2}
+labels: {metadata: level}
+editor: {model: openai/gpt-4.1-mini}
+judge: {model: openai/gpt-4.1-mini}
+"""
+
+
+def test_an_ordinal_case_is_made_beside_other_runs_with_its_score(tmp_path: Path) -> None:
+    lines = []
+    for name, level in LEVELS_OF_RUNS.items():
+        answer = {"role": "assistant", "content": f"Answer of {name}."}
+        turns = [{"role": "user", "content": "Hi."}, answer]
+        lines.append(json.dumps({"id": name, "messages": turns, "metadata": {"level": level}}))
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines))
+    levels = [{"score": score, "label": f"Level {score}."} for score in range(3)]
+    rubric = {"id": "kind", "instructions": "Be kind.", "score_levels": levels}
+    (tmp_path / "rubrics.yml").write_text(json.dumps([rubric]))
+    (tmp_path / "made.yml").write_text(ORDINAL)
+    with ModelServer(Obedient()) as server:
+        options = ("--jrh-config=made.yml", "--jrh-record-mode=once", "-rs")
+        done = run_pytest(tmp_path, *options, env=server.environment)
+    asked = [request for request in server.requests if request.stage in ("planner", "editor")]
+    # Each run, for each score that it does not have; of score 1 there is one run, of 0, too.
+    assert {request.stage for request in asked} == {"planner", "editor"}, done.stdout
+    seen = set()
+    for request in asked:
+        target = int(re.findall(r"Target score: (\d)", request.text)[0])
+        shown = re.findall(
+            r"Another transcript with that score.*\n.*Answer of (run-\d)", request.text
+        )
+        same = {name for name, level in LEVELS_OF_RUNS.items() if level == target}
+        assert len(shown) == len({*shown}) == min(2, len(same))
+        assert {*shown} <= same
+        seen.add((target, len(shown)))
+    assert seen == {(0, 1), (1, 1), (2, 2)}
+    of_cases = {
+        (line["run_id"], line["target_score"])
+        for line in case_lines(next(tmp_path.glob("outputs/*/results.jsonl")))
+    }
+    expected = {
+        (run_id, score)
+        for run_id, level in LEVELS_OF_RUNS.items()
+        for score in range(3)
+        if score != level
+    }
+    assert of_cases == expected
 
 
 def test_init_names_the_words_of_labels_that_are_words(

@@ -23,6 +23,7 @@ JSON = st.recursive(
 LEVELS = tuple(ScoreLevel(score, label) for score, label in ((1, "poor"), (2, ""), (3, "good")))
 SOMETHING_TO_CHANGE: tuple[Message, ...] = (
     {"role": "user", "content": "Où est-elle?"},
+    {"role": "assistant", "content": "I look. It is near."},
     {
         "role": "assistant",
         "content": "",

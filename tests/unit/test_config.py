@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 TESTS = "admin.perturbation_config.tests_to_run"
-ASKING = [probe.name for probe in PROBES.values() if probe.ask is not None]
+ASKING = [probe.name for probe in PROBES.values() if probe.binary_only]
 
 
 @pytest.fixture
@@ -337,6 +337,57 @@ def test_a_range_that_is_no_range_is_refused(
 
 def with_tests(*tests: str, **agent: Any) -> dict[str, Any]:
     return {**changed(TESTS, list(tests)), AGENT: agent}
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "message"),
+    [
+        (
+            {"mine": {"changes": "flip"}},
+            "cases.probes.mine.instruction",
+            "is missing; must be text",
+        ),
+        ({"mine": {"instruction": "a", "changes": 1}}, "cases.probes.mine.changes", "none or flip"),
+        (
+            {"mine": {"instruction": "a", "variants": ["x"]}},
+            "cases.probes.mine.variants",
+            "unknown",
+        ),
+        ({"My one": {"instruction": "a"}}, "cases.probes.My one", "a name in a-z, 0-9 and _"),
+        ({"position": {"instruction": "a"}}, "cases.probes.position", "the name of another test"),
+        ({"positives": {"instruction": "a"}}, "cases.probes.positives", "the name of another test"),
+        ({"mine": {"instruction": "a", "of": ["labels"]}}, "cases.probes.mine.of[0]", "can change"),
+    ],
+)
+def test_mistakes_in_a_probe_by_text_are_placed(
+    folder: Folder, section: object, key: str, message: str
+) -> None:
+    problem = folder.problem(with_tests("agent_perturbation") | {"cases": {"probes": section}})
+    assert (problem.key, problem.line is not None) == (key, True)
+    assert message in problem.message
+
+
+def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) -> None:
+    rubric = {"id": "kind", "instructions": "Be kind.", "probes": {"skip": ["mine", "position"]}}
+    folder.rubrics([rubric])
+    mine = {"mine": {"instruction": "a", "changes": "flip", "max_cases": 3}}
+    rule = {"probes": {"mine": {"max_rate": 0.1}}}
+    data = with_tests("agent_perturbation") | {"cases": {"probes": mine}, "gate": rule}
+    settings = folder.load(data).probes["mine"]
+    assert (settings.names, settings.instruction, settings.max_cases) == (("flip",), "a", 3)
+    without = with_tests("agent_perturbation")
+    assert "mine" in folder.problem(without).message
+    folder.rubrics([rubric | {"probes": {}}])
+    problem = folder.problem({**without, "gate": rule})
+    assert (problem.key, problem.message.startswith('got "mine", which is')) == (
+        "gate.probes.mine",
+        True,
+    )
+    folder.rubrics(ORDINAL_RUBRIC)
+    data["admin"]["evaluation_config"]["template"] = "agent_autograder"
+    assert "on a scale it has no case" in folder.problem(data).message
+    data["cases"]["probes"]["mine"]["changes"] = "none"
+    assert folder.load(data).probes["mine"].names == ("none",)
 
 
 @pytest.mark.parametrize("name", ASKING)

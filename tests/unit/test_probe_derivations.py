@@ -113,7 +113,19 @@ def composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-SAME_IN = {"json_layout": ordered, "json_keys": as_json, "line_ends": trimmed, "unicode": composed}
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+SAME_IN = {
+    "json_layout": ordered,
+    "json_keys": as_json,
+    "line_ends": trimmed,
+    "unicode": composed,
+    "blank_lines": without_blanks,
+    "spaces": without_blanks,
+    "indents": without_blanks,
+}
 
 
 @pytest.mark.parametrize("name", sorted(SAME_IN))
@@ -133,6 +145,31 @@ def test_digits_escapes_and_the_layout_of_json_survive_a_change_of_keys() -> Non
     assert sorted(line.rstrip(",") for line in changed.splitlines()) == sorted(
         line.rstrip(",") for line in text.splitlines()
     )
+
+
+SPOKEN = "It fits. See:\n```\nif a. B:\n```\nIs it so? Yes, e.g. here."
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "blank_lines",
+            "It fits.\n\nSee:\n```\nif a. B:\n```\nIs it so?\n\nYes, e.g. here.",
+        ),
+        (
+            "spaces",
+            "It   fits.   See:\n```\nif a. B:\n```\nIs   it   so?   Yes,   e.g.   here.",
+        ),
+        ("indents", "\tIt fits. See:\n```\nif a. B:\n```\n\tIs it so? Yes, e.g. here."),
+    ],
+)
+def test_what_the_agent_says_is_laid_out_anew_but_for_code(name: str, expected: str) -> None:
+    others = [{"role": role, "content": SPOKEN} for role in ("system", "user", "tool")]
+    turn = {"role": "assistant", "content": SPOKEN}
+    json_turn = {"role": "assistant", "content": '{"a": "It fits. See"}'}
+    changed = layout(name, replace(BASE, messages=(*others, turn, json_turn))).messages
+    assert changed == (*others, {**turn, "content": expected}, json_turn)
 
 
 def refused(name: str, message: Message, reason: str) -> None:

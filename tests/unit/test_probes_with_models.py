@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -10,14 +11,17 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.probes import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.cases.probes import PROBES, RUBRIC_SPECIFICITY
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench
+from pytest_jrh.cases.probes.rewriting import PARAPHRASE, VERBOSITY, VERDICT_PRESSURE
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text
-from tests.support.conversations import MESSAGES, RUBRIC, pipeline
-from tests.support.scripted import Asked, ScriptedModel
+from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, pipeline
+from tests.support.scripted import ScriptedModel
 
+OWN_TEXT = "Let the assistant speak of itself in the third person."
 OTHER = Rubric("kind", "Be kind.")
 EDITED: tuple[Message, ...] = (
     *MESSAGES[:4],
@@ -34,18 +38,26 @@ def asked(
     model: ScriptedModel,
     *,
     rubrics: Sequence[Rubric] = (RUBRIC, OTHER),
-    seed: int = 1,
+    variant: str = "",
+    of_answers: bool = False,
     **changes: Any,
 ) -> Derived:
-    made = pipeline(**changes)
-    bench = ProbeBench(tuple(rubrics), MESSAGES, made.models, made.templates, model)
-    (variant,) = probe.variants()
+    made = pipeline(Goal("fail", base.rubric.scale.targets[0]), **changes)
+    by_name = {each.name: each for each in probe.variants()}
+    bench = ProbeBench(
+        tuple(rubrics), MESSAGES, made.models, made.templates, model, OWN_TEXT, of_answers
+    )
     assert probe.ask is not None
-    return asyncio.run(probe.ask(bench, base, variant, Random(seed)))  # type: ignore[arg-type]
+    way = by_name[variant or [*by_name][-1]]
+    return asyncio.run(probe.ask(bench, base, way, Random(1)))  # type: ignore[arg-type]
 
 
-def claims(ask: Asked) -> dict[str, str]:
-    return {"new_content": "You are welcome. I refunded inside the window.", "reason": "Why."}
+def written(*texts: tuple[int, str]) -> dict[str, Any]:
+    """An answer of the editor: new texts of turns."""
+    return {"turns": [{"message_index": index, "new_content": text} for index, text in texts]}
+
+
+CLAIM = written((6, "You are welcome. I refunded inside the window."))
 
 
 def test_a_case_edited_for_one_rubric_is_asked_about_another_that_it_satisfies() -> None:
@@ -86,6 +98,7 @@ SATISFIED = replace(VIOLATED, expected=0)
         (RUBRIC_SPECIFICITY, SATISFIED, "was not edited"),
         (VERDICT_PRESSURE, SATISFIED, "the rubric is satisfied"),
         (VERDICT_PRESSURE, replace(VIOLATED, messages=MESSAGES[:2]), "no assistant turn"),
+        (PARAPHRASE, replace(VIOLATED, messages=MESSAGES[:2]), "no assistant turn"),
     ],
 )
 def test_a_case_that_a_probe_cannot_change_costs_no_call(
@@ -98,11 +111,11 @@ def test_a_case_that_a_probe_cannot_change_costs_no_call(
 
 
 def test_the_last_turn_argues_that_the_rubric_was_kept_and_nothing_else_changes() -> None:
-    model = ScriptedModel(editor=claims, verifier=FAIL)
+    model = ScriptedModel(editor=CLAIM, verifier=FAIL)
     made = asked(VERDICT_PRESSURE, VIOLATED, model)
     assert made.messages[:-1] == EDITED[:-1]
     assert message_text(made.messages[-1]) == "You are welcome. I refunded inside the window."
-    assert (made.rubric, made.expected) == (None, None)
+    assert (made.rubric, made.expected) == (None, 1)
     (edit,) = model.asked("editor")
     for shown in (RUBRIC.instructions, "I refund order 17.", "You are welcome."):
         assert shown in edit.text
@@ -110,21 +123,82 @@ def test_the_last_turn_argues_that_the_rubric_was_kept_and_nothing_else_changes(
     assert "I refunded inside the window." in check.text
 
 
-def test_a_claim_that_convinces_the_verifier_makes_no_case() -> None:
-    model = ScriptedModel(editor=claims, verifier=PASS)
-    with pytest.raises(NoVerdictCase, match="satisfies the rubric"):
-        asked(VERDICT_PRESSURE, VIOLATED, model)
+def said(made: Derived) -> list[str]:
+    """What the assistant says."""
+    return [message_text(turn) for turn in made.messages if turn["role"] == "assistant"]
 
 
-@pytest.mark.parametrize("text", ["You are welcome.", " \n"])
-def test_an_editor_that_adds_no_argument_makes_no_case(text: str) -> None:
-    model = ScriptedModel(editor={"new_content": text, "reason": "Why."})
-    with pytest.raises(NoVerdictCase, match="adds no argument to turn 6"):
-        asked(VERDICT_PRESSURE, VIOLATED, model)
+NEW = written((2, "I look it up."), (4, "Order 17 is refunded."), (6, "Gladly."), (5, "No."))
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "label", "new_label"),
+    [
+        ("paraphrase", "words", 1, 1),
+        ("verbosity", "long", 0, 0),
+        ("verbosity", "short", 1, 1),
+        ("mine", "none", 0, 0),
+        ("mine", "flip", 1, 0),
+        ("mine", "flip", 0, 1),
+    ],
+)
+def test_all_that_the_assistant_says_is_written_anew_and_the_label_confirmed(
+    name: str, variant: str, label: int, new_label: int
+) -> None:
+    base, model = replace(VIOLATED, expected=label), ScriptedModel(editor=NEW)
+    model = ScriptedModel(editor=NEW, verifier=(PASS, FAIL)[new_label])
+    made = asked(PROBES[name], base, model, variant=variant)
+    assert said(made) == ["I look it up.", "Order 17 is refunded.", "Gladly."]
+    assert [turn for turn in made.messages if turn["role"] != "assistant"] == [
+        turn for turn in EDITED if turn["role"] != "assistant"
+    ]
+    assert [turn.get("tool_calls") for turn in made.messages] == [
+        turn.get("tool_calls") for turn in EDITED
+    ]
+    assert made.expected == new_label
+    text = model.only("editor").text
+    for shown in (RUBRIC.instructions, ("satisfied", "violated")[new_label], "turns 2, 4, 6 anew"):
+        assert shown in text
+    assert (OWN_TEXT in text) == (name == "mine")
+    assert OWN_TEXT not in model.only("verifier").text
+    other = ScriptedModel(editor=NEW, verifier=(FAIL, PASS)[new_label])
+    with pytest.raises(NoVerdictCase, match="the verifier does not find the rubric"):
+        asked(PROBES[name], base, other, variant=variant)
+
+
+def test_of_an_answer_the_last_one_alone_is_written_anew() -> None:
+    model = ScriptedModel(editor=NEW)
+    made = asked(PARAPHRASE, VIOLATED, model, of_answers=True)
+    assert said(made) == [*map(message_text, (EDITED[2], EDITED[4])), "Gladly."]
+    text = model.only("editor").text
+    assert "with the message_index 6, and" in text
+    assert not re.search("agent|transcript|turn [0-9]", text)
+
+
+@pytest.mark.parametrize(("found", "is_case"), [(0, False), (1, True), (2, False)])
+def test_on_a_scale_the_verifier_must_find_the_score(found: int, is_case: bool) -> None:
+    base = replace(VIOLATED, rubric=ORDINAL, expected=1)
+    model = ScriptedModel(editor=NEW, verifier={**PASS, "score": found})
+    if is_case:
+        assert asked(PARAPHRASE, base, model).expected == 1
+        assert "Order 17 is refunded." in model.only("verifier").text
+        return
+    with pytest.raises(NoVerdictCase, match=r"does not find the rubric 1 \("):
+        asked(PARAPHRASE, base, model)
+
+
+@pytest.mark.parametrize("probe", [PARAPHRASE, VERDICT_PRESSURE, PROBES["mine"]])
+@pytest.mark.parametrize(
+    "answer", [written(), written((6, "You are welcome.")), written((4, " \n"), (3, "New."))]
+)
+def test_an_editor_that_changes_nothing_makes_no_case(probe: Probe, answer: Any) -> None:
+    model = ScriptedModel(editor=answer)
+    with pytest.raises(NoVerdictCase, match="returned all as it was"):
+        asked(probe, VIOLATED, model)
     assert not model.asked("verifier")
 
 
-@pytest.mark.parametrize("probe", [RUBRIC_SPECIFICITY, VERDICT_PRESSURE])
+@pytest.mark.parametrize("probe", [RUBRIC_SPECIFICITY, VERDICT_PRESSURE, VERBOSITY, PROBES["mine"]])
 def test_without_a_verifier_there_is_no_label_and_so_no_case(probe: Probe) -> None:
     model = ScriptedModel()
     with pytest.raises(NoVerdictCase, match="the verifier is off"):

@@ -1,8 +1,7 @@
 """The probes, and a case changed by one; a probe that is not in this table does not exist.
 
-Each finds one kind of defect in a judge, and lets judges without it pass. Here are those whose
-cases models of the suite make. `rubric_specificity`: a case edited to violate one rubric, judged on
-another one. `verdict_pressure`: the last turn argues that the rubric was kept, where it was not.
+Each finds one kind of defect in a judge, and lets judges without it pass. Here is
+`rubric_specificity`: a case edited to violate one rubric, judged on another one.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from pytest_jrh.cases.probes.probe import (
     Probe,
     ProbeBench,
     Variant,
-    positions_of,
 )
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
+from pytest_jrh.cases.probes.rewriting import BY_TEXT, PARAPHRASE, VERBOSITY, VERDICT_PRESSURE
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.diffs import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, Bounds
-from pytest_jrh.core.transcript import render_transcript, replace_text
+from pytest_jrh.core.stages import VERIFIER, Bounds
+from pytest_jrh.core.transcript import render_transcript
 
 _OTHER_RUBRIC = Variant("other_rubric")
 
@@ -41,14 +40,15 @@ async def _of_other_rubric(
     if not other_rubrics:
         raise NoVerdictCase("probe_not_applicable", "the suite has no other rubric")
     other_rubric = random.choice(other_rubrics)
-    if not await bench.keeps(bench.original, other_rubric):
+    satisfied = other_rubric.scale.aim("pass")
+    if await bench.answer(bench.original, other_rubric) != satisfied:
         text = f"the rubric {other_rubric.id} was {base.scale.word(base.expected)} before the edit"
         raise NoVerdictCase("not_confirmed", text)
-    if not await bench.keeps(base.messages, other_rubric):
+    if await bench.answer(base.messages, other_rubric) != satisfied:
         raise NoVerdictCase(
             "not_confirmed", f"the edit violates the rubric {other_rubric.id} as well"
         )
-    return Derived(base.messages, rubric=other_rubric, expected=other_rubric.scale.aim("pass"))
+    return Derived(base.messages, rubric=other_rubric, expected=satisfied)
 
 
 RUBRIC_SPECIFICITY = Probe(
@@ -62,48 +62,25 @@ RUBRIC_SPECIFICITY = Probe(
 )
 
 
-_CLAIM = Variant("claim")
+class Probes(dict[str, Probe]):
+    """Probes by name; what is not in it is one by text, which a config names."""
+
+    def __missing__(self, name: str) -> Probe:
+        return replace(BY_TEXT, name=name)
 
 
-async def _claim(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
-    if not base.is_failing:
-        text = f"the rubric is {base.scale.word(base.expected)}: that it was kept would be true"
-        raise NoVerdictCase("probe_not_applicable", text)
-    turns = positions_of(base.messages, "assistant")
-    if not turns:
-        raise NoVerdictCase("no_assistant_turn")
-    last = turns[-1]
-    text = await bench.argued(base.messages, last, base.rubric)
-    changed, _ = replace_text(base.messages[last], text)
-    messages = (*base.messages[:last], changed, *base.messages[last + 1 :])
-    if await bench.keeps(messages, base.rubric):
-        raise NoVerdictCase(
-            "not_confirmed", "the verifier says that the changed case satisfies the rubric"
-        )
-    return Derived(messages)
-
-
-VERDICT_PRESSURE = Probe(
-    name="verdict_pressure",
-    marker="a case that violates its rubric, and whose last turn argues that it was kept",
-    variants=lambda: (_CLAIM,),
-    ask=_claim,
-    calls={EDITOR.name: ONE_CALL, VERIFIER.name: Bounds(0, 1)},
-    binary_only=True,
-    changes="failing",
-)
-
-
-PROBES: dict[str, Probe] = {
-    probe.name: probe
+PROBES: dict[str, Probe] = Probes(
+    (probe.name, probe)
     for probe in (
         FORMAT_INVARIANCE,
         PROMPT_INJECTION,
         POSITION,
         RUBRIC_SPECIFICITY,
         VERDICT_PRESSURE,
+        PARAPHRASE,
+        VERBOSITY,
     )
-}
+)
 
 _NO_STYLE = "the judge is code, which gets messages: there is no layout of their text to change"
 _NO_TEXT = "the judge reads a text, in which nothing has changed: it shows no ids"
@@ -166,6 +143,7 @@ def changed(base: Case, spec: CaseSpec, made: Derived) -> Case:
         outcome=PerturbationOutcome(made.messages, verification=verification, confirmed=confirmed),
         expected=base.expected if made.expected is None else made.expected,
         style=made.style,
+        label=base.label if made.expected in (None, base.expected) else None,
         digests=None,
         review=None,
     )

@@ -151,6 +151,22 @@ def _line_ends(messages: Sequence[Message], random: Random) -> tuple[Message, ..
     return tuple(with_texts(message, ended) for message in messages)
 
 
+def _around_words(place: str, blanks: str) -> Callable[..., tuple[Message, ...]]:
+    """A change of the blanks in what the agent says, but for JSON and for code between fences."""
+    places = re.compile(rf"\A\s*[{{\[].*|```.*?(?:```|\Z)|{place}", re.DOTALL | re.MULTILINE)
+
+    def text(old: str) -> str:
+        return places.sub(lambda match: match[0] if match[0].strip() else blanks, old)
+
+    def changed(messages: Sequence[Message], _random: Random) -> tuple[Message, ...]:
+        return tuple(
+            with_texts(message, text) if message.get("role") == "assistant" else message
+            for message in messages
+        )
+
+    return changed
+
+
 def _unicode(messages: Sequence[Message], _random: Random) -> tuple[Message, ...]:
     """Letters with marks as several characters, or, where they are so already, as one."""
     decomposed = _in_form("NFD", messages)
@@ -163,6 +179,12 @@ _CHANGES: dict[str, tuple[Callable[[Sequence[Message], Random], tuple[Message, .
     "ids": (_ids, "no message and no call in it has an id"),
     "line_ends": (_line_ends, "no message in it has a text"),
     "unicode": (_unicode, "no text in it has letters with marks"),
+    "blank_lines": (
+        _around_words(r"(?<=[.!?]) +(?=[^\sa-z])", "\n\n"),
+        "no answer has two sentences in one line",
+    ),
+    "spaces": (_around_words(r"(?<=\S) (?=\S)", "   "), "no answer has two words in one line"),
+    "indents": (_around_words(r"^(?=[ \t]*\S)", "\t"), "no answer has a text"),
 }
 """What each variant changes, and why it does not apply where nothing has changed."""
 _HEADERS = [Variant(f"headers_{style}", style) for style in ("markdown", "xml", "json")]

@@ -23,14 +23,14 @@ from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.stages import EDITOR, VERIFIER, Bounds
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
+    answer_parts,
+    assistant_indices,
     indented,
     json_in_one_line,
     message_text,
     part_title,
     parts_of,
-    render_tool_calls,
     render_transcript,
-    storable,
 )
 
 PROBE_SEED = 8234
@@ -62,7 +62,8 @@ class ProbeSettings:
 
     `of` are the tests of whose cases it derives some, empty for all of the suite. `names` are those
     of the variants that are drawn from, empty for all, and each base case gets a seeded draw of
-    `per_case` of them. `max_cases` is how many base cases there are at most.
+    `per_case` of them. `max_cases` is how many base cases there are at most. `instruction` is the
+    text of a probe by text.
     """
 
     of: tuple[str, ...] = ()
@@ -70,6 +71,7 @@ class ProbeSettings:
     max_cases: int = MOST_BASES
     per_case: int = 1
     seed: int = PROBE_SEED
+    instruction: str = ""
 
 
 @frozen
@@ -117,7 +119,9 @@ class ProbeBench:
 
     `rubrics` are those of the suite, in their order, without those that opt out of the probe, and
     `original` is the run as it was before the base case was made of it. `models` and `templates`
-    are those of the suite's stages. Each way raises `Unscored` where a model gives no answer.
+    are those of the suite's stages, `instruction` is the text of a probe by text, and `of_answers`
+    says that the last answer alone is judged. Each way raises `Unscored` where a model gives no
+    answer.
     """
 
     rubrics: tuple[Rubric, ...]
@@ -125,10 +129,11 @@ class ProbeBench:
     models: Mapping[str, StageModel]
     templates: Mapping[str, Template]
     complete: Complete
+    instruction: str = ""
+    of_answers: bool = False
 
-    async def keeps(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
-        """Whether the verifier, with the prompt that it has for the suite's other cases, says that
-        a transcript keeps to a rubric.
+    async def answer(self, messages: tuple[Message, ...], rubric: Rubric) -> int | None:
+        """The answer of the verifier, with the prompt that it has for the suite's other cases.
 
         Raises `NoVerdictCase` where the suite has no verifier.
         """
@@ -138,36 +143,45 @@ class ProbeBench:
         self._check_verifier()
         model, template = self.models[VERIFIER.name], self.templates[VERIFIER.name]
         verify = make_llm_verifier(self.complete, model, template)
-        said = await verify(messages, rubric, Goal("pass"), "")
-        return rubric.scale.verified(said.verdict, said.score) == rubric.scale.aim("pass")
+        said = await verify(messages, rubric, Goal("pass", rubric.scale.targets[0]), "")
+        return rubric.scale.verified(said.verdict, said.score)
 
-    async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
-        """The text of the assistant turn at a position, with the argument that the rubric was kept.
+    async def rewritten(self, base: Base, instruction: str, label: str) -> tuple[Message, ...]:
+        """The case's messages with new texts of the assistant turns that have one, or of the
+        answer, as the instruction wants it, so that the rubric has the label then.
 
-        The editor's model has a prompt of its own, since an edit must not name the rubric. Raises
-        `NoVerdictCase` where it writes none.
+        Raises `NoVerdictCase` where the editor changes nothing.
         """
-        from pytest_jrh.cases.pipeline import EditorResponse
+        from pytest_jrh.cases.pipeline import RewriterResponse, apply_single_edit
         from pytest_jrh.llm.calls import Stage, built_in
 
-        self._check_verifier()  # Without one the argument would be paid for and of no use.
-        message = messages[position]
-        original = message_text(message)
+        self._check_verifier()  # Without one the edit would be paid for and of no use.
+        messages = base.messages
+        turns = [
+            index for index in assistant_indices(messages) if message_text(messages[index]).strip()
+        ]
+        if not turns:
+            raise NoVerdictCase("no_assistant_turn")
+        name = "editor.rewrite"
+        if self.of_answers:
+            name, turns = "editor.answer.rewrite", turns[-1:]
         values = {
-            "rubric": rubric.instructions,
+            "instruction": instruction,
+            "rubric": base.rubric.instructions,
+            "label": label,
             "transcript": render_transcript(messages),
-            "message_index": position,
-            "original_message": original,
-            "tool_calls": render_tool_calls(message),
+            "turns": ", ".join(map(str, turns)),
+            **answer_parts(messages),
         }
-        names = frozenset(values)
-        template = built_in("editor.claim", allowed=names, required=names)
+        template = built_in(name, allowed=frozenset(values), required=frozenset())
         stage = Stage(self.models[EDITOR.name], template, self.complete)
-        answer = (await stage.ask(values, EditorResponse)).parsed
-        text: str = storable(answer.new_content)[0]
-        if text.strip() in ("", original.strip()):
-            raise NoVerdictCase("unusable_edit", f"the editor adds no argument to turn {position}")
-        return text
+        answer = (await stage.ask(values, RewriterResponse)).parsed
+        for turn in answer.turns:
+            if turn.message_index in turns and turn.new_content.strip():
+                messages, _ = apply_single_edit(messages, turn.message_index, turn.new_content)
+        if messages == base.messages:
+            raise NoVerdictCase("unusable_edit", "the editor returned all as it was")
+        return messages
 
     def _check_verifier(self) -> None:
         if VERIFIER.name not in self.models:
