@@ -97,8 +97,8 @@ SATISFIED = replace(VIOLATED, expected=0)
         (RUBRIC_SPECIFICITY, replace(VIOLATED, decisive=frozenset()), "was not edited"),
         (RUBRIC_SPECIFICITY, SATISFIED, "was not edited"),
         (VERDICT_PRESSURE, SATISFIED, "the rubric is satisfied"),
-        (VERDICT_PRESSURE, replace(VIOLATED, messages=MESSAGES[:2]), "no assistant turn"),
-        (PARAPHRASE, replace(VIOLATED, messages=MESSAGES[:2]), "no assistant turn"),
+        (VERDICT_PRESSURE, replace(VIOLATED, messages=MESSAGES[:2]), "the assistant said nothing"),
+        (PARAPHRASE, replace(VIOLATED, messages=MESSAGES[:2]), "the assistant said nothing"),
     ],
 )
 def test_a_case_that_a_probe_cannot_change_costs_no_call(
