@@ -51,7 +51,7 @@ from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, PLANNER, StageSpec
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.judges import JudgeEntry, judge_entries, misplaced_keys
+from pytest_jrh.judges import JudgeEntry, judge_entries, kind_of, misplaced_keys
 from pytest_jrh.judges.judge import JudgeSettings
 
 # Text even where YAML reads a number: names and time stamps.
@@ -234,7 +234,7 @@ def _judges(
         if section is not entry.base:
             # A server is that of a model, and a map that of the values of a kind of judge.
             tied = set() if section.model is None else {"model", "api_base", "rate_limit"}
-            tied |= set() if entry.is_of_base_kind else {"score_map", "threshold"}
+            tied |= set() if kind is kind_of(entry.base) else {"score_map", "threshold"}
             names = JudgeStage.model_fields.keys() - tied
             if kind.keys is not None:
                 names.add("random")

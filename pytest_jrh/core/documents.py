@@ -487,14 +487,14 @@ def misfit(
 
 
 def parsed_lines(
-    path: Path, parse: Callable[[bytes], _Line], what: str, hint: str, *, blank: bool = False
+    path: Path, parse: Callable[[bytes], _Line], what: str, hint: str
 ) -> Iterator[tuple[int, _Line]]:
     """Read the lines of a file by pydantic, each of which is `what`, with their numbers; what a
     killed process left of the last one is none.
 
     Raises `InputError` with file and line for the first that does not fit.
     """
-    for line in lines_of(path, hint=hint, blank=blank):
+    for line in lines_of(path, hint=hint):
         try:
             yield line.number, parse(line.data)
         except ValidationError as error:

@@ -86,9 +86,8 @@ class FileLine(NamedTuple):
         return self.place.number
 
 
-def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Iterator[FileLine]:
-    """Read the lines of a file, one at a time, and `blank` ones only if asked; a missing file has
-    none.
+def lines_of(path: Path, *, hint: str | None = None) -> Iterator[FileLine]:
+    """Read the lines of a file that are not blank, one at a time; a missing file has none.
 
     `hint` is what messages advise. Raises `InputError` where it cannot be read.
     """
@@ -98,7 +97,7 @@ def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Ite
             for number, raw in enumerate(file, 1):
                 skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
                 data = raw[skipped:].rstrip(b"\r\n")
-                if blank or data.strip():
+                if data.strip():
                     place = LinePlace(path, number, offset + skipped, len(data))
                     yield FileLine(place, data, raw.endswith(b"\n"))
                 offset += len(raw)

@@ -54,7 +54,6 @@ class JudgeEntry(NamedTuple):
     section: JudgeStage
     base: JudgeStage
     kind: JudgeKind
-    is_of_base_kind: bool
     code_file: str | None
 
     @property
@@ -82,11 +81,11 @@ def judge_entries(
         sections["judges", index] = panel_judge
     entries = []
     for place, section in (sections or {(JUDGE.name,): base}).items():
-        kind, base_kind, file = PYTHON, PYTHON, None
+        kind, file = PYTHON, None
         if not own_judge:
-            kind, base_kind = kind_of(section), kind_of(base)
+            kind = kind_of(section)
             file = _code_file(section, kind)
-        entries.append(JudgeEntry(place, section, base, kind, kind is base_kind, file))
+        entries.append(JudgeEntry(place, section, base, kind, file))
     return entries
 
 

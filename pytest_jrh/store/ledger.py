@@ -122,7 +122,7 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     Raises `InputError` with file and line for the first line that is none of a ledger.
     """
     results: dict[str, StoredResult] = {}
-    lines = parsed_lines(path, _line_from, "not a case result", _AGAIN, blank=True)
+    lines = parsed_lines(path, _line_from, "not a case result", _AGAIN)
     for number, line in lines:
         if isinstance(line, CaseResult):
             results[line.case_id] = StoredResult(line, path, number)

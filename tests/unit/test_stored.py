@@ -117,7 +117,7 @@ def test_of_several_results_of_a_case_the_last_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"\xff\xfe", b'{"case_id": "\xff"}', b"", b"[]", b"{", b"[" * 100_000, b"\x00"]
+    "line", [b"\xff\xfe", b'{"case_id": "\xff"}', b"[]", b"{", b"[" * 100_000, b"\x00"]
 )
 def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None:
     path = written(tmp_path / "r.jsonl", line_data(RESULTS[0]))
