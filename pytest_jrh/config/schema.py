@@ -24,7 +24,7 @@ from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy
-from pytest_jrh.core.scales import LONGEST_SCALE, Objective
+from pytest_jrh.core.scales import LONGEST_SCALE, Mode, Objective
 from pytest_jrh.core.sections import (
     ConfigSection,
     Count,
@@ -60,7 +60,7 @@ def _score_targets(value: object) -> tuple[int, ...]:
     return tuple(sorted({int(str(item)) for item in items}))
 
 
-def _scale(value: object) -> Literal["binary", "ordinal"] | tuple[int, int]:
+def _scale(value: object) -> Mode | tuple[int, int]:
     """Read a kind of scale, or its ends, lowest first."""
     if value in ("binary", "ordinal"):
         return value
@@ -403,11 +403,10 @@ class RandSection(ConfigSection):
     """The name of the folders of the project's own prompts and of RAND's inputs and outputs. Left
     out: the file's name."""
     scale: Annotated[
-        Literal["binary", "ordinal"] | tuple[int, int] | None,
+        Mode | tuple[int, int] | None,
         PlainValidator(
             _scale,
-            json_schema_input_type=Literal["binary", "ordinal"]
-            | Annotated[list[int], Field(min_length=2, max_length=2)],
+            json_schema_input_type=Mode | Annotated[list[int], Field(min_length=2, max_length=2)],
         ),
         Takes(SCALE),
     ] = None

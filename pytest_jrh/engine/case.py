@@ -386,20 +386,18 @@ async def generate_case(
 ) -> Case:
     """Make one case; raises `NoVerdictCase`, with the case if it was rejected, and `Unscored`."""
     outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
-    if outcome.no_case is not None and outcome.rejected is None:
-        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.detail)
-    messages = outcome.messages if outcome.rejected is None else outcome.rejected
     case = Case(
         spec=spec,
         rubric=rubric,
         run=run,
-        outcome=replace(outcome, messages=messages, rejected=None),
+        outcome=replace(outcome, messages=outcome.rejected or outcome.messages, rejected=None),
         expected=goal.expected(rubric),
         verified=outcome.confirmed,
         objective=goal.case_class(rubric).objective,
     )
     if outcome.no_case is not None:
-        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.detail, case)
+        rejected = None if outcome.rejected is None else case
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.detail, rejected)
     return case
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,7 +15,7 @@ from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments, with
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import parsed_lines
+from pytest_jrh.core.documents import Fields, Json, parsed_lines
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
@@ -53,7 +53,7 @@ class CallEdit(StrictModel):
     """One call as a person left it; `result` is None for a call without one."""
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: Json
     result: str | None = None
 
 
@@ -133,7 +133,7 @@ class DecisionStore:
             self._append({"case_id": case_id, "action": "withdrawn"})
             del self.decisions[case_id]
 
-    def _append(self, record: Mapping[str, Any]) -> None:
+    def _append(self, record: Fields) -> None:
         append_line(self._path, encoded(json.dumps(record, ensure_ascii=False)))
 
 

@@ -26,7 +26,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
 
 from pytest_jrh.core.calls import Usage
-from pytest_jrh.core.documents import misfit, syntax_problem
+from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write, encoded, same_text
 from pytest_jrh.core.text import one_line, shortened
@@ -53,7 +53,7 @@ _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
 
-def write(metadata: Mapping[str, Any], items: str) -> str:
+def write(metadata: Fields, items: str) -> str:
     """The file's text: deterministic, readable, and loadable by vcrpy."""
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
@@ -63,7 +63,7 @@ def write(metadata: Mapping[str, Any], items: str) -> str:
     )
 
 
-def _items(interactions: Sequence[Mapping[str, Any]]) -> str:
+def _items(interactions: Sequence[Fields]) -> str:
     """The lines of HTTP exchanges, each of which begins with a hyphen."""
     if not interactions:
         return ""
@@ -92,7 +92,7 @@ def read(text: str, *, interactions: bool = True) -> Any:
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
 
 
-def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
+def _readable(interaction: Fields) -> Json:
     """The interaction with its JSON request body spread over lines, so that a change reads well in
     a diff.
     """
@@ -160,7 +160,7 @@ class RecordedCall(_Part):
     fingerprint: str
     scrubbed_fingerprint: str | None = None
     sequence: NonNegativeInt
-    asked: dict[str, Any]
+    asked: Json
     text: str
     finish_reason: str
     refusal: str | None
@@ -169,14 +169,14 @@ class RecordedCall(_Part):
     left_out: frozenset[str] = frozenset()
     schema_sent: SchemaSent | None = None
     interactions: NonNegativeInt = 0
-    exchanges: tuple[Mapping[str, Any], ...] = Field(default=(), exclude=True)
+    exchanges: tuple[Fields, ...] = Field(default=(), exclude=True)
 
     @property
     def answer(self) -> Answer:
         """What was answered."""
         return Answer(**{field.name: getattr(self, field.name) for field in fields(Answer)})
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> Json:
         """The call as it is written."""
         data = self.model_dump()
         data |= {"left_out": sorted(self.left_out), "interactions": len(self.exchanges)}
@@ -286,7 +286,7 @@ class Cassette:
         return sorted(self.entries.values(), key=lambda entry: entry.sequence)
 
     @property
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Json:
         """What is written of its calls but their HTTP exchanges."""
         return {"complete": self.complete, "calls": [call.stored() for call in self._calls]}
 
@@ -307,7 +307,7 @@ class SharedCassette:
         self.path = path
         self._version = (0, 0, 0)
         self._problem: InputError | None = None
-        self._heads: dict[str, dict[str, Any]] = {}
+        self._heads: dict[str, Json] = {}
         # Where HTTP exchanges begin, and of each case which is its first, and the first behind it.
         self._begins = [0]
         self._numbers: dict[str, tuple[int, int]] = {}
@@ -388,7 +388,7 @@ class SharedCassette:
         """Write the file with these in place of those with their names, or without them; the file's
         lock has to be held. Raises `OSError` as it comes, and `InputError`.
         """
-        heads: dict[str, dict[str, Any]] = {}
+        heads: dict[str, Json] = {}
         items: list[str] = []
         with self._opened() as file:
             for name in sorted(self._heads.keys() | cassettes):
