@@ -21,7 +21,7 @@ UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 .PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check format bench docs picture clean
 
 demo: .venv/demo
-	$(BIN)/pytest $(SUITES) $(ARGS)
+	$(BIN)/pytest $(SUITES) --jrh-config=examples/answers/answers.yml $(ARGS)
 
 record-demo: .venv/installed
 	$(BIN)/python -m examples.record_demo $(CONFIGS)
