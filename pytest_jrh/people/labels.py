@@ -158,7 +158,9 @@ def _from_log(
     # All rows are of one place, so that many of them have one and the same problem.
     joined.problems = list(dict.fromkeys(joined.problems))
     if without := len(keys) - len(rows):
-        joined.notices.append(f"{counted(without, 'run')} without the {singular} {name}: no label.")
+        joined.notices.append(
+            f"{counted(without, 'case')} without the {singular} {name}: no label."
+        )
     return joined
 
 

@@ -44,7 +44,7 @@ def label_sentences(session: Session) -> list[str]:
         results = _of_suite(session, suite)
         annotators = agreement(grounds.votes, ordinal=session.of_suite(suite).is_ordered)
         if annotators.units:
-            agreed = _agreement_text(annotators, "run")
+            agreed = _agreement_text(annotators, "case")
             sentences.append(f"{of_suite}Annotators agree in {agreed}.")
         sentences += violation_sentences(session, suite)
         for sentence in _people_sentences(results, grounds):

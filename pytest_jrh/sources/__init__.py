@@ -452,7 +452,7 @@ class Joined(Source):
     def _note(self, run_ids: Sequence[str], message: str) -> None:
         if run_ids:
             self._notices[
-                f"{counted(len(run_ids), 'run')} {message}: {listed(run_ids, MOST_NAMED)}"
+                f"{counted(len(run_ids), 'case')} {message}: {listed(run_ids, MOST_NAMED)}"
             ] = None
 
     def _leave_out(self) -> None:

@@ -343,7 +343,7 @@ def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) 
     if not missing:
         return ()
     notice = (
-        f"{file}: {missing:,} of {counted(len(names), 'run')} without {printable(cluster_key)} in "
+        f"{file}: {missing:,} of {counted(len(names), 'case')} without {printable(cluster_key)} in "
         "the metadata (cases.cluster): each is a cluster of its own, over its epochs"
     )
     return (notice,)

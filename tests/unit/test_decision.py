@@ -218,7 +218,7 @@ FAIL = [
         runs_of(24),
         {},
         "the judge misses 18 of 72 violations that it found before",
-        ("another model that is as good would lose as much in 2 of 100 (24 runs exchanged)",),
+        ("another model that is as good would lose as much in 2 of 100 (24 clusters exchanged)",),
         held=OTHER_MODEL,
     ),
     Row(

@@ -446,7 +446,9 @@ def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> No
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     source = opened(tmp_path)
     assert source.unclear_names()["x"] == ("y",)
-    assert source.notices() == ("1 run left out, since another one has all that is in it: x (log)",)
+    assert source.notices() == (
+        "1 case left out, since another one has all that is in it: x (log)",
+    )
 
 
 def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path: Path) -> None:
@@ -460,7 +462,7 @@ def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path
     named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
     assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
     assert source.notices()[0].startswith(
-        "5 runs left out, since another one has all that is in it"
+        "5 cases left out, since another one has all that is in it"
     )
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
 

@@ -197,7 +197,7 @@ def test_any_file_is_labels_or_a_problem(
 @pytest.mark.parametrize(
     ("values", "labels", "said"),
     [
-        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "1 run without the score of m: no label."),
+        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "1 case without the score of m: no label."),
         ([1.0, math.nan, math.nan], {}, "by `map` whether it is violated, satisfied or (null) no"),
         ([{"kind": "C", "short": "I"}], {}, 'labels: {scorer: "/m/kind"}'),
         ([["C", "I"]], {}, 'labels: {scorer: "/m/0"}'),
