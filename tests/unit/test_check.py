@@ -23,6 +23,8 @@ from pytest_jrh.cli import checking
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.sources import columns
 from pytest_jrh.sources.tables import read_table
+from tests.support.page_reader import Page, bodies, listed_cases
+from tests.support.tool_results import promptfoo
 
 check_table = partial(checking.check_table, one="violated")
 Run: TypeAlias = "Callable[..., tuple[int, str]]"
@@ -78,6 +80,41 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(run: Run) -> None
     # Reports say what was taken for what, too.
     assert data["about"][0] == about
     assert about in Path("r.md").read_text("utf-8")
+
+
+def test_every_report_shows_what_was_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-proj-" + "Zq7" * 10
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    question = f"Is <b>it</b> {secret}?\n\x1b[31m::error::"
+    rows = [["id", "question", "context", "answer", "human", "verdict"]]
+    rows.append(["a", question, "c" * 9_000, "x" * 70 + " =1+1 so it is", "pass", "fail"])
+    rows += [[f"r{number}", "q", "", "fine", "pass", "pass"] for number in range(9)]
+    file = io.StringIO()
+    csv.writer(file).writerows(rows)
+    written(file.getvalue())
+    code, printed = run("verdicts.csv", "--report=a.html", "--report=a.md")
+    assert code == 0
+    assert "question: Is <b>it</b> " in printed
+    assert re.search("answer: x+….*so it is\n", printed)
+    markdown, html = (Path(f"a.{suffix}").read_text("utf-8") for suffix in ("md", "html"))
+    assert "<p>Question</p><blockquote>Is &lt;b&gt;it&lt;/b&gt;" in markdown
+    page = Page.of(html)
+    of_cases = bodies(page)
+    first, second = (of_cases[row["key"]]["turns"] for row in listed_cases(page)[:2])
+    # What is cut is said, and an empty cell is no part.
+    assert [turn["part"] for turn in first] == ["Question", "Context", "Answer"]
+    assert first[1]["parts"][0]["text"].endswith("c … (1,000 more characters)")
+    assert [turn["part"] for turn in second] == ["Question", "Answer"]
+    for text in (printed, markdown, html, json.dumps(first)):
+        assert secret not in text
+        assert "\x1b" not in text
+
+
+def test_results_of_a_tool_show_input_and_output(run: Run) -> None:
+    said = [(number % 3 > 0, number % 2 > 0) for number in range(12)]
+    written(json.dumps(promptfoo(said)), "results.json")
+    _, printed = run("results.json")
+    assert re.search(r"input: .*question \d+\n +output: answer \d+\n", printed)
 
 
 def test_a_case_with_another_label_in_the_baseline_is_not_compared() -> None:

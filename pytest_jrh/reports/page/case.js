@@ -31,11 +31,10 @@ function pairs(turn) {
   return [...paired, ...before.map((old) => [old, null])];
 }
 
-function drawPart(old, part) {
+function drawPart(old, part, most = LONGEST) {
   const { kind, title } = part ?? old;
   const isSame = old && part && old.text === part.text;
-  const most = kind === "result" ? LONG_RESULT : LONGEST;
-  const content = isSame ? long(part.text, undefined, most) : marked(differences(old?.text ?? "", part?.text ?? ""));
+  const content = isSame ? long(part.text, undefined, kind === "result" ? LONG_RESULT : most) : marked(differences(old?.text ?? "", part?.text ?? ""));
   const name = make("b", {}, old && part ? title : marked([[part ? "new" : "gone", title]]));
   if (kind === "call") return make("div", { class: "call" }, make("span", { class: "muted" }, "→ "), name, "(", content, ")");
   if (kind === "reasoning") return folded(title, prose(content));
@@ -48,7 +47,7 @@ function drawTurn(turn) {
   const flag = turn.state ? make("span", { class: "flag" }, turn.state) : null;
   const who = make("div", { class: "who" }, make("b", {}, isLeftOut || turn.part ? "" : `[${turn.index}]`), turn.part || turn.role, flag, look.verb(turn));
   const name = turn.name ? make("div", { class: "call" }, make("span", { class: "muted" }, "← "), make("b", {}, turn.name)) : null;
-  const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part));
+  const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part, turn.part === "Context" ? LONG_RESULT : LONGEST));
   const why = (turn.why ?? []).map(([title, text]) => make("p", { dir: "auto" }, make("b", {}, `${title}: `), make("span", {}, long(text))));
   return make("div", { class: `turn${turn.role === "user" ? " user" : ""}${turn.state ? " edited" : ""}`, id: isLeftOut ? null : `turn-${turn.index}`, tabindex: "-1" },
     who, make("div", { class: "said" }, name, parts, why.length ? folded("why this edit", why) : null));
