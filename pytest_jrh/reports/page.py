@@ -183,7 +183,7 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     for made_id in listed:
         spec = cases.results_of(made_id)[0].spec
         run = (spec.suite, spec.run_id, spec.epoch)
-        name = run_names.setdefault(run, f"run-{len(run_names)}")
+        name = run_names.setdefault(run, f"block-{len(run_names)}")
         blocks.setdefault(name, []).append(made_id)
         values["cases"].append({**cases.row(made_id), "block": name})
     html, _ = page_html(printable(session.redactor.value(values)))

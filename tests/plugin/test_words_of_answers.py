@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.plugin.recorded import Done, run_pytest
+from tests.plugin.recorded import Done, run_module, run_pytest
 from tests.support.model_server import ModelServer, Obedient, Request
 from tests.support.obedient import SATISFIED, VIOLATION
 from tests.support.page_reader import Page, data_blocks, session_data
@@ -75,7 +75,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def said_in(file: Path) -> str:
     """What a written file says."""
-    text = file.read_text("utf-8")
+    text = file.read_text("utf-8").replace("\\_", "_")
     if file.suffix == ".html":
         page = Page.of(text)
         return "\n".join(texts_in([session_data(page), data_blocks(page)]))
@@ -95,6 +95,7 @@ def check_words(name: str, text: str) -> None:
 
 
 def check_all(done: Done) -> None:
+    assert done.code in (0, 1), done.stderr
     check_words("printed", done.stdout + done.stderr)
 
 
@@ -124,9 +125,17 @@ def test_no_word_of_agents_is_printed_written_or_sent(folder: Path) -> None:
     # What is looked for was there: a failure, a skip and a case without a verdict.
     for word in ("FAILED", "SKIPPED", "ERROR", "request:"):
         assert word in done.stdout
-    check_all(run_pytest(folder, option, "--jrh-update-baseline"))
+    baseline = "--jrh-baseline=base.json"
+    check_all(run_pytest(folder, option, baseline, "--jrh-update-baseline"))
     (folder / "rows.csv").write_text((folder / "rows.csv").read_text().replace("Of course", "Yes"))
-    check_all(run_pytest(folder, option, "--jrh-baseline=jrh-baseline.jsonl"))
+    changed = run_pytest(folder, option, baseline)
+    check_all(changed)
+    assert "unrecorded" in changed.stdout
+    # And of a table of verdicts on them.
+    rows = ["id,question,answer,human_ok,verdict", "a,Q?,A.,0,1", "b,Q?,A.,1,1", "c,Q?,A.,0,0"]
+    (folder / "v.csv").write_text("\n".join(rows))
+    more = ["--label=human_ok", "--one=passed", "-v", "--report=v.html", "--report=v.md"]
+    check_all(run_module(folder, "pytest_jrh", "check", "v.csv", *more))
     files = [path for path in folder.rglob("*") if path.suffix in (".html", ".md", ".json")]
     files += [*folder.glob("*.xml"), *folder.rglob("*.jsonl")]
     for file in files:
