@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.cli.check import check_file, declare_check
+from pytest_jrh.cli.check import check_file, declare_check, declare_meanings, meanings, scale
 from pytest_jrh.config.options import (
     OPTIONS,
     Options,
@@ -23,6 +23,7 @@ from pytest_jrh.config.options import (
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import escape_commands, nearest_hint, visible
 
+_COLUMNS = ("request", "response", "context", "case")
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
 """The options of a session that a merge has, too."""
 
@@ -146,7 +147,13 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FILE_OR_FOLDER",
         help="the agent's runs: an Inspect log, conversations, sessions or traces (.jsonl, .json), "
-        "or a folder",
+        "or a folder; or answers: a table, or the results of another tool",
+    )
+    init.add_argument(
+        "--of",
+        choices=("runs", "answers"),
+        default="",
+        help="what the log holds (default: answers where it is a table or results)",
     )
     init.add_argument(
         "--rubric",
@@ -163,8 +170,19 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--judge",
         metavar="KIND:NAME",
-        help="a judge that is no prompt: python:FILE.py:FUNCTION or inspect_scorer:FILE.py@NAME",
+        help="model:NAME of a prompt, python:FILE.py:FUNCTION or inspect_scorer:FILE.py@NAME",
     )
+    init.add_argument(
+        "--prompt", type=Path, metavar="FILE", help="the prompt of the judge, where you have one"
+    )
+    pattern = "where the prompt's answer has its verdict, such as 'Verdict: (pass|fail)'"
+    init.add_argument("--verdict", metavar="PATTERN", default="", help=pattern)
+    for name in _COLUMNS:
+        help_text = f"the column of a table with the {name}"
+        init.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
+    init.add_argument("--label", metavar="COL", default="", help="what people said of an answer")
+    declare_meanings(init)
+    init.add_argument("--scale", metavar="LOW-HIGH", type=scale, help="that of labels of numbers")
     init.add_argument(
         "--ci",
         choices=("github", "gitlab"),
@@ -206,17 +224,11 @@ def _label(options: argparse.Namespace) -> int:
 def _init(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import start_suite
 
-    lines = start_suite(
-        options.name,
-        _local(options.log),
-        folder=options.folder,
-        rubrics=options.rubric,
-        ordinal=options.ordinal,
-        force=options.force,
-        labels=_local(options.labels) if options.labels else None,
-        judge=options.judge,
-        ci=options.ci,
-    )
+    options.log = _local(options.log)
+    if options.labels:
+        options.labels = _local(options.labels)
+    vars(options).update(meanings(options))
+    lines = start_suite(options)
     sys.stdout.write(visible("\n".join(lines) + "\n"))
     return 0
 

@@ -92,22 +92,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     columns.add_argument("--verdict", metavar="COL", action="append", default=[], help=verdict)
     labels = "what people said, where that is in another file"
     check.add_argument("--labels", metavar="FILE", default="", help=labels)
-    check.add_argument(
-        "--map",
-        metavar="WORD=VALUE",
-        type=_meaning,
-        action="append",
-        default=[],
-        help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
-    )
-    check.add_argument(
-        "--one",
-        metavar="|".join(ONES),
-        type=_meaning_of_one,
-        action="append",
-        default=[],
-        help="what 1 (true, yes) means, whatever names of columns say; of one column COL=violated",
-    )
+    declare_meanings(check)
     numbers = check.add_mutually_exclusive_group()
     numbers.add_argument(
         "--threshold",
@@ -123,8 +108,8 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="with --threshold: the share that may be wrong of what the judge decides alone "
         "(default: 0.05)",
     )
-    scale = "the scores of an ordinal scale, such as 1-5"
-    numbers.add_argument("--scale", metavar="LOW-HIGH", type=_scale, help=scale)
+    of_scale = "the scores of an ordinal scale, such as 1-5"
+    numbers.add_argument("--scale", metavar="LOW-HIGH", type=scale, help=of_scale)
     check.add_argument(
         "--within",
         metavar="N",
@@ -132,6 +117,26 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="with --scale: how many levels off the label is still right (default: 0 on up to 10 "
         "levels, else a fiftieth of the scale)",
+    )
+
+
+def declare_meanings(command: argparse.ArgumentParser) -> None:
+    """The options that say what values mean."""
+    command.add_argument(
+        "--map",
+        metavar="WORD=VALUE",
+        type=_meaning,
+        action="append",
+        default=[],
+        help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
+    )
+    command.add_argument(
+        "--one",
+        metavar="|".join(ONES),
+        type=_meaning_of_one,
+        action="append",
+        default=[],
+        help="what 1 (true, yes) means, whatever names of columns say; of one column COL=violated",
     )
 
 
@@ -185,18 +190,23 @@ def _settings(options: argparse.Namespace) -> Json:
         if not 0 <= options.within < width:
             message = f"got {options.within}; must be from 0 to below {width}, the scale's width"
             raise InputError(message, key="--within")
-    meanings: dict[str, Json] = {}
-    for name in ("map", "one"):
-        meanings[name] = {}
-        for word, value in values[name]:
-            if meanings[name].setdefault(word, value) != value:
-                message = f"gives {shown(word or 'a 1')} two meanings"
-                raise InputError(message, key=f"--{name}")
-    settings: Json = {**meanings}
+    settings: Json = meanings(options)
     for field in fields(CheckSettings):
         if field.name in values:
             settings.setdefault(field.name, values[field.name])
     return settings
+
+
+def meanings(options: argparse.Namespace) -> Json:
+    """What options say that words, and ones of columns, mean."""
+    by_option: Json = {}
+    for name in ("map", "one"):
+        by_option[name] = {}
+        for word, value in getattr(options, name):
+            if by_option[name].setdefault(word, value) != value:
+                message = f"gives {shown(word or 'a 1')} two meanings"
+                raise InputError(message, key=f"--{name}")
+    return by_option
 
 
 def _meaning(text: str) -> tuple[str, str]:
@@ -217,7 +227,8 @@ def _meaning_of_one(text: str) -> tuple[str, str]:
     return column, meaning
 
 
-def _scale(text: str) -> tuple[int, int]:
+def scale(text: str) -> tuple[int, int]:
+    """The lowest and the highest score of a scale, as an option says them."""
     match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
     low = high = 0
     if match:

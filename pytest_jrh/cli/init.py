@@ -11,27 +11,30 @@ import json
 import os
 import re
 import shlex
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import metadata, resources
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED
-from pytest_jrh.core.scales import BINARY, ORDINAL, Mode
+from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_text, as_word, whole_number
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.people.labels import LabelRow, read_rows
-from pytest_jrh.sources import files_in, format_of, open_sources, read_all
+from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
+from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.source import Source
 
 
@@ -102,14 +105,16 @@ judge:"""
 
 
 def judge_values(text: str) -> tuple[dict[str, str], str]:
-    """What the files say of a judge that is no prompt, as `KEY:TEXT` names it, such as
-    `python:judges.py:strict`, and its own file where it has one. Its requests have no price but a
-    number.
+    """What the files say of a judge, as `KEY:TEXT` names it, such as `python:judges.py:strict` or
+    the `model` of a prompt, and its own file where it has one. The requests of code have no price
+    but a number.
     """
     key, _, value = text.partition(":")
+    if key == "model" and value:
+        return {"model": json.dumps(value)}, ""
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
-        forms = listed([f"{kind}:..." for kind in kinds])
+        forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
         raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
     lines = [_ABOUT_JUDGE, f"{key}: {json.dumps(value)}"]
     lines += [f"# {note}" for note in kinds[key].notes]
@@ -117,7 +122,7 @@ def judge_values(text: str) -> tuple[dict[str, str], str]:
     file = match[0] if match else ""
     values = {
         "judge": file or "the judge",
-        "judge_section": "\n  ".join(lines),
+        "code_section": "\n  ".join(lines),
         "limit": "--jrh-max-calls=500",
     }
     return values, file
@@ -165,33 +170,53 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
 @frozen
 class FoundRuns:
     """The runs of a file or folder, the `names` that labels may have for them, and where the parts
-    of conversations are, if not as usual.
+    of conversations are, if not as usual. `words` are those for what they are; of a `table` they
+    are answers.
     """
 
     files: tuple[Path, ...]
     count: int
     usable: int
-    format: InputFormat | None
+    format_keys: Mapping[str, str]
     notices: tuple[str, ...]
-    about: tuple[str, ...]
+    about: Sequence[str]
     names: tuple[str, ...]
+    table: Table | None
+    words: Mapping[str, str]
 
 
-def look_at(log: Path) -> FoundRuns:
+def look_at(options: Namespace) -> FoundRuns:
     """Read what a file or a folder holds; raises InputError where it cannot be used."""
+    log, table = options.log, None
+    if options.of != "runs":
+        table = table_in(log, ("text",), with_text=options.of == "answers")
+    of_answers = table is not None or options.of == "answers"
+    columns = refuse_missing(options, table)
+    words = _words("answers" if of_answers else "runs")
     files = files_in(log)
-    input_format = format_of(files)
-    with open_sources((log,), input_format=input_format) as source:
+    input_format = columns if of_answers else format_of(files)
+    with open_sources((log,), input_format=input_format, of_answers=of_answers) as source:
         causes = [cause for _, _, cause in read_all(source, log)]
         notices = source.notices()
-        about = (f"Its form: {source.form_name}.", *_about_fields(source))
+        about = [f"Its form: {source.form_name}."]
+        if not options.label:
+            about += _about_fields(source)
         names = [run.run_id for run in source.summaries()]
         names += [*source.aliases(), *source.unclear_names()]
     unusable = [*filter(None, causes)]
     if unusable:
-        notices += (f"{counted(len(unusable), 'run')} cannot be used. {unusable[0]}",)
-    usable = len(causes) - len(unusable)
-    return FoundRuns(files, len(causes), usable, input_format, notices, about, tuple(names))
+        notices += (f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}",)
+    usable, keys = len(causes) - len(unusable), format_keys(input_format)
+    return FoundRuns(files, len(causes), usable, keys, notices, about, tuple(names), table, words)
+
+
+def _words(name: str, values: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What texts say of one kind of suite, line by line."""
+    words = {}
+    for line in _filled(f"words.{name}.txt", values or {}).splitlines():
+        key, _, text = line.partition(":")
+        words[key] = text.strip(" ").replace("\\n", "\n")
+    return words
 
 
 def _about_fields(source: Source) -> Iterator[str]:
@@ -211,17 +236,14 @@ def _about_fields(source: Source) -> Iterator[str]:
 def format_keys(input_format: InputFormat | None) -> dict[str, str]:
     """The keys of `suite.format` that were found, each with its pointers as JSON, which is YAML."""
     keys = {}
-    for key in ("messages", "id", "cluster"):
-        pointers = getattr(input_format, key, None)
-        if pointers is not None:
-            is_one = isinstance(pointers, tuple) and len(pointers) == 1
-            keys[key] = json.dumps(pointers[0] if is_one else pointers, ensure_ascii=False)
+    for key, pointers in (input_format or InputFormat()).model_dump(exclude_none=True).items():
+        is_one = isinstance(pointers, tuple) and len(pointers) == 1
+        keys[key] = json.dumps(pointers[0] if is_one else pointers, ensure_ascii=False)
     return keys
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
-_EXAMPLE_ID = "borne_out_by_the_tools"
 _FEW_RUNS = 5
 _MOST_WORDS = 8
 _MOST_FIELDS = 6
@@ -244,89 +266,66 @@ _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
 _CONFIG_SCHEMA, _RUBRICS_SCHEMA = (f"{_CONFIGS}/.jrh-{name}" for name in _SCHEMAS)
 _PASS, _FAIL = BINARY.words[0], BINARY.words[1]
-_BINARY = {
-    "negative": "violate a rubric",
-    "positive": "satisfy it",
-    "perturbation": "runs edited to violate a rubric: the judge should answer 1",
-    "positives": "runs that satisfy it, repaired where needed: the judge should answer 0",
-    "what": f"each is {_PASS} or {_FAIL} by a transcript",
-    "scores": "Here `score` is 1 for a violation and 0 for none.",
-}
-_ORDINAL = {
-    "negative": "land on each score of a rubric's scale",
-    "positive": "deserve its highest",
-    "perturbation": "one case for each score of the scale: the judge should give that score",
-    "positives": "the highest score alone",
-    "what": "each has a scale, and the judge answers with a score on it",
-    "scores": "Here `score` is an integer on the rubric's scale.",
-}
 
 
-_JUDGE_SECTION = (
-    "judge:\n  model: openai/gpt-4.1-mini            # the judge under test: use the model that "
-    "judges in earnest"
-)
-_JUDGE_PROMPT = (
-    "# The judge's prompt. It starts as a copy of the built-in one. Keys never stand in a config: "
-    "they come from the\n# environment, such as OPENAI_API_KEY."
-)
+def start_suite(options: Namespace) -> list[str]:
+    """Write the files of a suite on the runs, or the answers, of a file or a folder, and return
+    lines to print.
 
-
-def start_suite(
-    name: str,
-    log: Path,
-    *,
-    folder: Path,
-    rubrics: Sequence[str] = (),
-    ordinal: bool = False,
-    force: bool = False,
-    labels: Path | None = None,
-    judge: str | None = None,
-    ci: str = "github",
-) -> list[str]:
-    """Write the files of a suite called `name` on the runs of a file or a folder into `folder`, and
-    return lines to print.
-
-    `rubrics` are `ID: TEXT`, or an id alone for an entry to fill in; without any the rubric file
-    has an example, which is complete. The log is copied under `inputs/data/NAME/` unless it is
-    under `inputs/` already; one of more than 20 MB is used where it is, and the suite is then
-    replayed frozen. `ci` is the service that guards the suite, one of `CI`; the gate of an earlier
-    suite is kept unless `force` is set, and what is no gate always. With `labels`, a
-    file of them, the suite judges the runs as they are. `judge` names one that is no prompt, as
-    `KEY:TEXT`. Raises `InputError`, before anything is written, for names that cannot stand in
-    paths, for a log that cannot be used, and for files that are there already.
+    The options are those of `init`. Without a rubric the rubric file has an example, which is
+    complete. The log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one
+    of more than 20 MB is used where it is, and the suite is then replayed frozen. The gate of an
+    earlier suite is kept unless `force` is set, and what is no gate always. Raises `InputError`,
+    before anything is written, for names that cannot stand in paths, for a log that cannot be used,
+    and for files that are there already.
     """
-    label_file = look_at_labels(labels, name, rubrics) if labels is not None else None
-    entries = _rubric_entries(rubrics, label_file)
-    _refuse_names(name, entries, ordinal=ordinal)
-    folder = folder.absolute()
-    runs = look_at(log)
+    name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
+    label_file = None
+    if options.labels:
+        label_file = look_at_labels(options.labels, name, options.rubric)
+    entries = _rubric_entries(options.rubric, label_file)
+    _refuse_names(options, entries)
+    runs = look_at(options)
     if label_file is not None:
-        _refuse_strangers(label_file, runs.names, log)
-    log_place = place_log(log, folder, name, runs.files)
-    mode: Mode = "ordinal" if ordinal else "binary"
+        _refuse_strangers(label_file, runs.names, options.log)
+    log_place = place_log(options.log, folder, name, runs.files)
+    mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = _values(name, log_place, runs.count, mode)
-    judge_file = about_labels = ""
-    if judge is not None:
-        of_judge, judge_file = judge_values(judge)
+    values = _values(name, log_place, runs, mode)
+    sources, about = dict(log_place.copies), [*runs.about]
+    judge_file, prompt, meanings = "", None, dict[str, Any]()
+    if options.judge:
+        of_judge, judge_file = judge_values(options.judge)
         values |= of_judge
-    keys = format_keys(runs.format)
-    if keys:
-        lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
-        lines += ["  format:", *(f"    {key}: {pointers}" for key, pointers in keys.items())]
+    if runs.format_keys:
+        lines = ["", f"  # {values['places']}", "  format:"]
+        lines += [f"    {key}: {pointers}" for key, pointers in runs.format_keys.items()]
         values["input_format"] = "\n".join(lines)
-    sources = dict(log_place.copies)
     if label_file is not None:
-        map_line, about_labels = label_file.meanings(values["config"])
-        values |= {"labels": label_file.path, "map": map_line}
+        values["labels"] = f"path: {label_file.path}"
+        values["map"], about_labels = label_file.meanings(values["config"])
+        about.append(about_labels)
         sources[label_file.path] = label_file.file
+    elif runs.table is not None and options.label:
+        meanings, about_labels = labels_in(runs.table, options)
+        about.append(about_labels)
+        values["labels"] = f"metadata: {json.dumps(options.label, ensure_ascii=False)}"
+        values["map"] = f"map: {json.dumps(meanings, ensure_ascii=False)}"
+    if options.scale:
+        values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"
+    if options.prompt:
+        prompt, verdict, of_prompt = judge_prompt(options, meanings)
+        values |= {"verdict": verdict}
+        about += of_prompt
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"{values['cassettes']}/.gitattributes"
-    texts = {**_texts(values, entries, mode, CI[ci]), attributes: _ATTRIBUTES}
-    kept_files = [file for file in CI[ci] if _is_kept(folder / file, texts[file], force=force)]
+    texts = {**_texts(values, entries, mode, gate), attributes: _ATTRIBUTES}
+    if prompt is not None:
+        texts[values["judge"]] = prompt
+    force = options.force
+    kept_files = [file for file in gate if _is_kept(folder / file, texts[file], force=force)]
     for file in kept_files:
         del texts[file]
     copies = {}
@@ -351,12 +350,12 @@ def start_suite(
         values,
         change="" if is_here else f"\n  cd {shlex.quote(str(folder))}\n",
         run=f"pytest --jrh-config={values['config']}",
-        add=_add_command(log_place, judge_file, next(iter(CI[ci]))),
+        add=_add_command(log_place, judge_file, next(iter(gate))),
     )
     return [
         *written,
         "",
-        *_about_runs(runs, label_file, about_labels, values["config"]),
+        *_about_runs(runs, label_file, about, values),
         *([] if log_place.committed else ["", _LARGE]),
         "",
         next_steps.rstrip(),
@@ -374,11 +373,14 @@ def _rubric_entries(rubrics: Sequence[str], label_file: LabelFile | None) -> lis
     return entries
 
 
-def _refuse_names(name: str, entries: Sequence[tuple[str, str]], *, ordinal: bool) -> None:
-    problems = _name_problems("NAME", name)
-    if ordinal and any(text for _, text in entries):
-        hint = "name it alone, and write text and levels into its file"
+def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> None:
+    problems = _name_problems("NAME", options.name)
+    if options.ordinal and any(text for _, text in entries):
+        hint = "name it alone, and write text and levels into its file; or --scale LOW-HIGH"
         problems.append(Problem("--rubric: a text has no levels", hint=hint))
+    if options.label and not entries:
+        hint = "name it, such as --rubric honest"
+        problems.append(Problem("--label: nothing says what these labels are of", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
@@ -399,25 +401,23 @@ def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]
 
 
 def _about_runs(
-    runs: FoundRuns, label_file: LabelFile | None, about_labels: str, config: str
+    runs: FoundRuns, label_file: LabelFile | None, about: Sequence[str], values: Mapping[str, str]
 ) -> Iterator[str]:
     """Say what the log holds, how much of it the suite begins with, and where its parts are."""
-    holds = f"The log holds {counted(runs.count, 'run')}"
+    holds = f"The {runs.words['holder']} holds {values['runs']}"
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
-    if label_file is None:
+    if label_file is None and "labels" not in values:
         begins = "it" if runs.count == 1 else min(runs.usable, _FEW_RUNS)
         holds += f"; the suite begins with {begins}"
-    else:
+    elif label_file is not None:
         holds += f"; the label file has {counted(len(label_file.rows), 'label')}"
     yield f"{holds}."
-    yield from runs.about
-    if about_labels:
-        yield about_labels
-    if keys := format_keys(runs.format):
-        places = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
-        yield f"Its conversations have {places}; see suite.format in {config}."
+    if runs.format_keys:
+        places = ", ".join(f"{key} at {pointers}" for key, pointers in runs.format_keys.items())
+        yield f"Its {runs.words['found']} have {places}; see suite.format in {values['config']}."
     yield from runs.notices
+    yield from filter(None, about)
 
 
 _LARGE = f"""\
@@ -470,7 +470,7 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
     return [Problem(message)]
 
 
-def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
+def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> dict[str, str]:
     config = f"{_CONFIGS}/{name}.yml"
     prompt = f"inputs/prompts/{name}/judge.md"
     frozen = log_note = ""
@@ -478,7 +478,8 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         frozen = " --jrh-frozen"
         log_note = "   # too large to be committed: CI runs with --jrh-frozen"
     return {
-        **(_ORDINAL if mode == ORDINAL.name else _BINARY),
+        **runs.words,
+        **_words(mode, runs.words),
         "name": name,
         "config": config,
         "log": json.dumps(log.path, ensure_ascii=False),
@@ -486,19 +487,18 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "input_format": "",
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": prompt,
-        "judge_section": f"{_JUDGE_PROMPT}\n{_JUDGE_SECTION}\n  prompt_path: {prompt}",
         "limit": "--jrh-max-cost=5",
         "package": json.dumps(_installed_from()),
         "baseline": f"inputs/baselines/{name}.json",
         "cassettes": f"inputs/cassettes/{name}",
         "cases": f"inputs/suites/{name}",
         "frozen": frozen,
-        "runs": counted(runs, "run"),
-        "sample": str(min(runs, _FEW_RUNS)),
+        "runs": counted(runs.count, runs.words["one"]),
+        "sample": str(min(runs.count, _FEW_RUNS)),
         "seed": str(DEFAULT_SEED),
         "schema_folder": _CONFIGS,
-        "variables": ", ".join(sorted(JUDGE.variables)),
-        "prompt": built_in_name(JUDGE.name, mode=mode, objective="fail"),
+        "variables": ", ".join(sorted(JUDGE.variables.difference(runs.words["hidden"].split()))),
+        "prompt": f"{runs.words['prompt']}.{mode}",
         "rejudge": f"pytest --jrh-config={config}{frozen} --jrh-judge-record-mode=new_episodes",
     }
 
@@ -528,17 +528,19 @@ def _texts(
     """Make the text of each file, by its path in the folder."""
     frozen_line = values["frozen"].replace(" ", "\n" + 12 * " ")
     prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+    section = values.get("code_section") or _filled("judge.yml", values).rstrip()
     texts = {
         values["config"]: _filled(
             "labels.yml" if "labels" in values else "config.yml",
             values,
             schema=Path(_CONFIG_SCHEMA).name,
+            judge_section=section,
         ),
         values["rubrics"]: _rubrics(values, entries, mode),
         **{file: _filled(name, values, frozen_line=frozen_line) for file, name in gate.items()},
         **_schemas(f"{_CONFIGS}/.jrh-"),
     }
-    if values["judge_section"].startswith(_JUDGE_PROMPT):
+    if "code_section" not in values:
         head = _filled("judge.head.md", values)
         texts[values["judge"]] = head + prompt.read_text(encoding="utf-8")
     return texts
@@ -546,8 +548,8 @@ def _texts(
 
 def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode: Mode) -> str:
     schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
-    head = _filled("rubrics.head.yml", values, schema=schema)
-    example = _filled(f"example.{mode}.yml", values, id=_EXAMPLE_ID)
+    head = _filled(f"rubrics.head.{values['many']}.yml", values, schema=schema)
+    example = _filled(f"example.{values['many']}.{mode}.yml", values, id=values["example"])
     if not entries:
         return head + example
     shown_example = "# An example, to show how much a rubric has to say:\n"

@@ -17,7 +17,7 @@ from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import exists, read_head
+from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import AgentRun, Rubric
@@ -27,9 +27,8 @@ from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
-from pytest_jrh.sources import OF_CONVERSATIONS, form_of, messages_of_runs
-from pytest_jrh.sources.columns import CaseKey, Table, TextToLabel, texts_to_label
-from pytest_jrh.sources.tables import read_table
+from pytest_jrh.sources import messages_of_runs, table_in
+from pytest_jrh.sources.columns import CaseKey, TextToLabel, texts_to_label
 
 
 def label_file(path: Path, options: Namespace) -> int:
@@ -38,7 +37,7 @@ def label_file(path: Path, options: Namespace) -> int:
         raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
     if options.out.suffix.lower() != ".csv":
         raise InputError(f"got {options.out}; must end in .csv", key="--out")
-    table = _table(path, with_text=bool(options.text))
+    table = table_in(path, with_text=bool(options.text))
     if table is not None:
         texts, notices = texts_to_label(table, options.text, options.case), table.notices
     else:
@@ -105,24 +104,6 @@ def label_file(path: Path, options: Namespace) -> int:
         line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
         sys.stdout.write(visible(line))
     return 0
-
-
-def _table(path: Path, *, with_text: bool) -> Table | None:
-    """A table, or the results of a tool; None for transcripts, whose source says what is wrong.
-
-    Where a column `with_text` is named, what can be read as a table is one.
-    """
-    # Other JSON than that of messages is a table.
-    form = form_of(path)
-    is_flat = form in OF_CONVERSATIONS and '"role"' not in read_head(path)
-    is_table = is_flat or not (path.is_dir() or form)
-    try:
-        table = read_table(path, str(path), ("verdict",))
-    except InputError:
-        if is_table:
-            raise
-        return None
-    return table if is_table or table.results or with_text else None
 
 
 def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case]:

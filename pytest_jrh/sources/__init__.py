@@ -9,7 +9,7 @@ import os
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, Answers
+from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
     ITEMS,
@@ -47,6 +48,7 @@ from pytest_jrh.sources.source import (
     Source,
     Thread,
 )
+from pytest_jrh.sources.tables import read_table
 from pytest_jrh.sources.traces import TRACES, Traces
 from pytest_jrh.sources.transcripts import (
     ATIF,
@@ -199,6 +201,26 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
     if len(causes) == len(runs):
         hint = "which forms of runs are read stands in docs/suite.md"
         raise InputError(f"no case can be used. {causes[0]}", str(log), hint=hint)
+
+
+def table_in(
+    path: Path, needed: Collection[str] = ("verdict",), *, with_text: bool = False
+) -> Table | None:
+    """A table, or the results of a tool; None for transcripts, whose source says what is wrong.
+
+    What can be read as a table is one `with_text`, that of a column.
+    """
+    # Other JSON than that of messages is a table.
+    form = form_of(path)
+    is_flat = form in OF_CONVERSATIONS and '"role"' not in Head(path).text
+    is_table = is_flat or not (path.is_dir() or form)
+    try:
+        table = read_table(path, str(path), needed)
+    except InputError:
+        if is_table:
+            raise
+        return None
+    return table if is_table or table.results or with_text else None
 
 
 def messages_of_runs(

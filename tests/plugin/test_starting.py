@@ -263,8 +263,8 @@ UNUSABLE: list[tuple[list[str], str]] = [
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
     (["first", "--rubric=a b"], 'ID: got "a b"; must be letters, digits'),
     (["first", "--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
-    (["first", "--judge=pyton:judges.py:strict"], "must be one of python:..., inspect_scorer:..."),
-    (["first", "--judge=python:"], "must be one of python:..., inspect_scorer:..."),
+    (["first", "--judge=pyton:judges.py:strict"], "must be one of model:..., python:..."),
+    (["first", "--judge=python:"], "must be one of model:..., python:..."),
 ]
 
 

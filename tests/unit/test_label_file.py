@@ -18,7 +18,6 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
-from pytest_jrh.cli.init import start_suite
 from pytest_jrh.core import values
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
@@ -428,16 +427,21 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     assert check_table("r.json", labels="labels.csv").results[0].label == 0
 
 
-def test_labels_of_no_run_begin_no_suite(tmp_path: Path) -> None:
+def test_labels_of_no_run_begin_no_suite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     turns = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
     log, labels = tmp_path / "runs.jsonl", tmp_path / "labels.csv"
     runs = [json.dumps({"id": f"r{number}", "messages": turns}) for number in range(3)]
     log.write_text("\n".join(runs), encoding="utf-8")
     labels.write_text("run_id,label\nrun0,pass\nrun1,fail\n", encoding="utf-8")
     project = tmp_path / "project"
-    with pytest.raises(InputError, match="its ids run0, run1; the cases are r0, r1") as refused:
-        start_suite("s", log, folder=project, rubrics=["polite: Kind."], labels=labels)
-    assert 'r0 is the nearest to "run0"' in str(refused.value)
+    command = ["init", "s", f"--log={log}", f"--folder={project}", f"--labels={labels}"]
+    command.append("--rubric=polite: Kind.")
+    assert main(command) == 4
+    said = capsys.readouterr().err
+    assert "its ids run0, run1; the cases are r0, r1" in said
+    assert 'r0 is the nearest to "run0"' in said
     assert not project.exists()
     labels.write_text("run_id,label\nr0,pass\nr2,fail\n", encoding="utf-8")
-    assert start_suite("s", log, folder=project, rubrics=["polite: Kind."], labels=labels)
+    assert main(command) == 0

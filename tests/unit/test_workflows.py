@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh.cli.init import start_suite
+from pytest_jrh.__main__ import main
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
 FOLDER = ROOT / "examples" / "github"
@@ -130,7 +130,7 @@ def test_the_gate_of_init_is_that_of_the_examples_and_installs_what_is_installed
 
     monkeypatch.setattr(metadata, "distribution", lambda _name: Installed())
     log = ROOT / "inputs" / "data" / "refund_agent" / "refund_agent.eval"
-    start_suite("refund_agent", log, folder=tmp_path)
+    assert main(["init", "refund_agent", f"--log={log}", f"--folder={tmp_path}"]) == 0
     text = (tmp_path / ".github/workflows/judge-gate.yml").read_text("utf-8")
     if not source:
         action = (tmp_path / ".github/actions/judge/action.yml").read_text("utf-8")
@@ -184,18 +184,19 @@ def test_what_is_written_for_ci_fits_the_schemas_of_both_services(schema: str) -
 
 
 def test_the_jobs_of_gitlab_are_those_of_init_and_name_the_base_of_a_merge_request(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = ROOT / "inputs/data/refund_agent/refund_agent.eval"
     own = "include: [other.yml]\n"
-    lines = start_suite("refund_agent", log, folder=tmp_path, ci="gitlab")
+    command = ["init", "refund_agent", f"--log={log}", f"--folder={tmp_path}", "--ci=gitlab"]
+    assert main(command) == 0
     written = tmp_path / ".gitlab-ci.yml"
     text = written.read_text("utf-8")
-    assert "  .gitlab-ci.yml" in lines
+    assert "  .gitlab-ci.yml" in capsys.readouterr().out.splitlines()
     assert not (tmp_path / ".github").exists()
     assert re.sub("PYTEST_JRH: .*", 'PYTEST_JRH: ""', text) == GITLAB.read_text("utf-8")
     written.write_text(own, "utf-8")
-    start_suite("refund_agent", log, folder=tmp_path, ci="gitlab", force=True)
+    assert main([*command, "--force"]) == 0
     assert written.read_text("utf-8") == own
 
     tools, calls = tmp_path / "tools", tmp_path / "calls"
