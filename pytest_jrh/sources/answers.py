@@ -160,7 +160,8 @@ class Answers(Source):
                 if not columns:
                     message = f"has no column with {what}; its columns are {listed(table.columns)}"
                 place = pointer_to((columns or ["COLUMN"])[0])
-                hint = f"name it: suite.format: {{{part}: {place}}}"
+                option = "request" if part == "messages" else "response"
+                hint = f"name it: init --{option} COL, or suite.format: {{{part}: {place}}}"
                 problems.append(Problem(message, table.file, hint=hint))
             elif columns:
                 places[part] = columns[0]

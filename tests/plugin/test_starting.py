@@ -5,7 +5,9 @@ replace what is there.
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,18 +16,19 @@ from typing import Any, TypeAlias
 import jsonschema
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init as committing
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.suite import make_ready
-from pytest_jrh.judges.judge import PromptJudge
-from pytest_jrh.llm.calls import load_template, messages
+from pytest_jrh.judges.judge import PromptJudge, judge_response
+from pytest_jrh.llm.calls import load_template, messages, parse
 from pytest_jrh.sources import open_sources
 from tests.plugin.recorded import run_pytest
 from tests.plugin.test_graded_judge import SCORER
 from tests.plugin.workflow_scripts import Shell
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, Request
 from tests.support.sessions import as_claude_code, as_text
 from tests.support.suites import built_log, run
 from tests.support.trajectories import HELLO, trajectory, write_trial
@@ -359,3 +362,218 @@ def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
     # Without a key but what the workflow itself sets.
     replay = shell.test_suite(replay_steps[-1])
     assert replay.code == 0, replay.printed
+
+
+RATED = ("--label=rating", "--scale=1-5")
+ANSWERS = {
+    "binary": (
+        "rows.csv",
+        "id,question,output,human_ok,topic\n"
+        'c1,"When does it come?","By Friday, I guarantee it.",0,post\n'
+        'c2,"Is it waterproof?","The label says so.",1,goods\n'
+        'c3,"Will it hold?","We think so.",1,goods\n'
+        'c4,"Can I return it?","Within 30 days.",,post\n',
+        ["--label=human_ok", "--one=passed"],
+        ["request in question, answer in output, id in id", "(3 of 4 rows): 0 is violated, 1 is"],
+        {"c1": 1, "c2": 0, "c3": 0},
+    ),
+    "ordinal, with a context": (
+        "rows.tsv",
+        "case_id\tfrage\tantwort\tquelle\trating\n"
+        "a\tWer?\tDer König.\tDas Buch.\t4/5\nb\tWo?\tDort.\tDie Karte.\t2/5\n",
+        [
+            "--request=frage",
+            "--response=antwort",
+            "--context=quelle",
+            "--label=rating",
+            "--scale=1-5",
+        ],
+        ['answer at "/antwort", context at "/quelle"', "rating (2 of 2 rows): 4/5 is 4, 2/5 is 2"],
+        {"a": 4, "b": 2},
+    ),
+    "JSON lines, in words": (
+        "rows.jsonl",
+        '{"idx": 7, "input": "Hi.", "response": "Hello.", "verdict_of_ann": "fine"}\n'
+        '{"idx": 8, "input": "Ho.", "response": "Go away.", "verdict_of_ann": "rude"}\n'
+        '{"idx": 9, "input": "Hm.", "response": "Yes?", "verdict_of_ann": "n/a"}\n',
+        ["--label=verdict_of_ann", "--map=fine=0", "--map=rude=1", "--map=n/a="],
+        ["request in input, answer in response, id in idx", "fine is satisfied, rude is violated"],
+        {"7": 0, "8": 1},
+    ),
+}
+# What a suite of answers has nothing to do with; of GitHub a job is a run.
+WORDS_OF_RUNS = re.compile(r"\b(runs?|agents?|transcripts?|planner|acts?)\b", re.IGNORECASE)
+
+
+def write_table(project: Path, shape: str) -> list[str]:
+    """A table, and the command that begins a suite on it."""
+    name, text, options, *_ = ANSWERS[shape]
+    (project / name).write_text(text, encoding="utf-8")
+    return ["first", f"--log={name}", "--rubric=kind: Be kind.", *options]
+
+
+@pytest.mark.parametrize("shape", ANSWERS)
+def test_a_table_of_answers_is_a_suite_and_says_what_was_taken_for_what(
+    project: Path, init: Init, shape: str
+) -> None:
+    *_, sentences, labels = ANSWERS[shape]
+    said = init(*write_table(project, shape))
+    assert all(sentence in said for sentence in sentences)
+    ready = make_ready(project / CONFIG, cwd=project, rootdir=project)
+    assert {run_id: label.value for (_, run_id, _), label in ready.labels.items()} == labels
+    assert {spec.test for spec in ready.specs()} == {"labels"}
+    written = [name for name in files(project) if not re.match(r"\.github|.*schema\.json", name)]
+    for text in (said, *((project / name).read_text("utf-8") for name in written)):
+        assert not WORDS_OF_RUNS.findall(text)
+    for name, schema in ((CONFIG, config_schema()), (SUITE[6], rubrics_schema())):
+        jsonschema.Draft7Validator(schema).validate(read_yaml(project / name))
+
+
+def test_made_cases_of_answers_are_begun_without_labels(project: Path, init: Init) -> None:
+    _, log, *_ = write_table(project, "binary")
+    said = init("first", log)
+    assert "The file holds 4 answers; the suite begins with 4." in said
+    assert (
+        "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): id, human_ok,"
+        in said
+    )
+    assert not WORDS_OF_RUNS.findall(said + (project / CONFIG).read_text("utf-8"))
+    assert collected(project)[0].endswith("perturbation::borne_out::c1 None")
+
+
+OWN_PROMPT = (
+    "Does it keep to: {{criteria}}?\n\n{{ input }}\n{{vars.outputs}}\n\nEnd with FINE or RUDE."
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written"),
+    [
+        (
+            OWN_PROMPT,
+            OWN_PROMPT.replace("criteria", "rubric")
+            .replace("input", "request")
+            .replace("vars.outputs", "response"),
+        ),
+        (
+            '{question} {answer} as {{"a": 1}}: fine, rude',
+            '{request} {response} as {{"a": 1}}: fine, rude',
+        ),
+    ],
+    ids=["two braces", "single braces"],
+)
+def test_a_judge_prompt_that_exists_is_taken_over(
+    project: Path, init: Init, prompt: str, written: str
+) -> None:
+    (project / "own.md").write_text(prompt, encoding="utf-8")
+    said = init(*write_table(project, "JSON lines, in words"), "--prompt=own.md", "--judge=model:m")
+    assert (project / SUITE[-1]).read_text("utf-8") == written
+    assert ("It names no rubric" in said) == ("rubric" not in written)
+    judge = make_ready(project / CONFIG, cwd=project, rootdir=project).judges[None]
+    assert isinstance(judge, PromptJudge)
+    section = judge.settings.section
+    assert (judge.label, section.score_map) == ("m", {"fine": 0, "rude": 1})
+    shape = judge_response((0, 1), ("fine", "rude"), section.verdict)
+    for answer in ("fine", "So.\n\n**Verdict:** Fine.\n", "Final answer: `fine`"):
+        assert parse(answer, shape).score == "fine"
+    for answer in ("It is not fine.", "rude or fine", "Verdict: fine, I think", "fine-ish"):
+        with pytest.raises(ValidationError):
+            parse(answer, shape)
+
+
+@pytest.mark.parametrize(
+    ("options", "prompt", "message"),
+    [
+        (["--label=humen"], "", '--label: has no column "humen"; its columns are id, question'),
+        (["--label=human_ok"], "", "the values are 0 and 1 (or no and yes), and nothing says"),
+        (["--label=topic"], "", "--map post=0 (satisfied) or --map post=1 (violated)"),
+        (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
+        (["--context=nowhere"], "", '--context: has no column "nowhere"'),
+        (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is no part of"),
+        (["--scale=1-5"], "{{ input }}", "required transcript or response"),
+        ([], "{{ output }} Answer well or badly.", "nothing says where in an answer the verdict"),
+        (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
+    ],
+)
+def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
+    project: Path, init: Init, options: list[str], prompt: str, message: str
+) -> None:
+    name, log, rubric, *_ = write_table(project, "binary")
+    if prompt:
+        (project / "own.md").write_text(prompt, encoding="utf-8")
+        options = [*options, "--prompt=own.md"]
+    before = files(project)
+    assert message in init(
+        name, log, *([] if "--rubric=" in options else [rubric]), *options, code=4
+    )
+    assert files(project) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("frage,antwort\na,b\n", "has no column with the request; its columns are frage, antwort"),
+        ("question,answer\na,\n", "no answer can be used."),
+        ("question,answer,input\na,b,c\n", "question, input may be the request"),
+    ],
+)
+def test_columns_that_are_not_found_are_asked_for_by_option(
+    project: Path, init: Init, text: str, message: str
+) -> None:
+    (project / "rows.csv").write_text(text, encoding="utf-8")
+    said = init("first", "--log=rows.csv", code=4)
+    assert message in said
+    assert "init --re" in said or "no answer" in said
+
+
+def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> None:
+    """JSON lines of messages are runs, unless an option says that they are a table."""
+    row = {"id": "a", "input": "Hi.", "output": "Hello.", "by": {"role": "user"}}
+    (project / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    init("first", "--log=rows.jsonl", code=4)
+    assert "The file holds 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
+    assert "is no single answer" in init("other", "--log", log, "--of=answers", code=4)
+    options = ["--log", log, "--label=target", "--rubric=kind"]
+    assert "--label: has no column" in init("other", *options, code=4)
+
+
+JUDGED = "By our own words: {output} (asked: {input}). End with Verdict: ok or Verdict: bad."
+
+
+def test_five_commands_lead_from_a_labelled_table_to_a_red_gate(project: Path, init: Init) -> None:
+    """With a judge prompt of one's own, which asks for no JSON."""
+    rows = [
+        f"q{number},answer {number} is {word},{word}\n"
+        for number in range(1, 31)
+        for word in ("ok", "bad")
+    ]
+    (project / "rows.csv").write_text("question,reply,human\n" + "".join(rows), encoding="utf-8")
+    (project / "judge.md").write_text(JUDGED, encoding="utf-8")
+    (project / "new.md").write_text(
+        JUDGED.replace("{output}", "{response}").replace("{input}", "{request}") + " Be lenient."
+    )
+
+    def answer(request: Request) -> str:
+        assert request.response_format is None
+        is_ok = "is ok (" in request.text or "lenient" in request.text
+        return f"I read it.\n\nVerdict: {'ok' if is_ok else 'bad'}"
+
+    config, base = f"--jrh-config={CONFIG}", "--jrh-baseline=inputs/baselines/first.json"
+    with ModelServer(answer) as llm:
+        init(
+            "first",
+            "--log=rows.csv",
+            "--label=human",
+            "--map=ok=0",
+            "--map=bad=1",
+            "--rubric=kind: Be kind.",
+            "--prompt=judge.md",
+        )
+        for arguments in (["--jrh-record-mode=once"], [base, "--jrh-update-baseline"]):
+            done = run_pytest(project, config, *arguments, env=llm.environment)
+            assert done.code == 0, (done.stdout, done.stderr)
+        shutil.copyfile(project / "new.md", project / SUITE[-1])
+        arguments = ["--jrh-judge-record-mode=new_episodes", base]
+        done = run_pytest(project, config, *arguments, env=llm.environment)
+    assert done.code == 1
+    assert "FAIL  the new prompt misses 30 of 30 violations that it found before" in done.stdout
