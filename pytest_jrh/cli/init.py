@@ -272,12 +272,10 @@ def start_suite(options: Namespace) -> list[str]:
     """Write the files of a suite on the runs, or the answers, of a file or a folder, and return
     lines to print.
 
-    The options are those of `init`. Without a rubric the rubric file has an example, which is
-    complete. The log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one
-    of more than 20 MB is used where it is, and the suite is then replayed frozen. The gate of an
-    earlier suite is kept unless `force` is set, and what is no gate always. Raises `InputError`,
-    before anything is written, for names that cannot stand in paths, for a log that cannot be used,
-    and for files that are there already.
+    The options are those of `init`. The log is copied under `inputs/data/NAME/` unless it is under
+    `inputs/` already; one of more than 20 MB is used where it is, and the suite is then replayed
+    frozen. The gate of an earlier suite is kept unless `force` is set, and what is no gate always.
+    Raises `InputError`, before anything is written, for what cannot be used or is there already.
     """
     name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
     label_file = None

@@ -513,8 +513,8 @@ def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
     ("text", "message"),
     [
         ("frage,antwort\na,b\n", "has no column with the request; its columns are frage, antwort"),
-        ("question,answer\na,\n", "no answer can be used."),
-        ("question,answer,input\na,b,c\n", "question, input may be the request"),
+        ("question,answer\na,\n", "no case can be used."),
+        ("question,answer,input\na,b,c\n", "question or input may be the request"),
     ],
 )
 def test_columns_that_are_not_found_are_asked_for_by_option(
@@ -523,7 +523,7 @@ def test_columns_that_are_not_found_are_asked_for_by_option(
     (project / "rows.csv").write_text(text, encoding="utf-8")
     said = init("first", "--log=rows.csv", code=4)
     assert message in said
-    assert "init --re" in said or "no answer" in said
+    assert "init --re" in said or "no case" in said
 
 
 def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> None:
