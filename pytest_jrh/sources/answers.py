@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -45,6 +46,7 @@ from pytest_jrh.sources.source import (
     at,
     changed_note,
     refused,
+    top_field,
 )
 from pytest_jrh.sources.tables import read_table
 
@@ -69,6 +71,7 @@ _IMAGE_BYTES: Mapping[bytes, str] = {
     rb"GIF8[79]a": "gif",
     rb"RIFF(?s:.{4})WEBP": "webp",
 }
+_SHARES = ("//", "/\\", "\\/", "\\\\")
 _MOST_IMAGE_BYTES = 20_000_000
 _MOST_LETTERS = 10_000_000
 _DIGEST = 12
@@ -148,10 +151,15 @@ class Answers(Source):
         table = self._table
         places = {}
         problems = []
-        for part, names in PARTS.items():
+        for part, names in {**PARTS, "cluster": ""}.items():
             pointer = getattr(self._pointers, part, None)
             if pointer is not None:
-                places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
+                place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
+                if not self._is_there(place):
+                    message = f"no row has {shown(place)}; its columns are {listed(table.columns)}"
+                    problems.append(
+                        Problem(message, table.file, hint=f"correct suite.format: {part}")
+                    )
                 continue
             columns = columns_named(table, names)
             if part in ("messages", "answer") and len(columns) != 1:
@@ -171,10 +179,13 @@ class Answers(Source):
             column = self._only_id()
             if column:
                 places["id"] = column
-        pointers = self._pointers.cluster
-        if pointers is not None:
-            places["cluster"] = pointers[0] if isinstance(pointers, tuple) else pointers
         return places
+
+    def _is_there(self, place: str) -> bool:
+        """Whether any row has something at a place: a column may have been renamed."""
+        name, pointer = top_field(place), as_pointer(place)
+        values = self._table.columns.get(name, ())
+        return any(at({name: value}, pointer) not in (MISSING, None) for value in values)
 
     def _only_id(self) -> str:
         """The column `idx`, else the only one that ends in `_id` and has another value in each row;
@@ -211,10 +222,17 @@ class Answers(Source):
             if not id_:
                 texts = [as_text(self._part(row, part)) for part in PARTS]
                 id_ = short_digest("\n".join(texts), _DIGEST)
-            epoch = whole_number(self._part(row, "epoch")) or 1
+            epoch_text = as_text(self._part(row, "epoch")) or "1"
+            epoch = whole_number(epoch_text)
+            if epoch is None:
+                message = f"got the epoch {shown(epoch_text)}; must be an integer"
+                raise table.error(message, line=line)
             key = (storable(id_)[0], epoch)
-            if key in rows and is_named:
-                message = f"has the id {printable(id_)} again, as line {lines[key]} has"
+            # Rows of one text may be of two people, or of two judges.
+            is_copy = key in rows and (of_results or (rows[key] == row and not is_named))
+            if key in rows and not is_copy:
+                what = f"the id {printable(id_)}" if is_named else "the same text"
+                message = f"has {what} again, as line {lines[key]} has"
                 hint = "name the column that tells rows apart: suite.format: {id: COLUMN}"
                 raise table.error(message, hint, line)
             equal += key in rows and not of_results
@@ -244,7 +262,7 @@ class Answers(Source):
             text = _text(request)
             content = [{"type": "text", "text": text}, *blocks] if blocks else text
             turns.append({"role": "user", "content": content})
-        if _is_chat([answer]):
+        if _is_chat([answer]) and answer["role"] == "assistant":
             turns += read_messages([answer])[0]
         else:
             turns.append({"role": "assistant", "content": _text(answer)})
@@ -272,13 +290,16 @@ def _image_data(folder: Path, name: str) -> str:
 
     A table of strangers must not send other files of this machine to a provider.
     """
-    file = (folder / name).resolve()
-    if not file.is_relative_to(folder.resolve()):
-        raise DamagedError(f"the image {shown(name)} is not below the table's folder")
-    data = b""
-    with contextlib.suppress(OSError, ValueError):
-        if file.is_file() and file.stat().st_size <= _MOST_IMAGE_BYTES:
+    is_below, data = True, b""
+    # Links in a circle are a RuntimeError.
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        file = folder / name
+        # Windows would ask another machine for its share, and say who asks.
+        is_below = not name.startswith(_SHARES) and file.resolve().is_relative_to(folder.resolve())
+        if is_below and file.is_file() and file.stat().st_size <= _MOST_IMAGE_BYTES:
             data = file.read_bytes()
+    if not is_below:
+        raise DamagedError(f"the image {shown(name)} is not below the table's folder")
     for pattern, kind in _IMAGE_BYTES.items():
         if re.match(pattern, data):
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
@@ -293,9 +314,13 @@ def _is_chat(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A value as text: of a list, such as the passages of a context, each by itself."""
-    if isinstance(value, list):
-        return "\n\n".join(map(_text, value))
+    """A value as text: of a list of texts, such as the passages of a context, each by itself; what
+    else is JSON as JSON.
+    """
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return "\n\n".join(value)
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
     return value if isinstance(value, str) else as_text(value)
 
 

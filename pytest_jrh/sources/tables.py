@@ -8,7 +8,7 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results
 
 _MOST_BYTES = 128 * 2**20
+_MOST_CELLS = 20_000_000
 _MOST_COUNTED = 1_000
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 # Rows by which the results of another tool are told.
@@ -70,9 +71,9 @@ def read_table(
         # What a tool writes has the same columns in all rows.
         values = [*islice(_rows_of(table), _LOOKED_AT)]
     else:
-        for line, value in _json_rows(text, file, problems, is_document=is_document):
+        for line, value in _json_rows(text, file, redactor, problems, is_document=is_document):
             lines.append(line)
-            values.append(redactor.value(value))
+            values.append(value)
     if problems:
         first = first_problems(problems, file)
         if len(problems) > _MOST_COUNTED:
@@ -110,10 +111,18 @@ def table_of(
         names |= dict.fromkeys(clean)
         lines.append(line)
         clean_rows.append(clean)
+    _refuse_too_many(names, lines, file)
     columns = {}
     for name in names:
         columns[name] = [row.get(name) for row in clean_rows]
     return Table(file, lines, columns, path, results, tuple(notices))
+
+
+def _refuse_too_many(names: Collection[str], lines: Sequence[int], file: str) -> None:
+    """Refuse a table that memory cannot hold: a small file may say little of many columns."""
+    if len(names) * len(lines) > _MOST_CELLS:
+        message = f"has {len(names):,} columns; at most {_MOST_CELLS:,} cells are read"
+        raise InputError(message, file, lines[-1], hint="leave out columns")
 
 
 def _rows_of(table: Table) -> Iterator[Fields]:
@@ -150,6 +159,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
                 lines.append(line)
+                _refuse_too_many(names, lines, file)
                 for column, cell in zip_longest(columns, cells):
                     column.append(None if cell is None else different.setdefault(cell, cell))
             line = reader.line_num + 1
@@ -176,7 +186,7 @@ def guarded(text: str) -> str:
 
 
 def _json_rows(
-    text: str, file: str, problems: list[Problem], *, is_document: bool
+    text: str, file: str, redactor: Redactor, problems: list[Problem], *, is_document: bool
 ) -> Iterator[tuple[int, Fields]]:
     """The objects of JSON lines with their lines, or those of a document, numbered."""
     parts = [text] if is_document else text.split("\n")
@@ -186,9 +196,10 @@ def _json_rows(
         if not part.strip():
             continue
         try:
-            values = parsed(part)
+            values = redactor.value(parsed(part))
         except DamagedError as error:
-            problems.append(Problem(str(error), file, error.line if is_document else line))
+            message = redactor.text(str(error))
+            problems.append(Problem(message, file, error.line if is_document else line))
             continue
         if not is_document or not isinstance(values, list):
             values = [values]
