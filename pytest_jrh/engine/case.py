@@ -41,11 +41,11 @@ from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn
 from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.people.board import ReviewDesk
+from pytest_jrh.people.labels import label_fields
 from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
-from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
 
 _LONGEST_NAP = 0.1
@@ -309,8 +309,8 @@ def without_labels(run: AgentRun, suite: Suite) -> AgentRun:
     """The run without the fields of its metadata that hold labels: a judge may be code that reads
     the metadata.
     """
-    fields = {top_field(source.metadata) for source in suite.config.labels if source.metadata}
-    if fields.isdisjoint(run.metadata):
+    fields = label_fields(suite, run.metadata)
+    if not fields:
         return run
     kept = {name: value for name, value in run.metadata.items() if name not in fields}
     return replace(run, metadata=kept)

@@ -24,7 +24,7 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import DamagedError, listed, parsed_lines, pointer_to, shown
+from pytest_jrh.core.documents import DamagedError, Fields, listed, parsed_lines, pointer_to, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.groups import grouped
@@ -42,8 +42,8 @@ from pytest_jrh.core.values import (
     mapped,
     whole_number,
 )
-from pytest_jrh.sources.columns import columns_named
-from pytest_jrh.sources.source import MISSING, Source, as_pointer, at
+from pytest_jrh.sources.columns import Table, columns_named
+from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, top_field
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
@@ -245,9 +245,8 @@ def read_rows(path: Path, file: str) -> LabelFile:
     problems = []
     for role in _COLUMNS:
         names = _NEEDED.get(role, (role,))
-        named_columns = [column for name in names for column in columns_named(table, name)]
-        columns[role] = named_columns[0] if named_columns else ""
-        if not named_columns and role in _NEEDED:
+        columns[role] = _column(table, role)
+        if not columns[role] and role in _NEEDED:
             message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
             problems.append(Problem(message, file, 1))
     if problems:
@@ -270,6 +269,29 @@ def read_rows(path: Path, file: str) -> LabelFile:
     if not is_raw:
         unused = [name for name in table.columns if name not in columns.values()]
     return LabelFile(rows, unused, table.notices, is_raw)
+
+
+def _column(table: Table, role: str) -> str:
+    """The column of a role; empty where there is none."""
+    names = _NEEDED.get(role, (role,))
+    named_columns = [column for name in names for column in columns_named(table, name)]
+    return named_columns[0] if named_columns else ""
+
+
+def label_fields(suite: Suite, metadata: Fields) -> set[str]:
+    """The fields of a run's metadata that hold its label, or what people say of it, where the log
+    is the label file, too.
+    """
+    logs = {log.resolve() for log in suite.logs}
+    table = Table("", (), dict.fromkeys(metadata, ()))
+    fields = {""}
+    # A frozen suite has labels in its config alone.
+    for source in (*suite.config.labels, *suite.labels):
+        if source.metadata:
+            fields.add(top_field(source.metadata))
+        elif source.path and Path(source.path).resolve() in logs:
+            fields |= {_column(table, role) for role in ("label", "annotator", "note")}
+    return fields.intersection(metadata)
 
 
 # A text that people may have chosen for a label: a number has another meaning on another scale.
