@@ -12,6 +12,8 @@ import pytest
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import answer_parts
+from pytest_jrh.engine.case import without_labels
+from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.sources import open_sources
 from pytest_jrh.sources.source import Source
 from tests.support import tool_results
@@ -138,6 +140,110 @@ def test_an_id_that_stands_twice_is_refused_with_its_lines(tmp_path: Path) -> No
         source_of(path).summaries()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # One text labelled by two people, whose rows nothing tells apart.
+        (
+            "question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no\n",
+            "3: has the same text again, as line 2",
+        ),
+        ("id,question,answer,ok\n,q,r,yes\n,q,r,no\n", "3: has the same text again, as line 2"),
+        ("id,epoch,question,answer\na,first,q,r\n", '2: epoch: got "first"; must be an integer'),
+        ("id,epoch,question,answer\na,1e3,q,r\n", '2: epoch: got "1e3"; must be an integer'),
+    ],
+)
+def test_rows_are_not_told_apart_by_a_guess(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"rows.csv:{message}"):
+        source_of(written(tmp_path / "rows.csv", text)).summaries()
+
+
+def test_epochs_are_numbers_of_any_sign(tmp_path: Path) -> None:
+    text = "id,epoch,question,answer\na,0,q,r\na,1.0,q,s\na,-3,q,t\nb,,q,u\n"
+    runs = source_of(written(tmp_path / "rows.csv", text)).summaries()
+    assert [(run.run_id, run.epoch) for run in runs] == [("a", 0), ("a", 1), ("a", -3), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [("messages", "/frage"), ("id", "/nr"), ("cluster", "/topic"), ("context", "/human_ok/0")],
+)
+def test_a_place_that_no_row_has_is_refused(tmp_path: Path, part: str, place: str) -> None:
+    path = written(tmp_path / "rows.csv", f"{HEAD}a,q,r,yes\n")
+    with pytest.raises(InputError, match=f'no row has "{place}"; its columns are id, ') as error:
+        source_of(path, **{part: place}).summaries()
+    assert f"correct suite.format: {part}" in str(error.value)
+
+
+def test_a_place_that_one_row_has_is_taken(tmp_path: Path) -> None:
+    rows = [{"id": 1, "q": {}, "answer": "r"}, {"id": 2, "q": {"text": "Why?"}, "answer": "s"}]
+    path = written(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, rows)))
+    parts = parts_by_id(source_of(path, messages="/q/text"))
+    assert [found.get("request") for found in parts.values()] == [None, "Why?"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"city": "Paris", "ok": True}, '{"city": "Paris", "ok": true}'),
+        (["é", None, 1.5], '["é", null, 1.5]'),
+        (["one", "two"], "one\n\ntwo"),
+        # What a user says is no answer, and must not leave one of the request to be judged.
+        ({"role": "user", "content": "r"}, '{"role": "user", "content": "r"}'),
+    ],
+)
+def test_an_answer_of_json_is_judged_as_json(tmp_path: Path, answer: Any, text: str) -> None:
+    asked = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "earlier"}]
+    path = written(
+        tmp_path / "rows.jsonl", json.dumps({"id": 1, "request": asked, "answer": answer})
+    )
+    assert parts_by_id(source_of(path))["1"]["response"] == text
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_labels_of_the_table_itself_reach_no_judge(tmp_path: Path, is_link: bool) -> None:
+    text = "id,question,answer,Label,target,annotator,note,topic\na,q,r,satisfied,x,ann,why,t\n"
+    written(tmp_path / "rows.csv", text)
+    (tmp_path / "link.csv").symlink_to("rows.csv")
+    written(tmp_path / "rubrics.yml", "- {id: kind, instructions: The answer is kind.}\n")
+    labels = "link.csv" if is_link else "rows.csv"
+    config = written(
+        tmp_path / "suite.yml",
+        "suite: {of: answers, log: rows.csv, rubrics: rubrics.yml}\n"
+        f"cases: {{kinds: [labels]}}\nlabels: {{path: {labels}}}\n",
+    )
+    ready = make_ready(config, cwd=tmp_path, rootdir=tmp_path, judge=lambda _case: 0)
+    [spec] = ready.specs()
+    label = ready.label(spec)
+    assert label is not None and label.value == 0
+    run = without_labels(ready.read(spec), ready.suite)
+    assert run.metadata == {"id": "a", "target": "x", "topic": "t"}
+
+
+@pytest.mark.parametrize("line", ["{0}", "[{0}]", "{{{0}: 1, {0}: 2}}"])
+def test_a_line_that_cannot_be_read_shows_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    key = "sk-hush-0123456789abcdef"
+    monkeypatch.setenv("SHOP_API_KEY", key)
+    text = '{"id": 1, "question": "q", "answer": "r"}\n' + line.format(json.dumps(key))
+    with pytest.raises(InputError, match=r"rows.jsonl:2: .*REDACTED") as error:
+        source_of(written(tmp_path / "rows.jsonl", text)).summaries()
+    assert key not in str(error.value)
+
+
+def test_a_small_file_does_not_become_a_large_table(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(5_000)]
+    csv_text = "\n".join([",".join(["id", "question", "answer", *names]), *["a,q,r"] * 5_000])
+    lines = [json.dumps({"id": "a", name: 1}) for name in names]
+    for path, place in (
+        (written(tmp_path / "rows.csv", csv_text), "rows.csv:3999: has 5,003 columns"),
+        (written(tmp_path / "rows.jsonl", "\n".join(lines)), "rows.jsonl:5000: has 5,001 columns"),
+    ):
+        with pytest.raises(InputError, match=f"{place}; at most 20,000,000 cells are read"):
+            source_of(path).summaries()
+
+
 def test_a_row_without_an_answer_is_no_case(tmp_path: Path) -> None:
     path = written(tmp_path / "rows.csv", f"{HEAD}a,q,,yes\nb,q,r,no\n")
     skips = [str(run.skip or "") for run in source_of(path).summaries()]
@@ -213,6 +319,10 @@ def test_an_image_below_the_table_and_a_url_reach_the_judge(
         "/etc/hostname",
         "link.png",
         "text.png",
+        "circle.png",
+        "//host/share.png",
+        "\\\\host\\share.png",
+        "/\\host/share.png",
         "absent.png",
         "more",
         "a\0b",
@@ -225,6 +335,9 @@ def test_no_other_file_of_the_machine_becomes_an_image(tmp_path: Path, image: st
     (tmp_path / "secret.png").write_bytes(PNG)
     (folder / "text.png").write_text("KEY=1")
     (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    (folder / "circle.png").symlink_to("circle.png")
+    # Looked at nowhere but on Windows, where it is a file of another machine.
+    (folder / "\\\\host\\share.png").write_bytes(PNG)
     path = written(folder / "rows.jsonl", json.dumps({"id": "a", **ASKED, "image": image}))
     with pytest.raises(Unscored) as error:
         source_of(path).read(("a", 1))
