@@ -125,7 +125,7 @@ def test_no_word_of_agents_is_printed_written_or_sent(folder: Path) -> None:
     # What is looked for was there: a failure, a skip and a case without a verdict.
     for word in ("FAILED", "SKIPPED", "ERROR", "request:"):
         assert word in done.stdout
-    baseline = "--jrh-baseline=base.json"
+    baseline = "--jrh-baseline=base.jsonl"
     check_all(run_pytest(folder, option, baseline, "--jrh-update-baseline"))
     (folder / "rows.csv").write_text((folder / "rows.csv").read_text().replace("Of course", "Yes"))
     changed = run_pytest(folder, option, baseline)
