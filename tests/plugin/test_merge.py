@@ -93,7 +93,7 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     last = "      also unclear: the new prompt always says 0 (satisfied)"
     end = whole.index(last, start) + 1
     # How long all of it took is not known of shards, and a minute may have passed.
-    passing = r", ([\d.]+ s|[\d:]+)$|^- run: .*"
+    passing = r", ([\d.]+ s|[\d:]+)$|^- session: .*"
     expected = [re.sub(passing, "", line) for line in whole[start:end]]
     assert [re.sub(passing, "", line) for line in told[: end - start]] == expected
     reports = []
