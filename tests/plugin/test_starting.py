@@ -544,7 +544,7 @@ def test_five_commands_lead_from_a_labelled_table_to_a_red_gate(project: Path, i
     """With a judge prompt of one's own, which asks for no JSON."""
     rows = [
         f"q{number},answer {number} is {word},{word}\n"
-        for number in range(1, 31)
+        for number in range(1, 11)
         for word in ("ok", "bad")
     ]
     (project / "rows.csv").write_text("question,reply,human\n" + "".join(rows), encoding="utf-8")
@@ -576,4 +576,4 @@ def test_five_commands_lead_from_a_labelled_table_to_a_red_gate(project: Path, i
         arguments = ["--jrh-judge-record-mode=new_episodes", base]
         done = run_pytest(project, config, *arguments, env=llm.environment)
     assert done.code == 1
-    assert "FAIL  the new prompt misses 30 of 30 violations that it found before" in done.stdout
+    assert "FAIL  the new prompt misses 10 of 10 violations that it found before" in done.stdout
