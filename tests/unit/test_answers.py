@@ -109,7 +109,7 @@ def test_a_column_that_no_name_tells_is_asked_for(tmp_path: Path, head: str, mes
     path = written(tmp_path / "rows.csv", f"{head}\n{','.join('abcd'[: head.count(',') + 1])}\n")
     with pytest.raises(InputError, match=message) as error:
         source_of(path).summaries()
-    assert "name it: suite.format: {" in str(error.value)
+    assert ", or suite.format: {" in str(error.value)
 
 
 @pytest.mark.parametrize(
