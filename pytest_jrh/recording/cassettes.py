@@ -11,16 +11,14 @@ renamed. Room for an answer is kept on the disk before its call is paid for.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
@@ -28,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, V
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.files import atomic_write, encoded, same_text
+from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes
@@ -40,10 +38,7 @@ _HEAD_BEGINS = "metadata:"
 _LONGEST_NAME = 80
 _ANSWERED_AS = ": the model answered as "
 _HEAD_ENDS = "\ninteractions:"
-_BODY_ENDS = f"version: {_VCR_FORMAT}\n"
-_ITEM = b"\n- "
-_NEXT_KEY = re.compile(rb"\n(?=[^ \n-])")
-_CONFLICT = b"\n<<<<<<< "
+_CONFLICT = "\n<<<<<<< "
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
 _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
 # What JSON leaves as it is in a string, and YAML refuses there or takes for the end of a line.
@@ -53,20 +48,10 @@ _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
 
-def write(metadata: Fields, items: str) -> str:
+def write(metadata: Fields, interactions: Sequence[Fields]) -> str:
     """The file's text: deterministic, readable, and loadable by vcrpy."""
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
-    between = "\n" if items else " []\n"
-    return "".join(
-        ["metadata:\n  ", head.replace("\n", "\n  "), _HEAD_ENDS, between, items, _BODY_ENDS]
-    )
-
-
-def _items(interactions: Sequence[Fields]) -> str:
-    """The lines of HTTP exchanges, each of which begins with a hyphen."""
-    if not interactions:
-        return ""
     body_data = {
         "interactions": [_readable(interaction) for interaction in interactions],
         "version": _VCR_FORMAT,
@@ -74,7 +59,8 @@ def _items(interactions: Sequence[Fields]) -> str:
     # After a text that ends in empty lines libyaml marks the end of the document, so it is dumped
     # as a whole, and the mark at its end left out.
     body = yaml.dump(body_data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
-    return body.removesuffix("...\n").removesuffix(_BODY_ENDS).removeprefix("interactions:\n")
+    body = body.removesuffix("...\n")
+    return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
 
 def read(text: str, *, interactions: bool = True) -> Any:
@@ -223,14 +209,13 @@ def _restorable(path: Path) -> Iterator[None]:
 
 @dataclass
 class Cassette:
-    """The cassette of a case. `complete` says that the case came to its end with these calls alone,
-    and `size` how many bytes it takes in its file.
+    """The cassette of a case. `complete` says that the case came to its end with these calls
+    alone.
     """
 
     path: Path
     complete: bool = False
     entries: dict[str, RecordedCall] = field(default_factory=dict)
-    size: int = field(default=0, compare=False)
 
     @classmethod
     def load(cls, path: Path, *, interactions: bool = False) -> Cassette:
@@ -243,16 +228,15 @@ class Cassette:
         place = path
         try:
             with _restorable(path):
-                text = path.read_text(encoding="utf-8")
+                data = read(path.read_text(encoding="utf-8"), interactions=interactions)
         except FileNotFoundError:
             place = path.with_name(SHARED)
-            text = SharedCassette.at(place).text_of(path.stem, interactions=interactions)
-            if not text:
+            data = shared(place, interactions=interactions).get(path.stem)
+            if data is None:
                 return cls(path)
         with _restorable(place):
-            data = read(text, interactions=interactions)
             head = _File.model_validate(data).metadata.jrh
-        cassette = cls(path, complete=head.complete, size=len(encoded(text)))
+        cassette = cls(path, complete=head.complete)
         exchanges = iter(data.get("interactions") or [])
         for call in head.calls:
             of_call = tuple(islice(exchanges, call.interactions))
@@ -273,137 +257,75 @@ class Cassette:
 
     def save(self) -> None:
         """Write the file whole and rename it into place. Raises `OSError` as it comes."""
-        content = encoded(self.dump())
-        atomic_write(self.path, content)
-        self.size = len(content)
+        atomic_write(self.path, encoded(self.dump()))
 
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
-        return write({"jrh": {"format": FORMAT, **self.head}}, self.items)
+        return write(**self.data)
 
     @property
-    def _calls(self) -> list[RecordedCall]:
-        return sorted(self.entries.values(), key=lambda entry: entry.sequence)
-
-    @property
-    def head(self) -> Json:
-        """What is written of its calls but their HTTP exchanges."""
-        return {"complete": self.complete, "calls": [call.stored() for call in self._calls]}
-
-    @property
-    def items(self) -> str:
-        """The HTTP exchanges of its calls, as they are written."""
-        return _items([*chain.from_iterable(call.exchanges for call in self._calls)])
+    def data(self) -> Json:
+        """What is written of it."""
+        ordered = sorted(self.entries.values(), key=lambda entry: entry.sequence)
+        calls = [entry.stored() for entry in ordered]
+        head = {"format": FORMAT, "complete": self.complete, "calls": calls}
+        exchanges = [*chain.from_iterable(entry.exchanges for entry in ordered)]
+        return {"metadata": {"jrh": head}, "interactions": exchanges}
 
 
-class SharedCassette:
-    """The file with the cassettes of all cases of a test and rubric, by the names of their own.
-
-    It is parsed when it is first asked for, and again where it is another file than before. The
-    HTTP exchanges, which are most of it, stay on the disk.
+def shared(path: Path, *, interactions: bool = False) -> dict[str, Json]:
+    """The data of the cassettes in a file of a test and rubric, by the names of their own; none
+    where it is not there. Raises `InputError` where it cannot be read.
     """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return {}
+    return _shared(path, (status.st_ino, status.st_mtime_ns, status.st_size), interactions)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._version = (0, 0, 0)
-        self._problem: InputError | None = None
-        self._heads: dict[str, Json] = {}
-        # Where HTTP exchanges begin, and of each case which is its first, and the first behind it.
-        self._begins = [0]
-        self._numbers: dict[str, tuple[int, int]] = {}
 
-    @staticmethod
-    @cache
-    def at(path: Path) -> SharedCassette:
-        """The one of a path in this process."""
-        return SharedCassette(path)
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
-        """Open the file, with what is known of it as it is now; a missing one is empty."""
-        file: IO[bytes] = io.BytesIO()
-        version = (0, 0, 0)
-        with contextlib.suppress(FileNotFoundError):
-            file = self.path.open("rb")
-            status = os.fstat(file.fileno())
-            version = (status.st_ino, status.st_mtime_ns, status.st_size)
-        with file:
-            if version != self._version:
-                self._version, self._heads, self._problem = version, {}, None
-                try:
-                    if any(version):
-                        with _restorable(self.path):
-                            self._parse(file.read())
-                except InputError as error:
-                    self._problem = error
-            if self._problem is not None:
-                raise self._problem
-            yield file
-
-    def _parse(self, content: bytes) -> None:
-        text = content.decode()
-        head = read(text, interactions=False)["metadata"]["jrh"]
+@lru_cache(maxsize=256)
+def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[str, Json]:  # noqa: FBT001
+    cassettes: dict[str, Json] = {}
+    is_whole = True
+    with _restorable(path):
+        text = path.read_text(encoding="utf-8")
+        data = read(text, interactions=interactions or _CONFLICT in text)
+        head = data["metadata"]["jrh"]
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']}, not {FORMAT}")
-        # YAML may hold what JSON cannot, such as a date.
-        json.dumps(head)
-        begins = [match.start() + 1 for match in re.finditer(_ITEM, content)]
-        behind = _NEXT_KEY.search(content, begins[-1] if begins else 0)
-        self._begins = [*begins, behind.end() if behind else len(content)]
-        number = 0
-        for name, calls in head["cases"].items():
-            first = number
-            for call in calls["calls"]:
-                number += call["interactions"]
-            self._numbers[name] = first, number
-            self._heads[name] = calls
-        if number != len(begins) or _CONFLICT in content:
-            # Says where it is no YAML.
-            read(text)
+        exchanges = iter(data.get("interactions") or [])
+        for name, ours in head["cases"].items():
+            number = sum(call["interactions"] for call in ours["calls"])
+            metadata = {"jrh": {"format": FORMAT, **ours}}
+            of_case = [*islice(exchanges, number)]
+            is_whole = is_whole and len(of_case) == number
+            cassettes[name] = {"metadata": metadata, "interactions": of_case}
+        if interactions and not (is_whole and next(exchanges, None) is None):
             raise ValueError("it holds other HTTP exchanges than its head counts")
+    return cassettes
 
-    def names(self) -> list[str]:
-        """The names of the cassettes in it; raises `InputError` where it cannot be read."""
-        with self._opened():
-            return [*self._heads]
 
-    def text_of(self, name: str, *, interactions: bool) -> str:
-        """The text of a cassette as a file of its own, without `interactions` of its head; empty
-        where there is none. Raises `InputError` where the file cannot be read.
-        """
-        with self._opened() as file:
-            if name not in self._heads:
-                return ""
-            metadata = {"jrh": {"format": FORMAT, **self._heads[name]}}
-            if not interactions:
-                return _HEAD_BEGINS + json.dumps(metadata)
-            return write(metadata, self._items(name, file))
-
-    def _items(self, name: str, file: IO[bytes]) -> str:
-        begin, end = map(self._begins.__getitem__, self._numbers[name])
-        file.seek(begin)
-        return same_text(file.read(end - begin)).decode()
-
-    def update(self, cassettes: Mapping[str, Cassette | None]) -> None:
-        """Write the file with these in place of those with their names, or without them; the file's
-        lock has to be held. Raises `OSError` as it comes, and `InputError`.
-        """
-        heads: dict[str, Json] = {}
-        items: list[str] = []
-        with self._opened() as file:
-            for name in sorted(self._heads.keys() | cassettes):
-                cassette = cassettes.get(name)
-                if cassette is not None:
-                    heads[name] = cassette.head
-                    items.append(cassette.items)
-                elif name not in cassettes:
-                    heads[name] = self._heads[name]
-                    items.append(self._items(name, file))
-        if heads:
-            metadata = {"jrh": {"format": FORMAT, "cases": heads}}
-            atomic_write(self.path, encoded(write(metadata, "".join(items))))
-        else:
-            self.path.unlink(missing_ok=True)
+def update_shared(path: Path, cassettes: Mapping[str, Cassette | None]) -> None:
+    """Write the file with these in place of those with their names, or without them; the file's
+    lock has to be held. Raises `OSError` as it comes, and `InputError`.
+    """
+    data = dict(shared(path, interactions=True))
+    for name, cassette in cassettes.items():
+        data.pop(name, None)
+        if cassette is not None:
+            data[name] = cassette.data
+    heads: dict[str, Json] = {}
+    exchanges: list[Fields] = []
+    for name in sorted(data):
+        ours = data[name]["metadata"]["jrh"]
+        heads[name] = {"complete": ours["complete"], "calls": ours["calls"]}
+        exchanges += data[name]["interactions"]
+    if heads:
+        text = write({"jrh": {"format": FORMAT, "cases": heads}}, exchanges)
+        atomic_write(path, encoded(text))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def cassette_file(path: Path, *, shared: bool) -> Path:

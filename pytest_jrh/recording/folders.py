@@ -13,7 +13,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import GENERATION, JUDGING
 from pytest_jrh.llm.limits import file_lock
-from pytest_jrh.recording.cassettes import SHARED, Cassette, SharedCassette
+from pytest_jrh.recording.cassettes import SHARED, Cassette, shared, update_shared
 from pytest_jrh.recording.tapes import lock_file
 from pytest_jrh.store.made_cases import cause
 
@@ -27,7 +27,7 @@ def cassettes_in(folder: Path) -> list[Path]:
     cassettes: set[Path] = set()
     for path in folder.glob("*/*/*.yaml"):
         if path.name == SHARED:
-            names = SharedCassette.at(path).names()
+            names = shared(path)
             cassettes.update(path.with_name(f"{name}.yaml") for name in names)
         else:
             cassettes.add(path)
@@ -61,13 +61,13 @@ def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str
     removed: list[Path] = []
     problems: list[str] = []
     for rubric_folder, paths in grouped_by(cassettes, "parent").items():
-        shared = SharedCassette.at(rubric_folder / SHARED)
-        if shared.path.exists():
+        file = rubric_folder / SHARED
+        if file.exists():
             try:
-                with file_lock(lock_file(folder, shared.path)):
-                    shared.update(dict.fromkeys(path.stem for path in paths))
+                with file_lock(lock_file(folder, file)):
+                    update_shared(file, dict.fromkeys(path.stem for path in paths))
             except OSError as error:
-                problems.append(f"{shared.path} was not written: {cause(error)}.")
+                problems.append(f"{file} was not written: {cause(error)}.")
                 continue
         for path in paths:
             try:
@@ -88,16 +88,16 @@ def gather(folder: Path) -> list[str]:
     problems = []
     own = sorted(filter(_kind, folder.glob("*/*/*.yaml")))
     for rubric_folder, paths in grouped_by(own, "parent").items():
-        shared = SharedCassette.at(rubric_folder / SHARED)
+        file = rubric_folder / SHARED
         try:
-            with file_lock(lock_file(folder, shared.path)):
+            with file_lock(lock_file(folder, file)):
                 contents = {path: path.read_bytes() for path in paths if path.exists()}
                 cassettes = [Cassette.load(path, interactions=True) for path in contents]
-                shared.update({cassette.path.stem: cassette for cassette in cassettes})
+                update_shared(file, {cassette.path.stem: cassette for cassette in cassettes})
             for path, content in contents.items():
                 _remove(folder, path, content)
         except (OSError, InputError) as error:
-            problems.append(f"{shared.path} was not written: {cause(error)}.")
+            problems.append(f"{file} was not written: {cause(error)}.")
     return problems
 
 

@@ -413,7 +413,7 @@ class Tape:
 
     def room(self, answers: int) -> contextlib.AbstractContextManager[None]:
         """Keep room for the answer to a request of so many bytes; raises `OSError` without any."""
-        return room_for(answers, self._cassette.size, self._locks)
+        return room_for(answers, len(self._cassette.dump()), self._locks)
 
     def scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later."""

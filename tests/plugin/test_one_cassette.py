@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.recording.cassettes import SHARED, Cassette, SharedCassette
+from pytest_jrh.recording.cassettes import SHARED, Cassette, shared, update_shared
 from tests.plugin.recorded import Done, run_pytest
 from tests.plugin.test_answers import CONFIG, write
 from tests.support.model_server import ModelServer, Obedient
@@ -56,10 +56,9 @@ def test_workers_record_into_one_file_and_replay_what_a_killed_session_left(fold
     assert [*heads["labels"]] == ["a.e1.judge-default", "b.e1.judge-default", "c.e1.judge-default"]
     made = ["a.e1.generation", "a.e1.judge-default", "b.e1.generation", "b.e1.judge-default"]
     assert [*heads["agent_perturbation"]][:4] == made
-    shared = SharedCassette.at(folder / PLACE)
-    own = shared.path.with_name("b.e1.judge-default.yaml")
+    own = (folder / PLACE).with_name("b.e1.judge-default.yaml")
     Cassette.load(own, interactions=True).save()
-    shared.update({own.stem: None})
+    update_shared(folder / PLACE, {own.stem: None})
     results = results_in(folder / "outputs/answers.yml")
     with ModelServer(Obedient()) as server:
         for options in (["-n2"], ["--jrh-record-mode=once"]):
@@ -87,19 +86,19 @@ def test_a_case_that_is_recorded_again_replaces_its_own_calls(folder: Path) -> N
 
 
 def test_a_case_without_a_recording_names_the_file_and_unused_ones_go(folder: Path) -> None:
-    shared = SharedCassette.at(folder / PLACE)
+    file = folder / PLACE
     gone, unused = "a.e1.judge-default", "z.e1.judge-default"
-    cassette = Cassette.load(shared.path.with_name(f"{gone}.yaml"), interactions=True)
-    shared.update({gone: None, unused: cassette})
+    cassette = Cassette.load(file.with_name(f"{gone}.yaml"), interactions=True)
+    update_shared(file, {gone: None, unused: cassette})
     with ModelServer(Obedient()) as server:
         planned = session(folder, server, "--jrh-plan", "--jrh-prune")
         assert f"unused cassettes: 1\n  {PLACE}: {unused}\n" in planned.stdout
-        assert unused in shared.names()
+        assert unused in shared(file)
         done = session(folder, server, "--jrh-prune")
         assert f"removed cassettes: 1\n  {PLACE}: {unused}\n" in done.stdout
         assert f"cassette: {PLACE}\n" in done.stdout
-        assert unused not in shared.names()
-        shared.path.write_text("<<<<<<< HEAD\n", encoding="utf-8")
+        assert unused not in shared(file)
+        file.write_text("<<<<<<< HEAD\n", encoding="utf-8")
         refused = session(folder, server, "--jrh-prune", "-k", "labels")
     assert refused.code == 1
     assert "Restore the file from version control" in refused.stdout

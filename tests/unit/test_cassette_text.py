@@ -55,7 +55,7 @@ def new(tmp_path: Path) -> Path:
 @settings(max_examples=50)
 @given(data=st.dictionaries(st.text("abc", max_size=3), VALUES))
 def test_json_and_yaml_read_the_same_head(data: dict[str, Any]) -> None:
-    text = cassette_text.write(data, "")
+    text = cassette_text.write(data, [])
     head = text.removeprefix("metadata:\n").partition("\ninteractions:")[0]
     assert json.loads(head) == data
     for loader in (yaml.SafeLoader, yaml.CSafeLoader):
