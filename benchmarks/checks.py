@@ -40,11 +40,15 @@ class Check:
         return self.line.verdict == "holds"
 
     @property
+    def is_close(self) -> bool:
+        """Whether other random numbers could say otherwise."""
+        return abs(self.figure - self.limit) < _CLOSE * self.error
+
+    @property
     def verdict(self) -> str:
-        """Whether it holds, and whether so close that other random numbers could say otherwise."""
+        """Whether it holds, and whether it is close."""
         holds = "met" if self.holds else "NOT MET"
-        close = abs(self.figure - self.limit) < _CLOSE * self.error
-        return f"{holds}, close" if close else holds
+        return f"{holds}, close" if self.is_close else holds
 
     @property
     def cells(self) -> tuple[str, ...]:

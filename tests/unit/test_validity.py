@@ -103,10 +103,10 @@ def test_limits_are_five_points_from_what_is_to_be_reached(
 def test_every_cell_beyond_its_limit_is_said_else_the_nearest_one() -> None:
     cell = gate.table_cells()[0]
     cells = [cell._replace(limits=(limit, None)) for limit in (5, 8, 20)]
-    met = [gate.Found(share, 0, 0) for share in (0.01, 0.07, 0.05)]
+    met = [gate.Found(share, 0, 0, gate.SESSIONS) for share in (0.01, 0.07, 0.05)]
     [nearest] = gate.checks_of(cells, met)
     assert (nearest.limit, nearest.verdict) == (8, "met, close")
-    beyond = [gate.Found(share, 0, 0) for share in (0.2, 0.07, 0.5)]
+    beyond = [gate.Found(share, 0, 0, gate.SESSIONS) for share in (0.2, 0.07, 0.5)]
     assert [check.verdict for check in gate.checks_of(cells, beyond)] == ["NOT MET", "NOT MET"]
     worse = [of._replace(side="least") for of in cells]
     assert [check.limit for check in gate.checks_of(worse, met)] == [5, 8, 20]
