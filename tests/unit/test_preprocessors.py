@@ -161,7 +161,7 @@ def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, 
     assert (caught.value.outcome, caught.value.stage) == ("input_error", "input")
     assert said in caught.value.cause
     assert f"{step.__module__}.{step.__qualname__} " in caught.value.cause
-    assert "(run r1, epoch 2)" in caught.value.cause
+    assert "(case r1, epoch 2)" in caught.value.cause
 
 
 def test_what_preprocessors_add_is_made_storable() -> None:

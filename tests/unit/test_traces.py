@@ -429,4 +429,4 @@ def test_a_trace_in_several_files_is_one_run(calls: list[Any]) -> None:
 def test_a_later_trace_that_repeats_another_is_the_run() -> None:
     runs, notices = found(batch(span(1, *FIRST), span(2, *SECOND, trace="u")))
     assert runs == {"u": WHOLE}
-    assert notices == "1 run left out, since another one has all that is in it: t (0)"
+    assert notices == "1 case left out, since another one has all that is in it: t (0)"
