@@ -164,7 +164,7 @@ def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Be
     results = with_preprocessor(bench, raising).run("none").results
     assert {result.outcome for result in results} == {"input_error"}
     for number, (result, (error, _)) in enumerate(zip(results, RAISED, strict=False), 1):
-        assert f"raising raised {error_text(error)} (run run-{number}, epoch 1)." in told(result)
+        assert f"raising raised {error_text(error)} (case run-{number}, epoch 1)." in told(result)
         assert re.search(
             rf"^    .*{HERE}:\d+ in raising$", no_verdict_text(result.why), re.MULTILINE
         )
