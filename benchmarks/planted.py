@@ -19,7 +19,7 @@ from examples.probes.shop import DECISIVE, conversation, edited
 from examples.scripted_model.script import Request
 from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import Base, Derived, ProbeBench, ProbeSettings
+from pytest_jrh.cases.probes.probe import MOST_BASES, Base, Derived, ProbeBench, ProbeSettings
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import CaseSpec
@@ -81,7 +81,7 @@ def _findings(judge: Judge, seed: int, per_case: Mapping[str, int], runs: int) -
     right = {spec: flipped(_verdict(judge, "", spec)) == _bases()[spec].expected for spec in bases}
     results = []
     for name, probe in PROBES.items():
-        most = 4 * runs if runs == MANY_RUNS else ProbeSettings.max_cases
+        most = 4 * runs if runs == MANY_RUNS else MOST_BASES
         settings = ProbeSettings(
             per_case=per_case.get(name, probe.per_case), seed=seed, max_cases=most
         )

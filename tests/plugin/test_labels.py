@@ -356,7 +356,7 @@ def test_an_ordinal_case_is_made_beside_other_runs_with_its_score(tmp_path: Path
         seen.add((target, len(shown)))
     assert seen == {(0, 1), (1, 1), (2, 2)}
     of_cases = {
-        (line["run_id"], line["target_score"])
+        (line["run_id"], line["target"])
         for line in case_lines(next(tmp_path.glob("outputs/*/results.jsonl")))
     }
     expected = {
