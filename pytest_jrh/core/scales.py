@@ -44,7 +44,7 @@ class CaseClass:
     """Cases that are counted together: those with one right `answer`, or on an ordered scale all.
 
     `word` is what the answer means, and names the class in files. `mistake` names another verdict
-    on such a case, and `mistakes` heads a column of them. `noun` is what
+    on such a case, `mistakes` heads a column of them, and `newly` counts new ones. `noun` is what
     the cases are called where they are counted beside all, and `figure` the key of the class's own
     figure. `unseen` is what mistakes are called that a judge makes as it was not shown what
     decides; empty where that makes for right verdicts.
@@ -64,6 +64,7 @@ class CaseClass:
     word: str
     mistake: str
     mistakes: str
+    newly: str
     wrong: Clause
     tally: Clause
     newly_wrong: Clause = _says_nothing
@@ -201,6 +202,7 @@ BINARY = Scale(
             "violated",
             mistake="missed",
             mistakes="missed",
+            newly="newly missed",
             wrong=lambda wrong, cases: f"misses {wrong:,} of {counted(cases, 'violation')}",
             tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, 'violation')} missed",
             newly_wrong=lambda wrong, cases: (
@@ -223,6 +225,7 @@ BINARY = Scale(
             "satisfied",
             mistake="false alarm",
             mistakes="false alarms",
+            newly="new false alarms",
             wrong=lambda wrong, cases: f"raises {_false_alarms(wrong, cases)}",
             tally=_false_alarms,
             newly_wrong=lambda wrong, cases: (
@@ -249,6 +252,7 @@ ORDINAL = Scale(
             "all",
             mistake="wrong",
             mistakes="wrong level",
+            newly="newly wrong",
             wrong=lambda wrong, cases: (
                 f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
             ),

@@ -5,6 +5,7 @@ with it, the baseline that the judge is held against: its PASS then says less.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -83,9 +84,15 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     gone = len(before.keys() - lines.keys())
     if not (added or gone or other_cases or is_changed):
         return ""
-    parts = ["it accepts no loss"]
-    if losses := len(comparison.regressions):
-        parts = [f"it accepts {counted(losses, 'case')} newly wrong"]
+    kinds: Counter[str] = Counter()
+    for case_id in comparison.regressions:
+        line = lines[case_id]
+        if line.case_class is None or line.spec.derived:
+            kinds["newly wrong"] += 1
+        else:
+            kinds[line.case_class.newly] += 1
+    losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]
+    parts = [f"it accepts {' and '.join(losses) or 'no loss'}"]
     if added:
         wrong = sum(line.outcome == "disagree" for line in added)
         parts.append(f"adds {counted(len(added), 'case')} ({wrong:,} wrong)")

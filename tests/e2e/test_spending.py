@@ -197,7 +197,7 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
     assert first.enter(0.7) is None
     refusal = second.enter(0.4)
     assert refusal is not None
-    assert "$0.7000 of $1.0000" in refusal
+    assert "$0.7000 of $1.00" in refusal
     first.correct(0.7, 0.1)
     assert second.enter(0.4) is None
     assert spent(tmp_path / "budget.json").calls == 2

@@ -348,7 +348,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "results.jsonl:2: {}the suite has none (anno",
         ),
         ("rubrics.yml", "Be", "Stay", "made for other instructions than rubric 'polite' has now"),
-        ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the transcript of run "r3" in the log'),
+        ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
 )
 def test_shards_of_other_labels_rubrics_or_transcripts_are_refused(

@@ -46,7 +46,9 @@ def test_each_outcome_is_pytests_own(session: Session) -> None:
     assert f"As planned: {gave}" in short
     why = "No verdict (unrecorded): the judge's call is not recorded."
     assert any(line.startswith(why) for line in short)
-    session.has_lines("SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*")
+    session.has_lines(
+        "SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *the assistant said nothing*"
+    )
     assert "Traceback" not in session.done.stdout
     assert "plugin/collect.py" not in session.done.stdout
 

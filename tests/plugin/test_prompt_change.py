@@ -79,10 +79,11 @@ def without_machine(lines: Iterable[str]) -> list[str]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     """The demo, replayed as the first page says, and its folder."""
     folder = tmp_path_factory.mktemp("demo")
-    shutil.copytree(ROOT / "inputs", folder / "inputs")
-    ordinal = "inputs/configs/refund_agent_ordinal.yml"
-    options = (f"--jrh-config={DEMO}", f"--jrh-config={ordinal}", "-ra")
-    return folder, run_pytest(folder, *options, env={"COLUMNS": "80"})
+    for name in ("inputs", "examples/answers"):
+        shutil.copytree(ROOT / name, folder / name)
+    configs = (DEMO, "inputs/configs/refund_agent_ordinal.yml", "examples/answers/answers.yml")
+    options = [f"--jrh-config={config}" for config in configs]
+    return folder, run_pytest(folder, *options, "-ra", env={"COLUMNS": "80"})
 
 
 def test_the_first_page_shows_what_the_demo_prints(demo: tuple[Path, Done]) -> None:

@@ -86,7 +86,7 @@ def said(folder: Path, environ: Mapping[str, str]) -> str | None:
 @pytest.mark.parametrize(
     ("before", "now", "accepts"),
     [
-        (BASE, ACCEPTS, "it accepts 10 cases newly wrong"),
+        (BASE, ACCEPTS, "it accepts 10 newly missed"),
         (ACCEPTS, BASE, "it accepts no loss"),
         (BASE, GROWN, "it accepts no loss, adds 2 cases (1 wrong)"),
         (None, BASE, "it accepts no loss, adds 24 cases (0 wrong)"),
@@ -126,7 +126,7 @@ def test_a_checkout_of_the_branch_itself_is_held_against_where_it_began(origin: 
     commit(origin, GROWN)
     folder = checkout(origin, made["change"])
     git(folder, "fetch", "origin", "main:refs/remotes/origin/main")
-    assert said(folder, GITHUB) == "it accepts 10 cases newly wrong"
+    assert said(folder, GITHUB) == "it accepts 10 newly missed"
 
 
 def test_another_reasoning_or_another_suite_is_no_change() -> None:
