@@ -133,7 +133,8 @@ def _verdict_keys(text: str, options: Namespace, meanings: Mapping[str, Any]) ->
     scores = {str(score): score for score in scale.scores}
     if not scale.is_ordered:
         scores = {}
-        for word, meaning in {**meanings, **options.map}.items():
+        known_words = {word: word for word in scale.label_words}
+        for word, meaning in {**known_words, **meanings, **options.map}.items():
             # What 1 means in labels, it need not mean in a prompt.
             is_asked_for = as_word(word) in words and as_word(word) not in BARE
             if meaning and (is_asked_for or word in options.map):

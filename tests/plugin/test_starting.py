@@ -481,6 +481,15 @@ def test_a_judge_prompt_that_exists_is_taken_over(
             parse(answer, shape)
 
 
+def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
+    """Labels that are numbers say nothing of the words of a prompt."""
+    (project / "own.md").write_text("{{ output }} End with PASS or FAIL.", encoding="utf-8")
+    init(*write_table(project, "binary"), "--prompt=own.md")
+    judge = make_ready(project / CONFIG, cwd=project, rootdir=project).judges[None]
+    assert isinstance(judge, PromptJudge)
+    assert judge.settings.section.score_map == {"pass": 0, "fail": 1}
+
+
 @pytest.mark.parametrize(
     ("options", "prompt", "message"),
     [
