@@ -190,7 +190,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
         cause = ""
         try:
             if run.skip is None:
-                messages = source.read(run.key)[0].messages
+                messages = source.read(*run.key)[0].messages
             else:
                 cause = f"The case {printable(run.run_id)}: {run.skip}."
         except Unscored as error:
@@ -374,14 +374,14 @@ class Joined(Source):
                     unclear.setdefault(name, (names[origin][0],))
         return unclear
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
         # One that no file has is missing in the first.
-        number, (id_there, epoch) = 0, key
-        if key in self._rows:
-            number, id_there, _ = self._rows[key]
-        run, raw = self._source(number).read((id_there, epoch), with_raw=with_raw)
-        return replace(run, run_id=key[0]), raw
+        number, id_there = 0, run_id
+        if (run_id, epoch) in self._rows:
+            number, id_there, _ = self._rows[run_id, epoch]
+        run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
+        return replace(run, run_id=run_id), raw
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files so far."""

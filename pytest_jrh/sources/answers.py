@@ -99,7 +99,8 @@ class Answers(Source):
         for key, row in self._rows.items():
             yield RunFields(key, self._metadata(row))
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        key = (run_id, epoch)
         row = self._rows.get(key)
         advice = "Correct the row, or leave it out."
         if row is None:
@@ -333,13 +334,13 @@ class OneTurnLog(EvalLog):
     the model, is a run of an agent.
     """
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        run, raw = super().read(key, with_raw=with_raw)
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        run, raw = super().read(run_id, epoch, with_raw=with_raw)
         answers = assistant_indices(run.messages)
         called = any(turn.get("tool_calls") for turn in run.messages)
         if called or (answers and answers[-1] != len(run.messages) - 1):
             advice = "Judge what an agent does by `suite: {of: runs}`."
-            raise self._unreadable(key, "its sample is no single answer", advice)
+            raise self._unreadable((run_id, epoch), "its sample is no single answer", advice)
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
 
 

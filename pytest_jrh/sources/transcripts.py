@@ -119,11 +119,12 @@ class Transcripts(Source):
         notices = [f"{self.path.name}: {notice}" for notice in [*self._notices]]
         return (*notices, *super().notices())
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
 
         Raises Unscored (`input_error`) where it is missing, or its messages cannot be read.
         """
+        key = (run_id, epoch)
         row = self._rows.get(key)
         try:
             if row is None:

@@ -73,7 +73,7 @@ def refusal(path: Path) -> str:
 
 def fault(path: Path, run_id: str, epoch: int = 1) -> str:
     with pytest.raises(Unscored) as caught:
-        EvalLog(path).read((run_id, epoch))
+        EvalLog(path).read(run_id, epoch)
     assert (caught.value.outcome, caught.value.stage) == ("input_error", "input")
     assert str(path) in caught.value.cause
     return caught.value.cause
@@ -95,18 +95,18 @@ def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> Non
 
 def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
     log = EvalLog(made)
-    run, _ = log.read(("alpha", 1))
+    run, _ = log.read("alpha", 1)
     assert list(run.messages) == conversation("Bo")
     assert (run.run_id, run.epoch, run.sample_id) == ("alpha", 1, "alpha")
     assert (run.input, run.target, run.notes) == ("Where is my order?", "shipped", ())
     assert run.metadata == {"tier": "gold", "tags": [1, None]}
-    run, _ = log.read(("alpha", 2))
+    run, _ = log.read("alpha", 2)
     assert run.messages[1]["content"] == "I am Cy. Where is my order?"
     assert run.target == "shipped\nsent"
-    run, _ = log.read(("7", 1))
+    run, _ = log.read("7", 1)
     assert (run.sample_id, run.input) == (7, "first\nsecond")
-    assert log.read(("picture", 1))[0].messages[0]["content"][1]["image"] == IMAGE
-    assert [log.read((name, 1))[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
+    assert log.read("picture", 1)[0].messages[0]["content"][1]["image"] == IMAGE
+    assert [log.read(name, 1)[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
 
 
 def test_what_older_logs_keep_elsewhere_is_put_back_and_no_id_is_made_up(log_copy: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_older_logs_keep_elsewhere_is_put_back_and_no_id_is_made_up(log_cop
         data["messages"][3].pop("error")
         data["messages"][3]["tool_error"] = "old failure"
 
-    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read(("zulu", 1))
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read("zulu", 1)
     assert run.messages[0]["content"] == "the long text"
     assert "id" not in run.messages[0]
     assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
@@ -128,7 +128,7 @@ def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:
         data["messages"][1]["content"] = "a\ud800b\x00c"
         data["metadata"] = {"k\x00": 1}
 
-    run, _ = EvalLog(edit_sample(log_copy, "zulu", spoil)).read(("zulu", 1))
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", spoil)).read("zulu", 1)
     assert run.messages[1]["content"] == "a\ufffdbc"
     assert run.metadata == {"k": 1}
     assert run.notes == (
@@ -140,7 +140,7 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
     archive, plain = EvalLog(made), EvalLog(as_json)
     assert set(plain.summaries()) == set(archive.summaries())
     for run in archive.summaries():
-        assert plain.read(run.key)[0] == archive.read(run.key)[0]
+        assert plain.read(*run.key)[0] == archive.read(*run.key)[0]
 
 
 def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_damaged_archive_is_refused(
 def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(log_copy: Path) -> None:
     edit_sample(log_copy, "zulu", lambda data: data.pop("input"))
     assert "input Field required" in fault(log_copy, "zulu")
-    assert EvalLog(log_copy).read(("late", 1))[0].messages == tuple(conversation())
+    assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
 
 
 def test_a_sample_that_is_missing_or_no_json_is_an_input_error(made: Path, log_copy: Path) -> None:
@@ -238,7 +238,7 @@ def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
         seen.append(raw_sample.store)
 
     log = EvalLog(made)
-    assert log.read(("alpha", 1))[1] is None
+    assert log.read("alpha", 1)[1] is None
     assert log.run(("alpha", 1), [look]).messages == tuple(conversation("Bo"))
     assert seen == [{"seen": 3}]
 
@@ -257,7 +257,7 @@ def test_many_threads_read_at_once(made: Path) -> None:
     log = EvalLog(made)
     wanted = [(run.run_id, run.epoch) for run in log.summaries()] * 8
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda key: log.read(key)[0], wanted))
+        found = list(pool.map(lambda key: log.read(*key)[0], wanted))
     assert [(run.run_id, run.epoch) for run in found] == wanted
     assert found[: len(found) // 8] == found[-len(found) // 8 :]
 

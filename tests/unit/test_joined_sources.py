@@ -60,7 +60,7 @@ def test_a_folder_is_all_transcripts_below_it_in_order(tmp_path: Path) -> None:
     source = opened(tmp_path)
     assert isinstance(source, Joined)
     assert [name for name, _, _ in keys(source)] == ["a", "b", "c"]
-    assert source.read(("a", 1))[0].messages[0]["content"] == "From runs.jsonl."
+    assert source.read("a", 1)[0].messages[0]["content"] == "From runs.jsonl."
     assert source.notices() == (
         f"{tmp_path.name}: left out 2 files without transcripts: package.json, rubrics.json",
     )
@@ -75,7 +75,7 @@ def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text(json.dumps({"text": '"messages": [{"role": '}))
     source = opened(tmp_path)
     assert keys(source) == [("a", 1, None), ("7", 1, None), ("c", 1, None)]
-    assert source.read(("a", 1))[0].messages[0]["content"] == turns[0]["content"]
+    assert source.read("a", 1)[0].messages[0]["content"] == turns[0]["content"]
     assert "left out 2 files" in source.notices()[0]
     assert keys(opened(tmp_path / "a.json")) == [("a", 1, None)]
     with pytest.raises(InputError, match=r"one with `messages`"):
@@ -105,7 +105,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     (folder / "empty.json").write_text("")
     source = opened(tmp_path)
     assert [name for name, _, _ in keys(source)] == ["b", "a"]
-    assert source.read(("a", 1))[0].messages
+    assert source.read("a", 1)[0].messages
     assert [run.key for run in source.fields()] == [("b", 1), ("a", 1)]
     not_one, unusable = source.notices()
     assert not_one.endswith("1 file without transcripts: bad/empty.json")
@@ -138,7 +138,7 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     source = opened(tmp_path)
     assert source.notices() == ()
     for name in ("1", "2", "1"):
-        source.read((name, 1))
+        source.read(name, 1)
     assert source.notices() == (
         "a.eval: not shown of its messages: [audio] (2)",
         "b.json: not shown of its messages: speaker (1)",
@@ -159,7 +159,7 @@ def test_one_conversation_in_an_object_is_read_whatever_its_messages_are_called(
     found = sources.format_of([file])
     source = open_sources([file], input_format=found)
     assert keys(source) == [("7", 1, None)]
-    assert source.read(("7", 1))[0].messages[0]["role"] == "user"
+    assert source.read("7", 1)[0].messages[0]["role"] == "user"
 
 
 def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name_and_that_is_said(
         ("1@claude", 1, "1"),
         ("2@claude", 1, "2"),
     ]
-    run, _ = source.read(("1@claude", 1))
+    run, _ = source.read("1@claude", 1)
     assert (run.run_id, run.sample_id) == ("1@claude", 1)
     assert run.messages[0]["content"] == "From claude.jsonl."
-    assert source.read(("1", 1))[0].messages[0]["content"] == "From gpt.jsonl."
+    assert source.read("1", 1)[0].messages[0]["content"] == "From gpt.jsonl."
     assert source.notices() == (
         "2 ids of cases in more than one file; they stay as they are in the first one, and have "
         "the file's name behind them in newer ones, such as 1@claude",
@@ -432,7 +432,7 @@ def test_a_run_counts_once(
     source = opened(tmp_path)
     found = []
     for name, epoch, _ in keys(source):
-        said = source.read((name, epoch))[0].messages
+        said = source.read(name, epoch)[0].messages
         found.append(tuple(message_text(part) for part in said if part["role"] != "system"))
     assert found == runs
     clusters = [cluster for _, _, cluster in keys(source) if cluster]

@@ -35,7 +35,7 @@ def written(path: Path, value: Any) -> Source:
 def said(source: Source) -> list[str]:
     """The transcript of the only run, each turn in a line."""
     (summary,) = source.summaries()
-    messages = source.read(summary.key)[0].messages
+    messages = source.read(*summary.key)[0].messages
     return render_transcript(messages, show_reasoning=True).replace("\n  ", " | ").splitlines()
 
 
@@ -79,7 +79,7 @@ def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
     assert type(source) is Transcripts
     cluster = "run-1" if form == "claude" else None
     assert source.summaries() == (RunSummary("run-1", 1, cluster=cluster),)
-    read, _ = source.read(("run-1", 1))
+    read, _ = source.read("run-1", 1)
     plain = [{key: value for key, value in message.items() if key != "id"} for message in MESSAGES]
     assert render_transcript(read.messages) == render_transcript(plain)
     assert [message.get("id") for message in read.messages] == [None] * len(plain)
@@ -172,7 +172,7 @@ def test_what_else_a_session_has_is_read_in_its_order(
 def test_no_prompt_under_one_root_is_lost(tmp_path: Path) -> None:
     prompts = [line(f"u{number}", None, f"Prompt {number}") for number in range(2_000)]
     source = written(tmp_path / "s.jsonl", prompts)
-    assert len(source.read(("s", 1))[0].messages) == 2_000
+    assert len(source.read("s", 1)[0].messages) == 2_000
 
 
 def test_calls_side_by_side_are_one_message_with_all_results(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     ]
     source = written(tmp_path / "s.jsonl", lines)
     assert said(source) == ["[0] user | Hi.", "[1] assistant | Hello.", "[2] user | Go on."]
-    assert "model" not in source.read(("s", 1))[0].metadata
+    assert "model" not in source.read("s", 1)[0].metadata
     assert source.notices() == (
         "s.jsonl: 2 lines of subagents left out",
         "s.jsonl: 1 line left out that Claude Code wrote in the agent's place, such as errors of "
@@ -325,7 +325,7 @@ def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
     source = written(tmp_path / "runs.jsonl", rows)
     assert type(source) is Conversations
     for name in "abcd":
-        turns, _ = source.read((name, 1))
+        turns, _ = source.read(name, 1)
         assert [message["content"] for message in turns.messages] == ["Be kind.", "Hi.", "Hello."]
         assert [call["function"] for call in turns.messages[-1]["tool_calls"]] == ["look"]
         assert turns.input == "Hi."
@@ -415,7 +415,7 @@ def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
 def check_read_or_refused(source: Source) -> None:
     try:
         for summary in source.summaries():
-            source.read(summary.key)
+            source.read(*summary.key)
     except InputError as error:
         refused = error.problems
     else:

@@ -35,7 +35,7 @@ def refusal(path: Path) -> str:
 def test_a_trajectory_is_known_by_what_it_holds_and_kept_as_it_is(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "any.name", ONE_CALL))
     assert source.summaries() == (RunSummary("one-call", 1),)
-    run, raw = source.read(("one-call", 1), with_raw=True)
+    run, raw = source.read("one-call", 1, with_raw=True)
     assert (run.input, run.sample_id, run.epoch) == ("Where is order 7?", "one-call", 1)
     assert raw == ONE_CALL
     assert run.metadata["agent"]["name"] == "helper"
@@ -46,14 +46,14 @@ def test_a_trajectory_gives_its_transcript(tmp_path: Path, name: str) -> None:
     value, lines = SHAPES[name]
     source = open_source(write(tmp_path / "run.json", value))
     (summary,) = source.summaries()
-    messages = source.read((summary.run_id, 1))[0].messages
+    messages = source.read(summary.run_id, 1)[0].messages
     rendered = render_transcript(messages, show_reasoning=True)
     assert rendered.replace("\n  ", " | ").splitlines() == lines
 
 
 def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "a.json", EVERY_FIELD))
-    run, _ = source.read(("t", 1))
+    run, _ = source.read("t", 1)
     beside = ("session_id", "trajectory_id", "notes", "extra", "final_metrics")
     about = {"name": "a", "version": "1", "model_name": "m"}
     assert run.metadata == {"agent": about, **{key: EVERY_FIELD[key] for key in beside}}
@@ -133,7 +133,7 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
         ("refund__1", 1): 1.0,
         ("refund__2", 1): 0.0,
     }
-    run, raw = source.read(("refund__1", 1), with_raw=True)
+    run, raw = source.read("refund__1", 1, with_raw=True)
     assert (run.metadata["task_name"], run.metadata["session_id"]) == ("refund", "s1")
     assert raw["session_id"] == "s1"
     # The other has left no trajectory.
@@ -152,7 +152,7 @@ def test_a_trial_that_has_no_result_yet_is_a_run_without_scores(tmp_path: Path) 
     (trial / "result.json").unlink()
     source = open_sources([trial])
     assert [(run.key, run.scores) for run in source.fields()] == [(("refund__0", 1), {})]
-    assert source.read(("refund__0", 1))[0].messages
+    assert source.read("refund__0", 1)[0].messages
     assert not source.notices()
 
 
