@@ -275,7 +275,7 @@ def start_suite(options: Namespace) -> list[str]:
     The options are those of `init`. The log is copied under `inputs/data/NAME/` unless it is under
     `inputs/` already; one of more than 20 MB is used where it is, and the suite is then replayed
     frozen. The gate of an earlier suite is kept unless `force` is set, and what is no gate always.
-    Raises `InputError`, before anything is written, for what cannot be used or is there already.
+    Raises `InputError`, and writes nothing, if an input cannot be used or a file already exists.
     """
     name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
     label_file = None

@@ -113,11 +113,12 @@ class Answers(Source):
         metadata, more = storable(self._metadata(row))
         asked = [message_text(turn) for turn in clean if turn["role"] == "user"]
         run = AgentRun(
-            *key,
+            run_id,
+            epoch,
             tuple(clean),
             input="\n".join(asked),
             metadata=metadata,
-            sample_id=key[0],
+            sample_id=run_id,
             notes=changed_note(changed + more),
         )
         return run, row if with_raw else None
