@@ -30,7 +30,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.engine.case import labelled_case, without_labels
-from pytest_jrh.engine.provenance import session_origin, suite_run
+from pytest_jrh.engine.provenance import origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
@@ -74,7 +74,7 @@ def merge(
     session = Session(
         (),
         record_command=commands.record_all([suite], run.results),
-        origin=session_origin([run], folder),
+        origin=[*origin_lines([run], folder)],
         redactor=redactor,
         folder=folder,
         is_merge=True,

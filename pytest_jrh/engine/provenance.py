@@ -1,27 +1,26 @@
-"""The origin of a suite's figures, from its config, its judges and the baseline.
-
-What git knows of a folder; a session never fails for it, and never waits for it long.
+"""Where the figures of a session come from, in the words of every report: its config, its judges,
+the baseline, and what git knows of a folder; a session never fails for that, and never waits for it
+long.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest_jrh
-from pytest_jrh.config.suite import Commands
+from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.stages import VERIFIER
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.reports.provenance import BUILT_IN, JudgeOrigin, SessionOrigin, SuiteOrigin
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import BaselineFile, judge_lines, with_calls
 
@@ -36,6 +35,7 @@ def day_of(folder: Path) -> str:
 
 DIGEST = 12
 _LIBRARIES = ("litellm", "inspect_ai")
+_LONGEST = 500
 
 
 def suite_run(
@@ -50,7 +50,6 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
-    origin = suite_origin(ready, baseline, folder, redactor)
     judges = []
     for judge in with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran):
         file = str(absolute(folder / judge.file)) if judge.file else ""
@@ -66,62 +65,89 @@ def suite_run(
         },
         grounds=ready.grounds,
         judges=judges,
-        origin=replace(origin, recorded=day_of(ready.suite.cassette_dir)),
+        origin=_suite_origin(ready, baseline, folder, redactor),
     )
 
 
-def suite_origin(
+def header_line(ready: ReadySuite, folder: Path, redactor: Redactor) -> str:
+    """The judges of a suite, their prompts, and who made its cases, for the head of a session."""
+    judges = []
+    for line in judge_lines(ready.suite.name, ready.judges, redactor):
+        name = f"{line.judge}: " if line.judge else ""
+        label = ready.judges[line.judge or None].label
+        judges.append(f"{name}{label}{_prompt(line, folder)}")
+    text = f"judge {'; '.join(judges)}"
+    if cases := _cases(ready.suite, folder):
+        text += f"; cases {cases}"
+    return _line(text)
+
+
+def origin_lines(runs: Sequence[SuiteRun], folder: Path) -> Iterator[str]:
+    """All that is known, suite by suite, and last the session itself, which ends now."""
+    for run in runs:
+        of = f" of {run.name}" if len(runs) > 1 else ""
+        for what, text in run.origin.items():
+            yield _line(f"{what}{of}: {text}")
+    session = f"session: {datetime.now(UTC).strftime('%Y-%m-%d %H:%M UTC')}"
+    # Of a folder without one there is none.
+    if commit := (git_output(folder, "rev-parse", "--short=12", "HEAD") or "").strip():
+        session += f", commit {commit}"
+    yield session
+    libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
+    yield f"versions: {', '.join([f'pytest-jrh {pytest_jrh.__version__}', *libraries])}"
+
+
+def _suite_origin(
     ready: ReadySuite, baseline: BaselineFile, folder: Path, redactor: Redactor
-) -> SuiteOrigin:
-    """The origin of a suite's figures; paths are named relative to `folder`."""
+) -> Mapping[str, str]:
+    """What the figures of a suite come from: each judge, the cases, the config, the day on which
+    its recordings were committed, and the baseline. Paths are relative to `folder`.
+    """
     suite = ready.suite
-    judges: list[JudgeOrigin] = []
+    origin = {}
     for line in judge_lines(suite.name, ready.judges, redactor):
-        judge, prompt_name, prompt_digest = ready.judges[line.judge or None], "", ""
+        judge = ready.judges[line.judge or None]
+        text = judge.label
+        if judge.settings.kind != text:
+            text += f" ({judge.settings.kind})"
+        text += _prompt(line, folder)
         if line.prompt:
-            prompt_name, prompt_digest = BUILT_IN, short_digest(line.prompt)
-        if line.file:
-            prompt_name = str(relative_path(Path(line.file), folder))
-        judges.append(
-            JudgeOrigin(
-                name=line.judge,
-                label=judge.label,
-                kind=judge.settings.kind,
-                prompt=prompt_name,
-                prompt_digest=prompt_digest,
-            )
-        )
+            text += f" {short_digest(line.prompt)}"
+        origin[f"judge {line.judge}".rstrip()] = text
+    if cases := _cases(suite, folder):
+        origin["cases"] = cases
+    config = suite.key or relative_path(suite.config_file, folder)
+    origin["config"] = f"{config} ({file_digest(suite.config_file)})"
+    if day := day_of(suite.cassette_dir):
+        origin["recordings"] = f"committed {day}"
+    if baseline.path is not None:
+        origin["baseline"] = f"{baseline.name} ({file_digest(baseline.path) or 'new'})"
+    return origin
+
+
+def _line(text: str) -> str:
+    return shortened(one_line(text), _LONGEST)
+
+
+def _prompt(judge: JudgeLine, folder: Path) -> str:
+    if judge.file:
+        return f", {relative_path(Path(judge.file), folder)}"
+    return ", built-in prompt" if judge.prompt else ""
+
+
+def _cases(suite: Suite, folder: Path) -> str:
+    """Which models made the cases of a suite and confirmed them, and where a frozen suite has them
+    from.
+    """
     makers = [stage.model for name, stage in suite.stages.items() if name != VERIFIER.name]
-    verifier, frozen = suite.stages.get(VERIFIER.name), suite.frozen
-    return SuiteOrigin(
-        suite=suite.name,
-        config=suite.key or str(relative_path(suite.config_file, folder)),
-        config_digest=file_digest(suite.config_file),
-        judges=tuple(judges),
-        makers=tuple(dict.fromkeys(makers)),
-        verifier=verifier.model if verifier is not None else "",
-        frozen=str(relative_path(frozen, folder)) if frozen is not None else "",
-        baseline=baseline.name if baseline.path is not None else "",
-        baseline_digest=file_digest(baseline.path) if baseline.path is not None else "",
-    )
-
-
-def session_origin(runs: Iterable[SuiteRun], folder: Path) -> SessionOrigin:
-    """The origin of a session, of those of its suites."""
-    return SessionOrigin(
-        suites=tuple(run.origin for run in runs),
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        # Of a folder without one there is none.
-        commit=(git_output(folder, "rev-parse", "--short=12", "HEAD") or "").strip(),
-        versions=versions(),
-    )
-
-
-@cache
-def versions() -> Mapping[str, str]:
-    """The versions of this package and of the libraries that ask models and read logs."""
-    libraries = {name: metadata.version(name) for name in _LIBRARIES}
-    return {"pytest-jrh": pytest_jrh.__version__, **libraries}
+    parts = []
+    if suite.frozen is not None:
+        parts.append(f"from {relative_path(suite.frozen, folder)}")
+    if makers:
+        parts.append(f"made by {', '.join(dict.fromkeys(makers))}")
+    if VERIFIER.name in suite.stages:
+        parts.append(f"verified by {suite.stages[VERIFIER.name].model}")
+    return ", ".join(parts)
 
 
 def file_digest(path: Path) -> str:

@@ -18,7 +18,7 @@ from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.ids import cassette_path
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
-from pytest_jrh.engine.provenance import session_origin, suite_origin, suite_run
+from pytest_jrh.engine.provenance import header_line, origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.collect import DECISION, CaseItem, DecisionItem, SuiteFile, run_decisions
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
@@ -33,7 +33,6 @@ from pytest_jrh.plugin.session import (
 from pytest_jrh.recording.cassettes import cassette_file, is_snapshot_change
 from pytest_jrh.recording.folders import cassettes_in, gather, prune, unused_cassettes
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
-from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.baseline import is_active
@@ -82,9 +81,8 @@ class Reporter:
                 f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
                 f"{recordings}"
             )
-            session = self._session
-            origin = suite_origin(ready, session.baseline, self._folder, session.redactor)
-            line = f"jrh: {session.redactor.text(header_line(origin))}"
+            redactor = self._session.redactor
+            line = f"jrh: {redactor.text(header_line(ready, self._folder, redactor))}"
             if self._config.option.verbose <= 0:
                 # The reports say all of it.
                 line = shortened(line, _HEADER_WIDTH)
@@ -230,7 +228,7 @@ class Reporter:
                     wall_seconds=time.monotonic() - self._started,
                     review_command=commands.review(suites),
                     record_command=commands.record_all(suites, results.values()),
-                    origin=session_origin(runs, self._folder),
+                    origin=[*origin_lines(runs, self._folder)],
                     unreported=engine.unreported if engine is not None else [],
                     model_changes=tuple(filter(is_snapshot_change, self._session.notices)),
                     redactor=self._session.redactor,

@@ -26,7 +26,6 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.core.transcript import part_title, text_to_compare, titled_parts
-from pytest_jrh.people import Grounds
 from pytest_jrh.reports.blocks import Diff
 from pytest_jrh.reports.session import Session
 
@@ -290,7 +289,7 @@ def label_giver(result: CaseResult, column: str = "") -> LabelBasis:
 
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
-    by, certainty = label_giver(result, session.grounds.get(result.suite, Grounds()).column)
+    by, certainty = label_giver(result, session.grounds_of(result.suite).column)
     scores = blind_scores(session, result)
     if not scores or result.label is None:
         return LabelBasis(by, certainty)

@@ -39,18 +39,17 @@ class JsonReport(Report):
         for suite in session.suites:
             gate = session.decisions.get(suite)
             suites[suite] = {
-                "annotators": [*session.grounds.get(suite, Grounds()).annotators],
+                "annotators": [*session.grounds_of(suite).annotators],
                 "judges": {},
                 "panel": panels.get(suite),
                 "gate": None if gate is None else decision_data(gate),
             }
         for (suite, judge), verdicts in session.verdicts.grouped("suite", "judge").items():
-            grounds = session.grounds.get(suite, Grounds())
             of_tests = verdicts.where(~verdicts.derived)
             counts = shown_counts(session.results_in(of_tests))
             figures = {
                 **section_data(section_of(verdicts, suite, judge)),
-                "violations": violation_data(verdicts, grounds) or None,
+                "violations": violation_data(verdicts, session.grounds_of(suite)) or None,
                 "shown": [asdict(count) for count in counts if count.turns],
             }
             if probabilities := session.probabilities.get((suite, judge)):

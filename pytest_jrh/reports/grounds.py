@@ -93,8 +93,7 @@ def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
 
 def wrong_labels(session: Session, suite: str) -> list[Block]:
     """The labels that people found wrong, with whose they are and who said so."""
-    grounds = session.grounds.get(suite, Grounds())
-    wrong = wrongly_labelled(_of_suite(session, suite), grounds)
+    wrong = wrongly_labelled(_of_suite(session, suite), session.grounds_of(suite))
     if not wrong:
         return []
     cases = []
@@ -184,25 +183,17 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
         yield "No judged case has a blind label of a person, so no figure is held against people."
     yield from of_suite
     by_rubric = grouped_by(every_result, "rubric_id")
-    if len(by_rubric) > 1:
-        yield from _rubric_sentences(by_rubric, grounds)
+    for rubric, of_rubric in by_rubric.items():
+        labelled = len({digest_of(result) for result in of_rubric} & grounds.blind_votes.keys())
+        if labelled >= FEWEST_LABELS and len(by_rubric) > 1:
+            for sentence in _held_sentences(of_rubric, grounds):
+                yield f"{rubric}: {sentence}"
     missing = unmatched(every_result, grounds)
     if missing:
         yield (
             f"Not counted: {counted(missing, 'blind label')} of cases that are not in this "
             "session, or have changed since."
         )
-
-
-def _rubric_sentences(
-    by_rubric: Mapping[str, Sequence[CaseResult]], grounds: Grounds
-) -> Iterator[str]:
-    labels = grounds.blind_votes
-    for rubric, results in by_rubric.items():
-        labelled = len({digest_of(result) for result in results} & labels.keys())
-        if labelled >= FEWEST_LABELS:
-            for sentence in _held_sentences(results, grounds):
-                yield f"{rubric}: {sentence}"
 
 
 def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:

@@ -22,7 +22,6 @@ from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, o
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import NamedCase
-from pytest_jrh.reports.provenance import SessionOrigin, SuiteOrigin
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
@@ -33,9 +32,8 @@ from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 
 TITLE_WIDTH = 72
-# What a title keeps of a rubric's id, of a run's with its judge, and of what was done.
-_RUBRIC_ROOM = 30
-_RUN_ROOM = 30
+# What a title keeps of a rubric's id or a run's with its judge, and of what was done.
+_NAME_ROOM = 30
 _NOTE_ROOM = 24
 _ESTIMATED_FROM = 0.1
 _MINUTE = 60
@@ -138,7 +136,7 @@ class SuiteRun:
     nodes: Mapping[str, str]
     grounds: Grounds
     judges: Sequence[JudgeLine]
-    origin: SuiteOrigin
+    origin: Mapping[str, str]
     commands: Mapping[str, str] = field(default_factory=dict)
     left_out: Set[str] = frozenset()
     spools: Sequence[Path] = ()
@@ -166,7 +164,7 @@ class Session:
     `records` says where the made cases lie, and rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
-    results are from shards. `columns` are those of results that are made on demand. `page` is the
+    results are from shards. `columns` are those of the results, where they are known. `page` is the
     HTML report of the session. `error` is how much may be wrong of what a judge decides alone.
     `about` says how a table was read, and `texts` gives what it has of a case.
     """
@@ -183,7 +181,7 @@ class Session:
     grounds: Mapping[str, Grounds] = field(default_factory=dict)
     earlier: Mapping[str, CaseResult] = field(default_factory=dict)
     prompt_changes: Sequence[PromptChange] = ()
-    origin: SessionOrigin = field(default_factory=SessionOrigin)
+    origin: Sequence[str] = ()
     unreported: Sequence[CaseResult] = ()
     model_changes: Sequence[str] = ()
     tolerated: frozenset[str] = frozenset()
@@ -354,9 +352,13 @@ class Session:
             return case_title(result)
         return shortened(run_title(result), TITLE_WIDTH)
 
+    def grounds_of(self, suite: str) -> Grounds:
+        """What the labels of a suite rest on, as far as it is known."""
+        return self.grounds.get(suite, Grounds())
+
     def blind_labels(self, result: CaseResult) -> Iterable[PersonLabel]:
         """The last label of a case by each person who saw no answer."""
-        grounds = self.grounds.get(result.suite, Grounds())
+        grounds = self.grounds_of(result.suite)
         return grounds.blind_labels.get(result.case_digest, {}).values()
 
     @cached_property
@@ -380,13 +382,13 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     """
     spec = result.spec
     level = "" if spec.target_score is None else f" → level {spec.target_score}"
-    rubric = shortened(one_line(spec.rubric_id), _RUBRIC_ROOM)
-    run = cut_in_the_middle(run_title(result), _RUN_ROOM)
-    if KINDS[spec.test].is_labelled:
-        # Nothing was done to any case of this kind.
-        return f"{rubric}{level} ({run})"
-    room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
-    return f"{rubric}: {shortened(what_was_done(result), room)}{level} ({run})"
+    rubric = shortened(one_line(spec.rubric_id), _NAME_ROOM)
+    behind = f"{level} ({cut_in_the_middle(run_title(result), _NAME_ROOM)})"
+    # Nothing was done to a case that was labelled as it is.
+    if not KINDS[spec.test].is_labelled:
+        room = max(width - columns(f"{rubric}: {behind}"), _NOTE_ROOM)
+        rubric += f": {shortened(what_was_done(result), room)}"
+    return f"{rubric}{behind}"
 
 
 def run_title(result: CaseResult, *, with_judge: bool = True) -> str:

@@ -36,7 +36,6 @@ from pytest_jrh.reports.grounds import (
     wrong_labels,
 )
 from pytest_jrh.reports.next_step import next_lines
-from pytest_jrh.reports.provenance import origin_lines
 from pytest_jrh.reports.reading import worst_cases
 from pytest_jrh.reports.session import (
     WORST_FIRST,
@@ -257,8 +256,8 @@ def _doubts(session: Session) -> Iterator[Block]:
     yield from topics.not_shown_blocks(session)
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        of_judge = session.by_judge[section.suite, section.judge]
-        contradicted = [*of_judge.ids[of_judge.contradicted]]
+        judged = section.total.judged
+        contradicted = [*judged.ids[judged.contradicted]]
         title = f"{judge}verdicts against their own reasoning"
         yield from topics.case_list(session, title, contradicted, "warning")
         for warning in _warnings(session, section):
@@ -319,7 +318,7 @@ def _details(session: Session) -> Iterator[Block]:
     yield from topics.panel_blocks(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
-    points = [*session.about, *origin_lines(session.origin), *topics.shown_sentences(session)]
+    points = [*session.about, *session.origin, *topics.shown_sentences(session)]
     origin: list[Block] = []
     if points:
         origin.append(Points(tuple(points)))
@@ -331,9 +330,8 @@ def _details(session: Session) -> Iterator[Block]:
 
 def _flickering(session: Session, section: figures.Section) -> Sequence[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
-    of_judge = session.by_judge[section.suite, section.judge]
-    flickers = of_judge.answers.each(lambda scores: len({*scores}) > 1)
-    flickering = of_judge.where(flickers)
+    judged = section.total.judged
+    flickering = judged.where(judged.answers.each(lambda scores: len({*scores}) > 1))
     remarks = {}
     for result in session.results_in(flickering.where(slice(MOST_ON_PAGE))):
         remarks[result.case_id] = result.scores_text

@@ -35,7 +35,6 @@ from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.skips import JUDGED, UNCOMPARED, UNSCORED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.people import Grounds
-from pytest_jrh.reports.provenance import SuiteOrigin
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import SuiteCases
@@ -387,17 +386,15 @@ def suite_run(
     suite: Suite, results: Iterable[CaseResult], specs: Iterable[CaseSpec], **changes: Any
 ) -> SuiteRun:
     """What a session ran of a suite that has these cases."""
-    return SuiteRun(
-        suite,
-        [*results],
-        SuiteCases({case_id(spec): spec for spec in specs}, {}),
-        selected=frozenset(),
-        nodes={},
-        grounds=Grounds(),
-        judges=(),
-        origin=SuiteOrigin(suite.name, "", "", (), ()),
-        **changes,
-    )
+    values = {
+        "selected": frozenset(),
+        "nodes": {},
+        "grounds": Grounds(),
+        "judges": (),
+        "origin": {},
+    }
+    cases = SuiteCases({case_id(spec): spec for spec in specs}, {})
+    return SuiteRun(suite, [*results], cases, **{**values, **changes})
 
 
 def suite_with(suite: Suite, **changes: Any) -> Suite:

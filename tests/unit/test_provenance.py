@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.text import visible
-from pytest_jrh.engine.provenance import day_of, session_origin
-from pytest_jrh.reports.provenance import (
-    JudgeOrigin,
-    SessionOrigin,
-    SuiteOrigin,
-    header_line,
-    origin_lines,
-)
+from pytest_jrh.engine.provenance import day_of, header_line, origin_lines
+from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.judges.judge import PromptJudge
+from pytest_jrh.llm.calls import parse_prompt
+from tests.support.conversations import judge_settings
 from tests.support.judged_sessions import HOSTILE
+from tests.support.made_cases import make_suite, suite_run
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -38,10 +39,17 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_hostile_names_stay_one_line() -> None:
-    judge = JudgeOrigin(HOSTILE, HOSTILE, HOSTILE, HOSTILE * 20, "ab")
-    suite = SuiteOrigin(HOSTILE, HOSTILE, "ef", judges=(judge,), makers=(HOSTILE,))
-    for line in (header_line(suite), *origin_lines(SessionOrigin((suite, suite)))):
+def test_hostile_names_stay_one_line(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    stages = {name: replace(stage, model=HOSTILE) for name, stage in suite.stages.items()}
+    settings = judge_settings(StageModel("judge", HOSTILE, prompt_path=HOSTILE * 20))
+    judge = PromptJudge(settings, parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge"))
+    suite = replace(suite, name=HOSTILE, stages=stages)
+    ready = ReadySuite(suite, None, {}, {HOSTILE: judge}, ())
+    run = suite_run(ready.suite, (), (), origin={HOSTILE: HOSTILE * 20})
+    lines = [*origin_lines((run, run), tmp_path)]
+    assert len(lines) == 4
+    for line in (header_line(ready, tmp_path, NO_SECRETS), *lines):
         assert visible(line) == line
         assert "\n" not in line
 
@@ -50,10 +58,10 @@ def test_the_commit_is_that_of_the_repository(
     repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = git(repository, "rev-parse", "HEAD")
-    assert session_origin((), repository / "cassettes").commit == whole[:12]
-    assert session_origin((), tmp_path_factory.mktemp("plain")).commit == ""
+    assert next(origin_lines((), repository / "cassettes")).endswith(f" UTC, commit {whole[:12]}")
+    assert next(origin_lines((), tmp_path_factory.mktemp("plain"))).endswith(" UTC")
     monkeypatch.setenv("PATH", "")
-    assert session_origin((), repository).commit == ""
+    assert next(origin_lines((), repository)).endswith(" UTC")
 
 
 def test_the_day_of_recordings_is_that_of_their_last_commit(repository: Path) -> None:
